@@ -1,4 +1,4 @@
-import { readMigrationFiles, type MigrationMeta } from "drizzle-orm/migrator";
+import { readMigrationFiles } from "drizzle-orm/migrator";
 
 import { connect, isPooled, type RawDb, type RawTx } from "./client.ts";
 import { isLockTimeout, isForbidden } from "./errors.ts";
@@ -29,6 +29,7 @@ export async function migrate(databaseUrl: string): Promise<void> {
       await tx.sql`select pg_advisory_xact_lock(hashtext('reviewrelay:migrate'))`;
       const state = await schemaState(tx);
       if (state.kind === "foreign") throw new ForeignSchemaError();
+      if (state.kind === "old") await tx.sql.unsafe(await Bun.file(UPGRADE).text());
       await applyMigrations(tx);
       // Sessions of a pooler get the planner settings from the role, for statements outside of transactions.
       if (isPooled(databaseUrl))
@@ -85,7 +86,7 @@ async function applyMigrations({ sql }: RawTx): Promise<void> {
       (id serial primary key, hash text not null, created_at bigint)`;
   const [last] = await sql<{ at: number | null }[]>`
     select max(created_at) as at from drizzle.__drizzle_migrations`;
-  for (const { sql: statements, hash, folderMillis } of ownMigrations()) {
+  for (const { sql: statements, hash, folderMillis } of readMigrationFiles(FOLDER)) {
     if (folderMillis <= (last?.at ?? 0)) continue;
     for (const one of statements) await sql.unsafe(one);
     await sql`
@@ -94,31 +95,36 @@ async function applyMigrations({ sql }: RawTx): Promise<void> {
 }
 
 const FOLDER = { migrationsFolder: `${import.meta.dir}/migrations` };
+/** Brings a database of a version before the baseline to the baseline. */
+const UPGRADE = `${import.meta.dir}/upgrades/baseline.sql`;
+/** The first migration, and the oldest last one, of the databases that the upgrade is for. */
+const OLD = { first: 1_796_040_000_000, last: 1_796_140_000_000 };
 
 export const FOREIGN_SCHEMA =
   "This database was made by another version of ReviewRelay, whose migrations this version does not have.\n" +
   "Use a fresh one: an empty database as DATABASE_URL or, with the embedded store, a new DATA_DIR.";
 
+export const OLD_SCHEMA =
+  "This database has the schema of a version before the baseline: stop all processes, take a backup, and run " +
+  "`bun run migrate` (docs/operations/upgrades.md).";
+
 /**
  * The schema of a database compared with this version:
  * - `behind`: it lacks `by` migrations;
  * - `ahead`: a later version has migrated it, in a way with which this version can work;
+ * - `old`: it has the migrations from before the baseline; `migrate` upgrades it, and no process works until then;
  * - `foreign`: the two histories differ;
  * - `hidden`: the user may not read the list of migrations.
  */
 export type SchemaState =
   | { readonly kind: "current" }
   | { readonly kind: "behind" | "ahead"; readonly by: number }
-  | { readonly kind: "foreign" | "hidden" };
-
-export function ownMigrations(): MigrationMeta[] {
-  return readMigrationFiles(FOLDER);
-}
+  | { readonly kind: "old" | "foreign" | "hidden" };
 
 export async function schemaState({ sql }: Raw): Promise<SchemaState> {
   const [known] =
     await sql`select from pg_tables where schemaname = 'drizzle' and tablename = '__drizzle_migrations'`;
-  const own = ownMigrations().map(({ folderMillis }) => folderMillis);
+  const own = readMigrationFiles(FOLDER).map(({ folderMillis }) => folderMillis);
   if (known === undefined) return compareSchemas([], own);
   try {
     const rows = await sql<{ at: number }[]>`
@@ -138,6 +144,7 @@ export async function schemaState({ sql }: Raw): Promise<SchemaState> {
  * beginning of the longer one.
  */
 export function compareSchemas(applied: readonly number[], own: readonly number[]): SchemaState {
+  if (applied[0] === OLD.first && applied.includes(OLD.last)) return { kind: "old" };
   const common = Math.min(applied.length, own.length);
   for (let i = 0; i < common; i++) if (applied[i] !== own[i]) return { kind: "foreign" };
   const by = Math.abs(applied.length - own.length);
@@ -152,6 +159,7 @@ export function compareSchemas(applied: readonly number[], own: readonly number[
 export async function schemaError(db: Raw): Promise<string | undefined> {
   const state = await schemaState(db);
   if (state.kind === "foreign") return FOREIGN_SCHEMA;
+  if (state.kind === "old") return OLD_SCHEMA;
   if (state.kind !== "behind") return undefined;
   const lacks = `${state.by} ${state.by === 1 ? "migration" : "migrations"}`;
   return `The database lacks ${lacks} of this version: run \`bun run migrate\` first. Processes of the version before may go on meanwhile.`;

@@ -2,20 +2,10 @@
 import { exit } from "node:process";
 
 const BENCHMARKS: Record<string, () => Promise<unknown>> = {
-  attempts: () => import("./bench/attempts.ts"),
   auth: () => import("./bench/auth.ts"),
-  edge: () => import("./bench/edge.ts"),
-  crowd: () => import("./bench/crowd.ts"),
   dispatch: () => import("./bench/dispatch.ts"),
-  fleet: () => import("./bench/fleet.ts"),
   ingest: () => import("./bench/ingest.ts"),
-  million: () => import("./bench/million.ts"),
-  names: () => import("./bench/names.ts"),
-  plans: () => import("./bench/plans.ts"),
-  takeover: () => import("./bench/takeover.ts"),
-  locked: () => import("./bench/locked.ts"),
   live: () => import("./bench/live/live.ts"),
-  portal: () => import("./bench/live/portal.ts"),
 };
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;

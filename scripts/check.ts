@@ -13,6 +13,7 @@ const CHECKS: [name: string, command: string[]][] = [
   ["dead code", ["knip"]],
   ["imports", [process.execPath, "scripts/check/imports.ts"]],
   ["citations", [process.execPath, "scripts/check/citations.ts"]],
+  ["migrations", ["drizzle-kit", "check", "--config", "db/drizzle.config.ts"]],
   ["licences", [process.execPath, "scripts/supply/licenses.ts"]],
   ["links", [process.execPath, "scripts/check/links.ts"]],
   ["blocks", [process.execPath, "scripts/check/blocks.ts"]],

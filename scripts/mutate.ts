@@ -77,7 +77,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     ],
   },
   outbox: {
-    mutate: ["src/outbox/{composer,event,queries,schedule,writer-pool}.ts"],
+    mutate: ["src/outbox/{payload-format,event,queries,schedule,writer-pool}.ts"],
     tests: ["tests/unit/outbox", "tests/unit/dispatcher/shards/alarm.test.ts"],
     flows: [
       "tests/integration/dispatcher/schedule.test.ts",

@@ -35,7 +35,7 @@ export const deliveryAttempts = pgTable(
     errorCode: text("error_code"),
     /**
      * Headers of the request, kept for test events and for older attempts. Null if the request is composed again from
-     * its payload format (`composer`).
+     * its payload format (`payload_format`).
      */
     requestHeaders: json("request_headers").$type<Headers>(),
     requestBody: text("request_body"),
@@ -61,7 +61,7 @@ export const deliveryAttempts = pgTable(
      * event's history, started_at, attempt and the next columns: the `Host` header, the HMACs, and the first 16 bytes
      * of the SHA-256 of the exact body. A request is shown only if this digest matches.
      */
-    composer: smallint("composer"),
+    payloadFormat: smallint("payload_format"),
     host: text("host"),
     signature: bytes("signature"),
     previousSignature: bytes("previous_signature"),

@@ -2,8 +2,8 @@ import { bigint, customType, integer, timestamp } from "drizzle-orm/pg-core";
 
 // Columns that many tables share.
 //
-// The schema declares columns, keys and unique indexes. All other indexes, with their reasons, are in db/migrations
-// only.
+// The schema declares columns, keys and unique indexes. All other indexes, with their reasons, are in custom migrations
+// (db/migrations/0001_rules).
 
 export const instant = (name: string) => timestamp(name, { withTimezone: true, precision: 3 });
 

@@ -30,7 +30,7 @@ export const shards = pgTable("shards", {
    * Set if the lease of the holder was expired: the holder may have sent the first entries of its lanes without a
    * record. Cleared when a later holder has repeated these entries and releases the shard cleanly.
    */
-  orphaned: boolean("orphaned").notNull().default(false),
+  unclean: boolean("unclean").notNull().default(false),
 });
 
 /**

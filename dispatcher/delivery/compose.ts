@@ -126,7 +126,7 @@ export function recordAttempt(
   decision: Decision,
 ): AttemptRecord {
   const response = "statusCode" in result ? result : undefined;
-  // The exact request can be reproduced from the composer, the host and the signatures. A test event has no history, so
+  // The exact request can be reproduced from the payload format, the host and the signatures. A test event has no history, so
   // its record contains the whole request.
   const isTest = entry.source.kind === "test";
   const { headers, body, signature, previousSignature } = request;
@@ -146,7 +146,7 @@ export function recordAttempt(
     durationMs: result.durationMs,
     statusCode: response?.statusCode ?? null,
     errorCode: "errorCode" in result ? result.errorCode : null,
-    composer: isTest ? null : payloadFormatNumberOf(entry.payloadMode),
+    payloadFormat: isTest ? null : payloadFormatNumberOf(entry.payloadMode),
     host: isTest ? null : host,
     signature: isTest ? null : signature,
     previousSignature: isTest ? null : previousSignature,

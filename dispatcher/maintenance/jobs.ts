@@ -63,7 +63,7 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
     // The lease is longer, because a lost or failed run may have dropped its partition already, and the next
     // partition has to wait for the next hour.
     ...removal("attempts", (_, { days }) => dropPartition(deps, days), { leaseS: HOUR_S }),
-    ...removal("strays", removeFromDefaultPartition, limited),
+    ...removal("default_partitions", removeFromDefaultPartition, limited),
     ...removal("held_entries", expireHeldEntries),
     ...removal("skipped_entries", removeSkipped),
     ...removal("batch_entries", removeBatchEntries),
@@ -91,5 +91,5 @@ async function dropPartition({ db, log }: HourlyDeps, days: number): Promise<Don
 
 /** Removes old attempts from the default partition. */
 async function removeFromDefaultPartition(db: RawDb, { days }: records.Old): Promise<Done> {
-  return records.again(await partitions.deleteExpiredStrays(db, days, records.CHUNK_ROWS));
+  return records.again(await partitions.deleteExpiredDefaultRows(db, days, records.CHUNK_ROWS));
 }

@@ -1,8 +1,8 @@
 import { and, asc, eq, exists, inArray, isNull, sql } from "drizzle-orm";
 
 import type { Db, Tx } from "../../db/client.ts";
+import { anyOf } from "../../db/conditions.ts";
 import { dispatchers, shards } from "../../db/schema/dispatchers.ts";
-import { rows, statement } from "../../db/statement.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 
 /*
@@ -49,8 +49,7 @@ export interface Claim {
   /** The number of times that the shard has been claimed. */
   readonly epoch: number;
   /**
-   * True if a former holder crashed, so that the first entries of its lanes may have been sent already (column
-   * `orphaned`).
+   * True if a former holder crashed, so that the first entries of its lanes may have been sent already.
    */
   readonly unclean: boolean;
 }
@@ -74,7 +73,7 @@ export function fairShare(living: readonly string[], id: string): number {
 
 const NOW = sql`now()`;
 const MIB = 1_048_576;
-const CLAIM = { id: shards.id, epoch: shards.epoch, orphaned: shards.orphaned };
+const CLAIM = { id: shards.id, epoch: shards.epoch, unclean: shards.unclean };
 
 /** The queries of the leases. The simulation implements the same type in memory. */
 export type Leases = ReturnType<typeof createLeases>;
@@ -89,12 +88,20 @@ export function createLeases(db: Db, renewals: Db) {
    * holder.
    */
   const release = async (id: string, claims: ReadonlyMap<number, Claim>) => {
-    const given = Array.from(claims, ([shard, { epoch, unclean }]) => ({
-      id: shard,
-      epoch,
-      orphaned: unclean,
-    }));
-    if (given.length > 0) await db.run(releasing, { id, given });
+    if (claims.size === 0) return;
+    const unclean = [...claims].filter(([, claim]) => claim.unclean).map(([shard]) => shard);
+    const epochs = Array.from(claims.values(), ({ epoch }) => epoch);
+    // The epochs are compared, so that a release that runs late does not take a shard from a later claim.
+    const held = sql`unnest(${sql.param([...claims.keys()])}::smallint[], ${sql.param(epochs)}::bigint[])`;
+    await db
+      .update(shards)
+      .set({ dispatcherId: null, unclean: anyOf(shards.id, unclean) })
+      .where(
+        and(
+          eq(shards.dispatcherId, id),
+          sql`(${shards.id}, ${shards.epoch}) in (select * from ${held})`,
+        ),
+      );
   };
   return {
     async join(id: string) {
@@ -134,13 +141,15 @@ export function createLeases(db: Db, renewals: Db) {
       const living = [...new Set(found.map(({ dispatcher }) => dispatcher))];
       const missing = fairShare(living, id) - owned.length;
       const claimed = missing > 0 ? await claimShards(db, id, missing) : [];
-      const all = [...owned, ...claimed].map(
-        ({ id: shard, epoch, orphaned }) => [shard, { epoch, unclean: orphaned }] as const,
-      );
+      const all = [...owned, ...claimed].map(({ id: shard, ...claim }) => [shard, claim] as const);
       const owns: ReadonlyMap<number, Claim> = new Map(all);
       return { owned: owns, surplus: Math.max(0, -missing) };
     },
-    heartbeats: (): Promise<readonly Heartbeat[]> => db.run(allHeartbeats, {}),
+    heartbeats: async (): Promise<readonly Heartbeat[]> =>
+      db
+        .select({ id: dispatchers.id, renewedAt: dispatchers.renewedAt })
+        .from(dispatchers)
+        .orderBy(dispatchers.id),
     expire: (dead: Heartbeat) => db.transaction((tx) => expireLease(tx, dead)),
     release,
     /** Ends the lease. Releases these shards like `release`; the foreign key frees all other shards unchanged. */
@@ -150,14 +159,6 @@ export function createLeases(db: Db, renewals: Db) {
     },
   };
 }
-
-const allHeartbeats = statement({
-  name: "leases.heartbeats",
-  // Raw SQL, because the statement runs five times a second, and the driver does not prepare a builder query without
-  // parameters.
-  columns: { id: dispatchers.id, renewedAt: dispatchers.renewedAt },
-  text: () => sql`select id, renewed_at as "renewedAt" from dispatchers order by id`,
-});
 
 /**
  * Expires a lease and frees its shards as unclean. Returns the number of these shards, or undefined if the lease was
@@ -170,7 +171,7 @@ async function expireLease(tx: Tx, dead: Heartbeat): Promise<number | undefined>
   const row = () => tx.select({ id: dispatchers.id }).from(dispatchers).where(stillDead);
   const freed = tx
     .update(shards)
-    .set({ dispatcherId: null, orphaned: true })
+    .set({ dispatcherId: null, unclean: true })
     .where(and(eq(shards.dispatcherId, dead.id), exists(row())));
   const [locked, { count }] = await Promise.all([
     row().for("update"),
@@ -195,14 +196,3 @@ function claimShards(db: Db, id: string, limit: number) {
     .where(and(inArray(shards.id, free), exists(self)))
     .returning(CLAIM);
 }
-
-/** Compares the epoch, so that a release that runs late does not take a shard from a later claim. */
-const releasing = statement({
-  name: "leases.releaseShards",
-  // Raw SQL, because the parameter is a table.
-  params: { id: dispatchers.id, given: rows(CLAIM) },
-  text: ({ id, given }) => sql`
-    update shards s set dispatcher_id = null, orphaned = given.orphaned
-      from ${given}
-     where s.id = given.id and s.epoch = given.epoch and s.dispatcher_id = ${id}`,
-});

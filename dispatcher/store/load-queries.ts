@@ -45,7 +45,7 @@ const ROW_LINE = line(PARTS.map(([ofRow]) => ofRow));
 const LOG_LINE = line(PARTS.map(([, ofEvent]) => ofEvent));
 
 // Raw SQL, because every load of an actor runs the statement (`bun run bench dispatch`). It is written so that no
-// state of the statistics makes the planner scan a table (`bun run bench plans`).
+// state of the statistics makes the planner scan a table (tests/integration/db/plans.test.ts).
 
 const SETTINGS = {
   partnerId: webhookSubscriptions.partnerId,

@@ -104,7 +104,7 @@ async function readAttempts(db: RawDb): Promise<facts.AttemptRow[]> {
 /** Returns the body that the API shows for each attempt; empty for a version that stores the body with the attempt. */
 async function readBodies(db: RawDb): Promise<Map<string, string | null>> {
   const composed = await db.sql`
-    select from pg_attribute where attrelid = 'delivery_attempts'::regclass and attname = 'composer'`;
+    select from pg_attribute where attrelid = 'delivery_attempts'::regclass and attname in ('composer', 'payload_format')`;
   if (composed.length === 0) return new Map();
   const shown = await withRequests(db, await db.select().from(deliveryAttempts));
   return new Map(shown.map(({ id, requestBody }) => [id, requestBody]));

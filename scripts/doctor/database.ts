@@ -1,6 +1,6 @@
 // Checks of Postgres.
 import type { RawDb } from "../../db/client.ts";
-import { schemaState } from "../../db/migrate.ts";
+import { OLD_SCHEMA, schemaState } from "../../db/migrate.ts";
 import { serverTime } from "../../db/server.ts";
 import type { Config } from "../../src/lib/config.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
@@ -50,6 +50,7 @@ export async function lookAtSchema(db: RawDb): Promise<Finding> {
   const state = await schemaState(db);
   if (state.kind === "foreign")
     return fault("made by another version of ReviewRelay", "Use an empty database.");
+  if (state.kind === "old") return fault("older than the baseline", OLD_SCHEMA);
   if (state.kind === "behind")
     return fault(`lacks ${state.by} of this version's migrations`, "Run `bun run migrate`.");
   if (state.kind === "ahead") return ok(`ahead of this version by ${state.by}, which works`);

@@ -1,8 +1,8 @@
 import { Type, type Static } from "@sinclair/typebox";
 
 import { isRowId, pageQuery } from "../http/list.ts";
-import { instantText, rowId } from "../http/text.ts";
-import { isoInstant } from "../lib/clock.ts";
+import type { RowOf } from "../http/shown.ts";
+import { instantAnswer, instantText, orNull, rowId } from "../http/text.ts";
 
 /**
  * Lists every action of the audit log (contract 3.8). Each comment names the keys of the JSON field `details` for the
@@ -151,13 +151,13 @@ export const auditQuery = Type.Object({
 });
 export type AuditQuery = Static<typeof auditQuery>;
 
-const idOrNull = Type.Union([Type.Integer(), Type.Null()]);
-const textOrNull = Type.Union([Type.String(), Type.Null()]);
+const idOrNull = orNull(Type.Integer());
+const textOrNull = orNull(Type.String());
 
 export const auditEntry = Type.Object(
   {
     id: Type.Integer(),
-    at: Type.String({ format: "date-time" }),
+    at: instantAnswer(),
     action: Type.String(),
     actor_id: idOrNull,
     actor_name: textOrNull,
@@ -173,41 +173,5 @@ export const auditEntry = Type.Object(
   { title: "AuditEntry" },
 );
 
-/** A row of the audit log as the database stores it, with ids and without names. */
-export interface StoredAuditRow {
-  readonly id: number;
-  readonly at: Date;
-  readonly action: string;
-  readonly actorId: number | null;
-  readonly impersonatorId: number | null;
-  readonly companyId: number | null;
-  readonly ip: string | null;
-  readonly userAgent: string | null;
-  readonly requestId: string | null;
-  readonly details: Record<string, unknown>;
-}
-
 /** A row of the audit log with the names that its users and company have at present. */
-export interface AuditRow extends StoredAuditRow {
-  readonly actorName: string | null;
-  readonly impersonatorName: string | null;
-  readonly companyName: string | null;
-}
-
-export function showAuditEntry(row: AuditRow): Static<typeof auditEntry> {
-  return {
-    id: row.id,
-    at: isoInstant(row.at),
-    action: row.action,
-    actor_id: row.actorId,
-    actor_name: row.actorName,
-    impersonator_id: row.impersonatorId,
-    impersonator_name: row.impersonatorName,
-    company_id: row.companyId,
-    company_name: row.companyName,
-    ip: row.ip,
-    user_agent: row.userAgent,
-    request_id: row.requestId,
-    details: row.details,
-  };
-}
+export type AuditRow = RowOf<typeof auditEntry>;

@@ -1,15 +1,15 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { type Principal, scopeValue, type SignInMethod } from "../http/principal.ts";
-import { rowId, storableText } from "../http/text.ts";
-import { isoInstant } from "../lib/clock.ts";
+import { type Principal, scopeValue } from "../http/principal.ts";
+import { type RowOf, shown } from "../http/shown.ts";
+import { instantAnswer, orNull, rowId, storableText } from "../http/text.ts";
 import { companyObject, userObject } from "./model.ts";
 
 const closed = { additionalProperties: false } as const;
 const NAME_LENGTH = [1, 100] as const;
 const REASON_LENGTH = [1, 500] as const;
-const instant = Type.String({ format: "date-time" });
-const instantOrNull = Type.Union([instant, Type.Null()]);
+const instant = instantAnswer();
+const instantOrNull = orNull(instant);
 
 /** Response with the dashboard's personal access token. */
 export const dashboardTokenAnswer = Type.Object(
@@ -58,31 +58,32 @@ export const apiTokenObject = Type.Object(
   { title: "ApiToken" },
 );
 
-export function showApiToken(row: {
-  jti: string;
-  name: string;
-  scope: string;
-  issuedAt: Date;
-  expiresAt: Date;
-  lastUsedAt: Date | null;
-}): Static<typeof apiTokenObject> {
-  return {
-    id: row.jti,
-    name: row.name,
-    scopes: row.scope.split(" "),
-    created_at: isoInstant(row.issuedAt),
-    expires_at: isoInstant(row.expiresAt),
-    last_used_at: row.lastUsedAt === null ? null : isoInstant(row.lastUsedAt),
-  };
+interface StoredToken {
+  readonly jti: string;
+  readonly scope: string;
+  readonly issuedAt: Date;
+}
+
+/** Returns the fields of a token that the API shows under other names than those of their columns. */
+const shownToken = ({ jti, scope, issuedAt }: StoredToken) => ({
+  id: jti,
+  scopes: scope.split(" "),
+  createdAt: issuedAt,
+});
+
+export function showApiToken(
+  row: StoredToken & Pick<RowOf<typeof apiTokenObject>, "name" | "expiresAt" | "lastUsedAt">,
+): Static<typeof apiTokenObject> {
+  return shown(apiTokenObject, { ...row, ...shownToken(row) });
 }
 
 export const sessionObject = Type.Object(
   {
     id: Type.String(),
     method: Type.String(),
-    client_id: Type.Union([Type.String(), Type.Null()]),
-    ip: Type.Union([Type.String(), Type.Null()]),
-    user_agent: Type.Union([Type.String(), Type.Null()]),
+    client_id: orNull(Type.String()),
+    ip: orNull(Type.String()),
+    user_agent: orNull(Type.String()),
     created_at: instant,
     last_used_at: instantOrNull,
     expires_at: instant,
@@ -93,29 +94,10 @@ export const sessionObject = Type.Object(
 );
 
 export function showSession(
-  row: {
-    id: string;
-    method: SignInMethod;
-    clientId: string | null;
-    ip: string | null;
-    userAgent: string | null;
-    at: Date;
-    lastUsedAt: Date | null;
-    expiresAt: Date;
-  },
+  row: Omit<RowOf<typeof sessionObject>, "createdAt" | "isCurrent"> & { readonly at: Date },
   { familyId }: Principal,
 ): Static<typeof sessionObject> {
-  return {
-    id: row.id,
-    method: row.method,
-    client_id: row.clientId,
-    ip: row.ip,
-    user_agent: row.userAgent,
-    created_at: isoInstant(row.at),
-    last_used_at: row.lastUsedAt === null ? null : isoInstant(row.lastUsedAt),
-    expires_at: isoInstant(row.expiresAt),
-    is_current: row.id === familyId,
-  };
+  return shown(sessionObject, { ...row, createdAt: row.at, isCurrent: row.id === familyId });
 }
 
 export const impersonationBody = Type.Object(
@@ -142,25 +124,6 @@ export const impersonationAnswer = Type.Object(
 );
 export type ImpersonationAnswer = Static<typeof impersonationAnswer>;
 
-/** A token that a company's user holds outside of a sign-in session, with its latest uses. */
-export interface TeamToken {
-  readonly jti: string;
-  readonly kind: string;
-  readonly name: string | null;
-  readonly scope: string;
-  readonly userId: number;
-  readonly userName: string;
-  readonly issuedAt: Date;
-  readonly expiresAt: Date | null;
-  readonly lastUsedAt: Date | null;
-  readonly uses: readonly {
-    readonly route: string;
-    readonly ip: string;
-    readonly firstUsedAt: Date;
-    readonly lastUsedAt: Date;
-  }[];
-}
-
 /** Schema of an entry in the list of a partner's tokens; the entry never contains the token itself. */
 export const teamTokenObject = Type.Object(
   {
@@ -169,7 +132,7 @@ export const teamTokenObject = Type.Object(
       description:
         "`dashboard_pat`, `api_pat` or `impersonation`, which acts for an account's owner.",
     }),
-    name: Type.Union([Type.String(), Type.Null()]),
+    name: orNull(Type.String()),
     user_id: Type.Integer(),
     user_name: Type.String(),
     scopes: Type.Array(Type.String()),
@@ -189,22 +152,10 @@ export const teamTokenObject = Type.Object(
   { title: "TeamToken" },
 );
 
+/** A token that a company's user holds outside of a sign-in session, with its latest uses. */
+export type TeamToken = StoredToken &
+  Omit<RowOf<typeof teamTokenObject>, keyof ReturnType<typeof shownToken>>;
+
 export function showTeamToken(one: TeamToken): Static<typeof teamTokenObject> {
-  return {
-    id: one.jti,
-    kind: one.kind,
-    name: one.name,
-    user_id: one.userId,
-    user_name: one.userName,
-    scopes: one.scope.split(" "),
-    created_at: isoInstant(one.issuedAt),
-    expires_at: one.expiresAt && isoInstant(one.expiresAt),
-    last_used_at: one.lastUsedAt && isoInstant(one.lastUsedAt),
-    uses: one.uses.map((use) => ({
-      route: use.route,
-      ip: use.ip,
-      first_used_at: isoInstant(use.firstUsedAt),
-      last_used_at: isoInstant(use.lastUsedAt),
-    })),
-  };
+  return shown(teamTokenObject, { ...one, ...shownToken(one) });
 }

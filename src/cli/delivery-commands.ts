@@ -1,4 +1,8 @@
+import type { Static } from "@sinclair/typebox";
+
 import { parseInstant } from "../lib/clock.ts";
+import type { AttemptObject, DeliveryObject } from "../webhooks/delivery-model.ts";
+import type { SubscriptionWithSecret } from "../webhooks/model.ts";
 import { connect, show, table, WEBHOOK, type Command, type ParsedArgs } from "./command.ts";
 import { EXIT, Failure, type CommandContext, ulid, usage } from "./context.ts";
 import { AGO, instant } from "./instant.ts";
@@ -52,7 +56,7 @@ set on the dashboard or through the API.`,
         `You have an immediate subscription already (reviewrelay webhooks shows it): change or delete it at ${server.root}/dashboard.`,
       );
     if (!response.ok) throw await failureOf(response);
-    const made: { id: string; secret: string } = JSON.parse(await response.text());
+    const made: Static<typeof SubscriptionWithSecret> = JSON.parse(await response.text());
     show(context, given, made, `Subscribed, ${made.id}. Its secret:\n${made.secret}`);
     return EXIT.ok;
   },
@@ -173,24 +177,8 @@ async function subscriptionOf(
   return { server, path: `/partner/webhooks/${id}` };
 }
 
-interface Attempt {
-  readonly event_id: string;
-  readonly event: string;
-  readonly attempt: number;
-  readonly started_at: string;
-  readonly duration_ms: number;
-  readonly outcome: string;
-  readonly status_code: number | null;
-  readonly error_code: string | null;
-  readonly request_body: string | null;
-}
-
-interface Delivery {
-  readonly event_id: string;
-  readonly event: string;
-  readonly state: string;
-  readonly attempts: readonly Attempt[];
-}
+type Attempt = Static<typeof AttemptObject>;
+type Delivery = Static<typeof DeliveryObject>;
 
 function attemptRow(one: Attempt): string[] {
   const { started_at, event, event_id, attempt, outcome, status_code, error_code } = one;

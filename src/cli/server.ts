@@ -1,4 +1,7 @@
+import type { Static } from "@sinclair/typebox";
+
 import type { Clock } from "../lib/clock.ts";
+import type { SecretAnswer, SubscriptionObject } from "../webhooks/model.ts";
 import {
   type Credentials,
   saveCredentials,
@@ -151,13 +154,7 @@ function statusFor(status: number): number {
   return status === 429 || status >= 500 ? EXIT.unavailable : EXIT.failed;
 }
 
-export interface Subscription {
-  readonly id: string;
-  readonly label: string;
-  readonly webhook_url: string;
-  readonly delivery_kind: string;
-  readonly is_active: boolean;
-}
+type Subscription = Static<typeof SubscriptionObject>;
 
 export async function listSubscriptions(server: Server): Promise<Subscription[]> {
   const { data } = await server.ask<{ data: Subscription[] }>("/partner/webhooks");
@@ -197,6 +194,6 @@ export async function secretOf(
   const given = env["WEBHOOK_SECRET"];
   if (given !== undefined) return given;
   const path = `/partner/webhooks/${id}/secret`;
-  const { secret } = await server.ask<{ secret: string }>(path, { method: "POST" });
+  const { secret } = await server.ask<Static<typeof SecretAnswer>>(path, { method: "POST" });
   return secret;
 }

@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { createServer, type Server as HttpServer } from "node:http";
 
+import type { VerifyTokenAnswer } from "../auth/model.ts";
 import { type Command, connect, show } from "./command.ts";
 import {
   type Credentials,
@@ -12,11 +13,6 @@ import {
 } from "./credentials.ts";
 import { COMMAND_CLIENT, redeem, revoke, unreachable } from "./oauth.ts";
 import { EXIT, Failure, readAll, type CommandContext, usage } from "./context.ts";
-
-interface Identity {
-  readonly user: { readonly email: string };
-  readonly company: { readonly name: string };
-}
 
 export const login: Command = {
   name: "login",
@@ -41,7 +37,7 @@ machine, open the address on another one and paste the address at which it ends 
       ? { accessToken: (await readAll(context.stdin)).toString().trim() }
       : await signIn(context, { server: server.root, clientId, opensBrowser });
     if (credentials.accessToken === "") throw usage("There is no token on standard input.");
-    const identity = await server.ask<Identity>("/verify-token", {
+    const identity = await server.ask<VerifyTokenAnswer>("/verify-token", {
       token: credentials.accessToken,
     });
     saveCredentials(env, server.root, credentials);

@@ -1,6 +1,8 @@
+import type { Static } from "@sinclair/typebox";
 import { decodeTime } from "ulid";
 
 import { parseInstant, type Clock } from "../lib/clock.ts";
+import type { AttemptObject } from "../webhooks/delivery-model.ts";
 import { EXIT, Failure } from "./context.ts";
 import { failureOf, type Server } from "./server.ts";
 
@@ -11,17 +13,7 @@ const SILENCE_MS = 15_000;
 /** Number of attempt ids that are remembered, so that repeated attempts of a resumed stream can be dropped. */
 const REMEMBERED = 200_000;
 
-export interface SentAttempt {
-  readonly id: string;
-  readonly event: string;
-  readonly event_id: string;
-  readonly attempt: number;
-  readonly started_at: string;
-  readonly duration_ms: number;
-  readonly request_headers: Readonly<Record<string, string | string[]>> | null;
-  /** The exact text of the request body; null if the sent bytes are no longer known for certain. */
-  readonly request_body: string | null;
-}
+export type SentAttempt = Static<typeof AttemptObject>;
 
 interface Deps {
   readonly server: Server;

@@ -1,4 +1,4 @@
-import { FormatRegistry, type TString, Type } from "@sinclair/typebox";
+import { FormatRegistry, type TSchema, type TString, Type } from "@sinclair/typebox";
 
 import { parseInstant } from "../lib/clock.ts";
 
@@ -39,9 +39,19 @@ export function instantText(): TString {
   });
 }
 
+/** The schema of an instant in a response, whose row is a date (src/http/shown.ts). */
+export interface TInstant extends TString {
+  format: typeof INSTANT;
+}
+
 /** Declares the schema of an instant in a response. */
-export function instantAnswer(): TString {
-  return Type.String({ format: INSTANT });
+export function instantAnswer(): TInstant {
+  return Object.assign(Type.String(), { format: INSTANT } as const);
+}
+
+/** Declares a schema whose value may be null. */
+export function orNull<T extends TSchema>(schema: T, options: { [name: string]: unknown } = {}) {
+  return Type.Union([schema, Type.Null()], options);
 }
 
 const MAX_INTEGER = 2_147_483_647;

@@ -1,8 +1,8 @@
 import { Type, type Static } from "@sinclair/typebox";
 
+import type { authorizationCodes, oauthClients } from "../../db/schema/tokens.ts";
 import { literals, scopeValue } from "../http/principal.ts";
-import { storableText } from "../http/text.ts";
-import { isoInstant } from "../lib/clock.ts";
+import { instantAnswer, orNull, storableText } from "../http/text.ts";
 
 export const GRANT_TYPES = ["password", "refresh_token", "authorization_code"] as const;
 
@@ -12,37 +12,11 @@ export const DEFAULT_GRANTS: readonly (typeof GRANT_TYPES)[number][] = [
   "refresh_token",
 ];
 
-export interface OAuthClient {
-  readonly clientId: string;
-  /** The tenant that owns the client; null for a client of the platform, which serves users of every tenant. */
-  readonly companyId: number | null;
-  readonly name: string;
-  /** Hash of the client secret; null if and only if the client is public. */
-  readonly secretHash: string | null;
-  readonly confidential: boolean;
-  readonly firstParty: boolean;
-  readonly redirectUris: readonly string[];
-  readonly scopes: readonly string[];
-  readonly grantTypes: readonly string[];
-  /** The third-party client whose token created this client; null if a user or the service created it. */
-  readonly createdBy: string | null;
-  readonly createdAt: Date;
-  readonly updatedAt: Date;
-}
+/** A client. Its `secretHash` is null if and only if the client is public. */
+export type OAuthClient = typeof oauthClients.$inferSelect;
 
 /** A row of the table `authorization_codes`; the schema explains the states. */
-export interface AuthorizationCode {
-  readonly secretHash: string;
-  readonly state: "consent" | "issued" | "redeemed";
-  readonly clientId: string;
-  readonly userId: number;
-  readonly redirectUri: string;
-  readonly codeChallenge: string | null;
-  readonly scope: string;
-  readonly issuedAt: Date;
-  readonly expiresAt: Date;
-  readonly familyId: string | null;
-}
+export type AuthorizationCode = Omit<typeof authorizationCodes.$inferSelect, "redeemedAt">;
 
 /** The success response of the token endpoint (RFC 6749, 5.1). */
 export interface TokenAnswer {
@@ -103,9 +77,9 @@ const clientFields = {
   scopes: Type.Array(Type.String()),
   grant_types: Type.Array(Type.String()),
   first_party: Type.Boolean(),
-  company_id: Type.Union([Type.Integer(), Type.Null()]),
-  created_at: Type.String({ format: "date-time" }),
-  updated_at: Type.String({ format: "date-time" }),
+  company_id: orNull(Type.Integer()),
+  created_at: instantAnswer(),
+  updated_at: instantAnswer(),
 };
 export const clientObject = Type.Object(clientFields, { title: "OAuthClient" });
 
@@ -113,22 +87,7 @@ export const clientObject = Type.Object(clientFields, { title: "OAuthClient" });
 export const newClientObject = Type.Object(
   {
     ...clientFields,
-    client_secret: Type.Union([Type.String(), Type.Null()]),
+    client_secret: orNull(Type.String()),
   },
   { title: "OAuthClientWithSecret", extends: clientObject },
 );
-
-export function showClient(client: OAuthClient): Static<typeof clientObject> {
-  return {
-    client_id: client.clientId,
-    name: client.name,
-    redirect_uris: [...client.redirectUris],
-    confidential: client.confidential,
-    scopes: [...client.scopes],
-    grant_types: [...client.grantTypes],
-    first_party: client.firstParty,
-    company_id: client.companyId,
-    created_at: isoInstant(client.createdAt),
-    updated_at: isoInstant(client.updatedAt),
-  };
-}

@@ -28,7 +28,7 @@ interface PayloadFormat {
   readonly headers: (signed: Signed) => Readonly<Record<string, string>>;
 }
 
-/** Formats by the number in the `composer` column of attempts, which stands for version and payload mode. */
+/** Formats by the number in the `payload_format` column of attempts, which stands for version and payload mode. */
 const PAYLOAD_FORMATS: Readonly<Record<number, PayloadFormat>> = {
   1: { body: fullBody, headers: requestHeaders },
   2: { body: minimalBody, headers: requestHeaders },

@@ -1,9 +1,10 @@
 import { type Static, Type } from "@sinclair/typebox";
 
+import type { reviews } from "../../db/schema/reviews.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
-import { literals, type Role } from "../http/principal.ts";
-import { instantAnswer, rowId, searchText, storableText } from "../http/text.ts";
-import { isoInstant } from "../lib/clock.ts";
+import { literals } from "../http/principal.ts";
+import { type RowOf, shown } from "../http/shown.ts";
+import { instantAnswer, orNull, rowId, searchText, storableText } from "../http/text.ts";
 import type { ReviewFacts } from "../outbox/event.ts";
 
 const FLAG_MOVES = ["under_review", "accepted", "rejected", "withdrawn"] as const;
@@ -15,30 +16,8 @@ export type FlagStatus = (typeof FLAG_STATUSES)[number];
  * A review with the facts of its site that events and answers show. The reviewer's email is left out, because no body
  * contains it.
  */
-export interface Review {
-  readonly id: number;
-  readonly partnerId: number;
-  readonly accountId: number;
-  readonly storeId: number;
-  readonly storeReviewSiteId: number;
-  readonly reviewSiteId: number;
-  /** The slug of the review's provider. */
-  readonly sourcePlatform: string;
-  readonly externalReviewId: string;
-  readonly rate: number;
-  readonly reviewer: string | null;
-  readonly content: string;
-  readonly reviewedAt: Date;
-  readonly createdAt: Date;
-  readonly updatedAt: Date;
-  readonly removedAt: Date | null;
-  readonly responseBody: string | null;
-  readonly responseUserId: number | null;
-  readonly respondedAt: Date | null;
-  readonly flagStatus: FlagStatus | null;
-  readonly flagReason: string | null;
-  readonly assignedUserId: number | null;
-}
+export type Review = Omit<typeof reviews.$inferSelect, "reviewerEmail" | "profanity"> &
+  Pick<RowOf<typeof ReviewObject>, "reviewSiteId" | "sourcePlatform">;
 
 /** Makes the review object of a webhook body (contract 8.2 and 8.5). */
 export function reviewFacts(
@@ -118,9 +97,9 @@ export const reviewQuery = Type.Object({
 });
 export type ReviewQuery = Static<typeof reviewQuery>;
 
-const nullableText = Type.Union([Type.String(), Type.Null()]);
-const nullableId = Type.Union([Type.Integer(), Type.Null()]);
-const nullableInstant = Type.Union([instantAnswer(), Type.Null()]);
+const nullableText = orNull(Type.String());
+const nullableId = orNull(Type.Integer());
+const nullableInstant = orNull(instantAnswer());
 
 /** The actor of an event, in webhook bodies and in the history of a review (contract 8.5). */
 export const EventActor = Type.Object(
@@ -164,37 +143,14 @@ export const ReviewObject = Type.Object(
 
 export function showReview(one: Review): Static<typeof ReviewObject> {
   const { responseBody, responseUserId, respondedAt, flagStatus, flagReason } = one;
-  return {
-    ...reviewFacts(one),
-    store_review_site_id: one.storeReviewSiteId,
-    content: one.content,
-    reviewed_at: isoInstant(one.reviewedAt),
-    removed_at: one.removedAt && isoInstant(one.removedAt),
-    response:
-      responseBody === null
-        ? null
-        : {
-            body: responseBody,
-            user_id: responseUserId,
-            responded_at: respondedAt && isoInstant(respondedAt),
-          },
-    flag: flagStatus === null ? null : { status: flagStatus, reason: flagReason },
-    assigned_user_id: one.assignedUserId,
-    created_at: isoInstant(one.createdAt),
-    updated_at: isoInstant(one.updatedAt),
-  };
+  const response =
+    responseBody === null ? null : { body: responseBody, userId: responseUserId, respondedAt };
+  const flag = flagStatus === null ? null : { status: flagStatus, reason: flagReason };
+  // The facts come first, in the order of webhook bodies.
+  return { ...reviewFacts(one), ...shown(ReviewObject, { ...one, response, flag }) };
 }
 
-export interface HistoryEntry {
-  readonly id: number;
-  readonly eventId: string;
-  readonly event: string;
-  readonly actor: unknown;
-  readonly metadata: unknown;
-  readonly occurredAt: Date;
-}
-
-const HistoryObject = Type.Object({
+export const HistoryObject = Type.Object({
   id: Type.Integer(),
   event_id: Type.String(),
   event: Type.String(),
@@ -204,38 +160,12 @@ const HistoryObject = Type.Object({
   occurred_at: instantAnswer(),
 });
 
+export type HistoryEntry = RowOf<typeof HistoryObject>;
+
 export const ReviewWithHistory = Type.Composite(
   [ReviewObject, Type.Object({ history: Type.Array(HistoryObject) })],
   { title: "ReviewWithHistory", extends: ReviewObject },
 );
-
-export function showHistory(one: HistoryEntry): Static<typeof HistoryObject> {
-  return {
-    id: one.id,
-    event_id: one.eventId,
-    event: one.event,
-    actor: one.actor,
-    metadata: one.metadata,
-    occurred_at: isoInstant(one.occurredAt),
-  };
-}
-
-/** A store's connection with a review site, as its account sees it. */
-export interface StoreReviewSite {
-  readonly id: number;
-  readonly storeId: number;
-  readonly storeName: string;
-  readonly reviewSiteId: number;
-  readonly slug: string;
-  readonly name: string;
-  readonly pullConnected: boolean;
-  readonly pullErrorCode: string | null;
-  /** The instant at which the axis last connected or disconnected; null if it never changed. */
-  readonly pullSince: Date | null;
-  readonly postConnected: boolean;
-  readonly postErrorCode: string | null;
-  readonly postSince: Date | null;
-}
 
 const AxisObject = Type.Object(
   {
@@ -248,6 +178,7 @@ const AxisObject = Type.Object(
   { title: "Axis", description: "`pull` collects reviews, `post` posts responses." },
 );
 
+/** A store's connection with a review site, as its account sees it. */
 export const StoreReviewSiteObject = Type.Object(
   {
     id: Type.Integer(),
@@ -261,37 +192,7 @@ export const StoreReviewSiteObject = Type.Object(
   },
   { title: "StoreReviewSite" },
 );
-
-export function showStoreReviewSite(one: StoreReviewSite): Static<typeof StoreReviewSiteObject> {
-  return {
-    id: one.id,
-    store_id: one.storeId,
-    store_name: one.storeName,
-    review_site_id: one.reviewSiteId,
-    provider: one.slug,
-    name: one.name,
-    pull: {
-      connected: one.pullConnected,
-      error_code: one.pullErrorCode,
-      since: one.pullSince && isoInstant(one.pullSince),
-    },
-    post: {
-      connected: one.postConnected,
-      error_code: one.postErrorCode,
-      since: one.postSince && isoInstant(one.postSince),
-    },
-  };
-}
-
-/** An active user of an account, as its colleagues see it. */
-export interface Colleague {
-  readonly id: number;
-  readonly email: string;
-  readonly name: string;
-  readonly role: Role;
-  /** The stores of a location user; null for a user with access to every store of the account. */
-  readonly storeIds: readonly number[] | null;
-}
+export type StoreReviewSite = RowOf<typeof StoreReviewSiteObject>;
 
 /** `store_id` limits the list to users with access to that store; its reviews may be assigned to them. */
 export const colleagueQuery = Type.Object({
@@ -300,6 +201,10 @@ export const colleagueQuery = Type.Object({
 });
 export type ColleagueQuery = Static<typeof colleagueQuery>;
 
+/**
+ * An active user of an account, as its colleagues see it. `store_ids` are the stores of a location user; null for a
+ * user with access to every store of the account.
+ */
 export const ColleagueObject = Type.Object(
   {
     id: Type.Integer(),
@@ -310,11 +215,7 @@ export const ColleagueObject = Type.Object(
   },
   { title: "Colleague" },
 );
-
-export function showColleague(one: Colleague): Static<typeof ColleagueObject> {
-  const { id, email, name, role, storeIds } = one;
-  return { id, email, name, role, store_ids: storeIds && [...storeIds] };
-}
+export type Colleague = RowOf<typeof ColleagueObject>;
 
 export const NATIVE_EMAILS = ["queued", "suppressed", "no_address"] as const;
 /** The result of one of our own mails, as the history shows it (contract 9.5). */

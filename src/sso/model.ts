@@ -1,8 +1,8 @@
 import { Type, type Static } from "@sinclair/typebox";
 
 import { isUlid, pageQuery } from "../http/list.ts";
+import type { RowOf } from "../http/shown.ts";
 import { instantAnswer, rowId, storableText } from "../http/text.ts";
-import { isoInstant } from "../lib/clock.ts";
 
 /** The reason why a sign-in through an identity provider failed. Only the audit log shows the reason. */
 export type SsoErrorReason =
@@ -154,32 +154,4 @@ export const connectionObject = Type.Object(
 );
 
 /** A connection to the identity provider of one company. */
-export interface Connection {
-  readonly id: string;
-  readonly companyId: number;
-  readonly issuer: string;
-  readonly clientId: string;
-  readonly domains: readonly string[];
-  readonly passwordLogin: boolean;
-  readonly isActive: boolean;
-  readonly createdAt: Date;
-  readonly updatedAt: Date;
-}
-
-export function showConnection(
-  row: Connection,
-  redirectUri: string,
-): Static<typeof connectionObject> {
-  return {
-    id: row.id,
-    company_id: row.companyId,
-    issuer: row.issuer,
-    client_id: row.clientId,
-    domains: [...row.domains],
-    password_login: row.passwordLogin,
-    is_active: row.isActive,
-    redirect_uri: redirectUri,
-    created_at: isoInstant(row.createdAt),
-    updated_at: isoInstant(row.updatedAt),
-  };
-}
+export type Connection = Omit<RowOf<typeof connectionObject>, "redirectUri">;

@@ -9,6 +9,7 @@ import { loads } from "../http/request-state.ts";
 import { listOf, listSchema, pageOf } from "../http/list.ts";
 import type { Caller } from "../http/principal.ts";
 import { errorResponse } from "../http/errors.ts";
+import { shown } from "../http/shown.ts";
 import type { RuleInput } from "../http/rules.ts";
 import type { Config } from "../lib/config.ts";
 import { beginSso, redirectErrors } from "./actions/begin-sso.ts";
@@ -27,7 +28,6 @@ import {
   exchangeQuery,
   newConnectionBody,
   redirectQuery,
-  showConnection,
 } from "./model.ts";
 import { callbackUri } from "./places.ts";
 
@@ -202,7 +202,8 @@ function instance(deps: ConnectionRouteDeps) {
 }
 
 function showWith({ config }: ConnectionRouteDeps) {
-  return (row: Connection) => showConnection(row, callbackUri(config, row.id));
+  return (row: Connection) =>
+    shown(connectionObject, { ...row, redirectUri: callbackUri(config, row.id) });
 }
 
 function singleRoutes(deps: ConnectionRouteDeps) {

@@ -2,8 +2,8 @@ import { type Static, Type } from "@sinclair/typebox";
 
 import { pageQuery } from "../http/list.ts";
 import { literals } from "../http/principal.ts";
-import { instantAnswer } from "../http/text.ts";
-import { isoInstant } from "../lib/clock.ts";
+import { type RowOf, shown } from "../http/shown.ts";
+import { instantAnswer, orNull } from "../http/text.ts";
 
 /**
  * Highest numbers of entries in one response about the state of the dispatchers. If a list or a count exceeds its
@@ -11,74 +11,7 @@ import { isoInstant } from "../lib/clock.ts";
  */
 export const STATE_LIMITS = { subscriptions: 1_000, rows: 100, counted: 10_000 } as const;
 
-export interface DispatcherRow {
-  readonly id: string;
-  readonly startedAt: Date;
-  readonly renewedAt: Date;
-  /**
-   * Time in ms since the dispatcher last renewed its leases. The clock is that of PostgreSQL, which also decides when
-   * leases expire.
-   */
-  readonly silentMs: number;
-  /** Memory use of the dispatcher in MB; null if the dispatcher does not report it. */
-  readonly memoryMb: number | null;
-}
-
-export interface ShardRow {
-  readonly id: number;
-  readonly dispatcherId: string | null;
-  readonly epoch: number;
-}
-
-/** The first queued event of a webhook subscription. */
-export interface HeadRow {
-  readonly shard: number;
-  readonly subscriptionId: string;
-  readonly isActive: boolean;
-  readonly isWaiting: boolean;
-  readonly recordedAt: Date;
-}
-
-export interface BlockedRow {
-  readonly subscriptionId: string;
-  readonly partnerId: number;
-  readonly shard: number;
-  readonly sequence: number;
-  readonly eventId: string;
-  readonly event: string;
-  readonly attempt: number;
-  readonly dueAt: Date;
-  readonly recordedAt: Date;
-}
-
-export interface DisabledRow {
-  readonly id: string;
-  readonly partnerId: number;
-  readonly label: string;
-  readonly disabledAt: Date;
-  readonly reason: string;
-  readonly failures: number;
-}
-
-export interface QueueCounts {
-  /** Number of queued entries. Counting stops at one more than `STATE_LIMITS.counted`. */
-  readonly entries: number;
-  readonly mails: number;
-  readonly mailDueAt: Date | null;
-}
-
-export interface DispatcherState {
-  readonly at: Date;
-  readonly dispatchers: readonly DispatcherRow[];
-  readonly shards: readonly ShardRow[];
-  readonly heads: readonly HeadRow[];
-  readonly blocked: readonly BlockedRow[];
-  readonly disabled: readonly DisabledRow[];
-  readonly counts: QueueCounts;
-}
-
-const idOrNull = Type.Union([Type.String(), Type.Null()]);
-const instantOrNull = Type.Union([instantAnswer(), Type.Null()]);
+const instantOrNull = orNull(instantAnswer());
 const seconds = Type.Number({ minimum: 0 });
 
 export const DispatcherObject = Type.Object(
@@ -92,13 +25,13 @@ export const DispatcherObject = Type.Object(
         shards: Type.Integer(),
         subscriptions: Type.Integer(),
         lag_s: seconds,
-        memory_mb: Type.Union([Type.Integer(), Type.Null()]),
+        memory_mb: orNull(Type.Integer()),
       }),
     ),
     shards: Type.Array(
       Type.Object({
         id: Type.Integer(),
-        dispatcher_id: idOrNull,
+        dispatcher_id: orNull(Type.String()),
         epoch: Type.Integer(),
         subscriptions: Type.Integer(),
         lag_s: seconds,
@@ -140,6 +73,40 @@ export const DispatcherObject = Type.Object(
   { title: "Dispatcher" },
 );
 
+type State = RowOf<typeof DispatcherObject>;
+type Lag = "subscriptions" | "lagS";
+/** A dispatcher; `silentMs` follows the clock of PostgreSQL, which also decides when leases expire. */
+export type DispatcherRow = Omit<State["dispatchers"][number], Lag | "shards">;
+export type ShardRow = Omit<State["shards"][number], Lag>;
+export type BlockedRow = State["blockedHeads"][number];
+export type DisabledRow = State["disabledSubscriptions"][number];
+
+/** The first queued event of a webhook subscription. */
+export interface HeadRow {
+  readonly shard: number;
+  readonly subscriptionId: string;
+  readonly isActive: boolean;
+  readonly isWaiting: boolean;
+  readonly recordedAt: Date;
+}
+
+export interface QueueCounts {
+  /** Number of queued entries. Counting stops at one more than `STATE_LIMITS.counted`. */
+  readonly entries: number;
+  readonly mails: number;
+  readonly mailDueAt: Date | null;
+}
+
+export interface DispatcherState {
+  readonly at: Date;
+  readonly dispatchers: readonly DispatcherRow[];
+  readonly shards: readonly ShardRow[];
+  readonly heads: readonly HeadRow[];
+  readonly blocked: readonly BlockedRow[];
+  readonly disabled: readonly DisabledRow[];
+  readonly counts: QueueCounts;
+}
+
 /**
  * Renders the state of the dispatchers together with the lag, which is the age of the oldest event that could be sent
  * now. Such an event is the first queued event of an active subscription and does not wait for a retry.
@@ -148,75 +115,35 @@ export function showDispatcher(state: DispatcherState): Static<typeof Dispatcher
   const { at, dispatchers, shards, heads, blocked, disabled, counts } = state;
   const { subscriptions, rows, counted } = STATE_LIMITS;
   const oldest = oldestOf(heads);
-  return {
+  const lagOfShards = (ids: readonly number[]) =>
+    lagOf(
+      heads.filter(({ shard }) => ids.includes(shard)),
+      at,
+    );
+  return shown(DispatcherObject, {
     dispatchers: dispatchers.map((one) => {
-      const held = new Set(shards.flatMap((s) => (s.dispatcherId === one.id ? [s.id] : [])));
-      return {
-        id: one.id,
-        started_at: isoInstant(one.startedAt),
-        renewed_at: isoInstant(one.renewedAt),
-        silent_ms: one.silentMs,
-        shards: held.size,
-        ...lagOf(
-          heads.filter(({ shard }) => held.has(shard)),
-          at,
-        ),
-        memory_mb: one.memoryMb,
-      };
+      const held = shards.flatMap((s) => (s.dispatcherId === one.id ? [s.id] : []));
+      return { ...one, shards: held.length, ...lagOfShards(held) };
     }),
-    shards: shards.map(({ id, dispatcherId, epoch }) => {
-      const lag = lagOf(
-        heads.filter(({ shard }) => shard === id),
-        at,
-      );
-      return { id, dispatcher_id: dispatcherId, epoch, ...lag };
-    }),
+    shards: shards.map((one) => ({ ...one, ...lagOfShards([one.id]) })),
     lag: {
-      lag_s: secondsSince(oldest, at),
-      oldest_recorded_at: oldest === undefined ? null : isoInstant(oldest),
+      lagS: secondsSince(oldest, at),
+      oldestRecordedAt: oldest ?? null,
       entries: Math.min(counts.entries, counted),
       subscriptions: Math.min(heads.length, subscriptions),
     },
-    blocked_heads: blocked.slice(0, rows).map(showBlocked),
-    disabled_subscriptions: disabled.slice(0, rows).map(showDisabled),
-    mails: {
-      queued: Math.min(counts.mails, counted),
-      next_due_at: counts.mailDueAt && isoInstant(counts.mailDueAt),
-    },
+    blockedHeads: blocked.slice(0, rows),
+    disabledSubscriptions: disabled.slice(0, rows),
+    mails: { queued: Math.min(counts.mails, counted), nextDueAt: counts.mailDueAt },
     truncated:
       heads.length > subscriptions ||
       Math.max(blocked.length, disabled.length) > rows ||
       Math.max(counts.entries, counts.mails) > counted,
-  };
-}
-
-function showBlocked(one: BlockedRow) {
-  return {
-    subscription_id: one.subscriptionId,
-    partner_id: one.partnerId,
-    shard: one.shard,
-    sequence: one.sequence,
-    event_id: one.eventId,
-    event: one.event,
-    attempt: one.attempt,
-    due_at: isoInstant(one.dueAt),
-    recorded_at: isoInstant(one.recordedAt),
-  };
-}
-
-function showDisabled(one: DisabledRow) {
-  return {
-    id: one.id,
-    partner_id: one.partnerId,
-    label: one.label,
-    disabled_at: isoInstant(one.disabledAt),
-    disabled_reason: one.reason,
-    consecutive_failure_count: one.failures,
-  };
+  });
 }
 
 function lagOf(heads: readonly HeadRow[], at: Date) {
-  return { subscriptions: heads.length, lag_s: secondsSince(oldestOf(heads), at) };
+  return { subscriptions: heads.length, lagS: secondsSince(oldestOf(heads), at) };
 }
 
 function oldestOf(heads: readonly HeadRow[]): Date | undefined {
@@ -249,27 +176,6 @@ export const backlogQuery = Type.Object({
 });
 export type BacklogOrder = (typeof ORDERS)[number];
 
-export interface Backlog {
-  readonly rank: number;
-  readonly subscriptionId: string;
-  readonly label: string;
-  readonly partnerId: number;
-  readonly partnerName: string;
-  readonly isActive: boolean;
-  readonly queued: number;
-  readonly oldestRecordedAt: Date;
-  /** Time at which the first queued event is due; null unless it waits for a retry. */
-  readonly dueAt: Date | null;
-  readonly shard: number;
-  readonly dispatcherId: string | null;
-  readonly errorAt: Date | null;
-  readonly statusCode: number | null;
-  readonly errorCode: string | null;
-}
-
-const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
-  Type.Union([schema, Type.Null()]);
-
 export const BacklogObject = Type.Object(
   {
     subscription_id: Type.String(),
@@ -295,6 +201,9 @@ export const BacklogObject = Type.Object(
   },
   { title: "Backlog" },
 );
+type LastError = NonNullable<RowOf<typeof BacklogObject>["lastError"]>;
+export type Backlog = Omit<RowOf<typeof BacklogObject>, "lastError"> &
+  Omit<LastError, "at"> & { readonly rank: number; readonly errorAt: Date | null };
 
 export function backlogKey({ rank, subscriptionId }: Backlog): string {
   return `${rank}.${subscriptionId}`;
@@ -309,21 +218,6 @@ export function readBacklogKey(key: string | undefined) {
 }
 
 export function showBacklog(one: Backlog): Static<typeof BacklogObject> {
-  return {
-    subscription_id: one.subscriptionId,
-    label: one.label,
-    partner_id: one.partnerId,
-    partner_name: one.partnerName,
-    is_active: one.isActive,
-    queued: one.queued,
-    oldest_recorded_at: isoInstant(one.oldestRecordedAt),
-    due_at: one.dueAt && isoInstant(one.dueAt),
-    shard: one.shard,
-    dispatcher_id: one.dispatcherId,
-    last_error: one.errorAt && {
-      at: isoInstant(one.errorAt),
-      status_code: one.statusCode,
-      error_code: one.errorCode,
-    },
-  };
+  const { errorAt: at, statusCode, errorCode } = one;
+  return shown(BacklogObject, { ...one, lastError: at && { at, statusCode, errorCode } });
 }

@@ -1,10 +1,11 @@
 import { type Static, Type } from "@sinclair/typebox";
 
+import type { companies } from "../../db/schema/companies.ts";
 import { email, newPassword, whiteLabelObject } from "../auth/model.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
 import { literals, type Role } from "../http/principal.ts";
-import { instantAnswer, rowId, searchText, storableText } from "../http/text.ts";
-import { isoInstant } from "../lib/clock.ts";
+import { type RowOf, shown } from "../http/shown.ts";
+import { instantAnswer, orNull, rowId, searchText, storableText } from "../http/text.ts";
 
 const NAME_CHARS = 200;
 const URL_CHARS = 2_000;
@@ -21,7 +22,7 @@ export const displayName = Object.assign(storableText([1, NAME_CHARS]), {
   title: "DisplayName",
   description: "The name.",
 });
-const nullableText = Type.Union([Type.String(), Type.Null()]);
+const nullableText = orNull(Type.String());
 const booleanText = literals(["true", "false"]);
 
 // ------------------------------------------------------------------------------------------------ companies
@@ -95,31 +96,8 @@ export type AccountQuery = Static<typeof accountQuery>;
  */
 export const ownAccountQuery = Type.Omit(accountQuery, ["partner_id"]);
 
-export interface Named {
-  readonly id: number;
-  readonly name: string;
-}
 const NamedObject = Type.Object({ id: Type.Integer(), name: Type.String() });
-
-export interface Company {
-  readonly id: number;
-  readonly type: "partner" | "account";
-  readonly name: string;
-  readonly isActive: boolean;
-  readonly primaryColor: string;
-  readonly logoUrl: string | null;
-  readonly createdAt: Date;
-  /** White-label fields. For an account, `brandName` and `domain` are null and `whiteLabelEnabled` is false. */
-  readonly brandName: string | null;
-  readonly domain: string | null;
-  readonly whiteLabelEnabled: boolean;
-  /** The partner of an account. For a partner, this field and the fields below are null or empty. */
-  readonly partnerId: number | null;
-  readonly partnerName: string | null;
-  readonly planId: number | null;
-  readonly planName: string | null;
-  readonly stores: readonly Named[];
-}
+export type Named = RowOf<typeof NamedObject>;
 
 /**
  * The name of a company of any type, also of the platform. Dashboard pages that know only the id of a company use it
@@ -153,7 +131,7 @@ export const PartnerObject = Type.Object(
 export const AccountObject = Type.Object(
   {
     ...companyFields,
-    partner_id: Type.Union([Type.Integer(), Type.Null()]),
+    partner_id: orNull(Type.Integer()),
     partner_name: nullableText,
     plan: NamedObject,
     store_ids: Type.Array(Type.Integer()),
@@ -162,30 +140,22 @@ export const AccountObject = Type.Object(
   { title: "Account" },
 );
 
-const showCompany = (one: Company) => ({
-  id: one.id,
-  name: one.name,
-  is_active: one.isActive,
-  primary_color: one.primaryColor,
-  logo_url: one.logoUrl,
-  created_at: isoInstant(one.createdAt),
-});
+/** A company of either type. Fields that only the other type has are null or empty. */
+export type Company = Omit<RowOf<typeof AccountObject>, "plan" | "storeIds"> &
+  Pick<typeof companies.$inferSelect, "brandName" | "planId" | "whiteLabelEnabled"> & {
+    readonly type: "partner" | "account";
+    readonly domain: string | null;
+    readonly planName: string | null;
+  };
 
 export function showPartner(one: Company): Static<typeof PartnerObject> {
   const { whiteLabelEnabled: enabled, brandName, domain } = one;
-  return { ...showCompany(one), white_label: { enabled, brand_name: brandName, domain } };
+  return shown(PartnerObject, { ...one, whiteLabel: { enabled, brandName, domain } });
 }
 
 export function showAccount(one: Company): Static<typeof AccountObject> {
-  const { partnerId, partnerName, planId, planName, stores } = one;
-  return {
-    ...showCompany(one),
-    partner_id: partnerId,
-    partner_name: partnerName,
-    plan: { id: planId ?? 0, name: planName ?? "" },
-    store_ids: stores.map(({ id }) => id),
-    stores: [...stores],
-  };
+  const plan = { id: one.planId ?? 0, name: one.planName ?? "" };
+  return shown(AccountObject, { ...one, plan, storeIds: one.stores.map(({ id }) => id) });
 }
 
 // ------------------------------------------------------------------------------------------------ users
@@ -230,23 +200,6 @@ export const userQuery = Type.Object({
 });
 export type UserQuery = Static<typeof userQuery>;
 
-export interface User {
-  readonly id: number;
-  readonly email: string;
-  readonly name: string;
-  readonly role: Role;
-  readonly companyId: number;
-  readonly companyType: keyof typeof ROLES_OF;
-  readonly companyName: string;
-  readonly isActive: boolean;
-  readonly hasPassword: boolean;
-  readonly storeIds: readonly number[];
-  /** End of the sign-in lock that wrong passwords caused; may be in the past. Null if there is no lock. */
-  readonly lockedUntil: Date | null;
-  readonly createdAt: Date;
-  readonly updatedAt: Date;
-}
-
 export const UserObject = Type.Object(
   {
     id: Type.Integer(),
@@ -258,29 +211,17 @@ export const UserObject = Type.Object(
     store_ids: Type.Array(Type.Integer()),
     is_active: Type.Boolean(),
     has_password: Type.Boolean(),
-    locked_until: Type.Union([instantAnswer(), Type.Null()]),
+    locked_until: orNull(instantAnswer()),
     created_at: instantAnswer(),
     updated_at: instantAnswer(),
   },
   { title: "AdminUser" },
 );
-
-export function showUser(one: User): Static<typeof UserObject> {
-  return {
-    id: one.id,
-    email: one.email,
-    name: one.name,
-    role: one.role,
-    company_id: one.companyId,
-    company: { id: one.companyId, type: one.companyType, name: one.companyName },
-    store_ids: [...one.storeIds],
-    is_active: one.isActive,
-    has_password: one.hasPassword,
-    locked_until: one.lockedUntil && isoInstant(one.lockedUntil),
-    created_at: isoInstant(one.createdAt),
-    updated_at: isoInstant(one.updatedAt),
-  };
-}
+/** A user. The end of the sign-in lock that wrong passwords caused (`lockedUntil`) may be in the past. */
+export type User = RowOf<typeof UserObject> & {
+  readonly role: Role;
+  readonly company: Pick<Employer, "type">;
+};
 
 const teamRole = literals(ROLES_OF.partner);
 

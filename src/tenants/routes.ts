@@ -1,8 +1,9 @@
 import { Elysia } from "elysia";
 
 import { listAudit } from "../auth/queries/audit.ts";
-import { auditEntry, auditQuery, showAuditEntry } from "../auth/audit-model.ts";
+import { auditEntry, auditQuery } from "../auth/audit-model.ts";
 import { listOf, listSchema, pageOf } from "../http/list.ts";
+import { shownAs } from "../http/shown.ts";
 import { administrating, type AdminRouteDeps, adminRoutesBase } from "./routes/base.ts";
 import { accountRoutes, companyRoutes, partnerRoutes } from "./routes/companies.ts";
 import { type DispatcherRouteDeps, dispatcherRoutes } from "./routes/dispatcher.ts";
@@ -32,7 +33,7 @@ function auditRoutes(deps: AdminRouteDeps) {
     async ({ query }) => {
       const page = pageOf(query);
       const rows = await listAudit(deps.db, query, page);
-      return listOf(rows, page, { key: (one) => String(one.id), show: showAuditEntry });
+      return listOf(rows, page, { key: (one) => String(one.id), show: shownAs(auditEntry) });
     },
     {
       access: administrating,

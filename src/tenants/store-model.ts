@@ -1,8 +1,10 @@
 import { Type, type Static } from "@sinclair/typebox";
 
+import type { storeReviewSites } from "../../db/schema/providers.ts";
 import type { planObject } from "../auth/model.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
-import { rowId } from "../http/text.ts";
+import { type RowOf, shown } from "../http/shown.ts";
+import { orNull, rowId } from "../http/text.ts";
 import { PROVIDER_SLUG } from "../providers/model.ts";
 import { closed, displayName } from "./model.ts";
 
@@ -47,13 +49,6 @@ type StoreQuery = Static<typeof storeQuery>;
 /** Filter of a list of stores. An operator may list the stores of all partners; a partner lists only its own stores. */
 export type StoreFilter = Pick<StoreQuery, "account_id"> & { readonly partner_id?: number };
 
-export interface Store {
-  readonly id: number;
-  readonly name: string;
-  readonly accountId: number;
-  readonly partnerId: number;
-}
-
 export const StoreObject = Type.Object(
   {
     id: Type.Integer(),
@@ -63,11 +58,7 @@ export const StoreObject = Type.Object(
   },
   { title: "Store" },
 );
-
-export function showStore(one: Store): Static<typeof StoreObject> {
-  const { id, accountId, partnerId } = one;
-  return { id, name: one.name, account_id: accountId, partner_id: partnerId };
-}
+export type Store = RowOf<typeof StoreObject>;
 
 // ------------------------------------------------------------------------------------------------ connections
 
@@ -85,20 +76,10 @@ export const storeReviewSiteQuery = Type.Object({
 });
 export type StoreReviewSiteQuery = Static<typeof storeReviewSiteQuery>;
 
-export interface StoreReviewSite {
-  readonly id: number;
-  readonly storeId: number;
-  readonly accountId: number;
-  readonly partnerId: number;
-  readonly provider: string;
-  readonly pullErrorCode: string | null;
-  readonly postErrorCode: string | null;
-}
-
 const axis = Type.Object(
   {
     connected: Type.Boolean(),
-    error_code: Type.Union([Type.String(), Type.Null()]),
+    error_code: orNull(Type.String()),
   },
   { title: "AdminAxis", description: "`pull` collects reviews, `post` posts responses." },
 );
@@ -117,18 +98,14 @@ export const StoreReviewSiteObject = Type.Object(
   { title: "AdminStoreReviewSite" },
 );
 
-const axisOf = (code: string | null) => ({ connected: code === null, error_code: code });
+export type StoreReviewSite = Omit<RowOf<typeof StoreReviewSiteObject>, "pull" | "post"> &
+  Pick<typeof storeReviewSites.$inferSelect, "pullErrorCode" | "postErrorCode">;
+
+const axisOf = (errorCode: string | null) => ({ connected: errorCode === null, errorCode });
 
 export function showStoreReviewSite(one: StoreReviewSite): Static<typeof StoreReviewSiteObject> {
-  return {
-    id: one.id,
-    store_id: one.storeId,
-    account_id: one.accountId,
-    partner_id: one.partnerId,
-    provider: one.provider,
-    pull: axisOf(one.pullErrorCode),
-    post: axisOf(one.postErrorCode),
-  };
+  const axes = { pull: axisOf(one.pullErrorCode), post: axisOf(one.postErrorCode) };
+  return shown(StoreReviewSiteObject, { ...one, ...axes });
 }
 
 // ------------------------------------------------------------------------------------------------ providers
@@ -146,22 +123,13 @@ export const ProviderBody = Type.Object(
 
 export type NewProvider = Static<typeof ProviderBody>;
 
-export interface Provider {
-  readonly id: number;
-  readonly slug: string;
-  readonly name: string;
-}
-
 const provider = { id: Type.Integer(), slug: Type.String(), name: Type.String() };
 
 export const ProviderObject = Type.Object(provider, { title: "Provider" });
+export type Provider = RowOf<typeof ProviderObject>;
 
 /** A provider with its secret. Only the response that creates or rotates the secret contains it. */
 export const ProviderWithSecret = Type.Object(
   { ...provider, secret: Type.String() },
   { title: "ProviderWithSecret", extends: ProviderObject },
 );
-
-export function showProvider({ id, slug, name: shown }: Provider): Static<typeof ProviderObject> {
-  return { id, slug, name: shown };
-}

@@ -1,10 +1,12 @@
 import { Type, type Static } from "@sinclair/typebox";
 
+import type { alertSettings } from "../../db/schema/alerts.ts";
 import { literals } from "../http/principal.ts";
-import { instantAnswer, storableText } from "../http/text.ts";
+import { shown } from "../http/shown.ts";
+import { instantAnswer, orNull, storableText } from "../http/text.ts";
 import { MAX_URL_CHARS } from "../lib/egress.ts";
-import { ALERT_DEFAULTS, ALERT_KINDS, type AlertKind } from "../outbox/mail.ts";
-import { instantOrNull, orNull, SecretAnswer } from "./model.ts";
+import { ALERT_DEFAULTS, ALERT_KINDS } from "../outbox/mail.ts";
+import { SecretAnswer } from "./model.ts";
 
 const MAX_RECIPIENTS = 10;
 /** The most characters of a mail address that RFC 5321 allows. */
@@ -72,34 +74,23 @@ export const AlertSettingsWithSecret = Type.Object(
   { title: "AlertSettingsWithSecret", extends: AlertSettingsObject },
 );
 
-/** Alert settings of a partner. */
-export interface AlertSettings {
-  readonly recipients: string[] | null;
-  readonly kinds: readonly string[];
-  readonly oldestWaitingMinutes: number;
-  readonly digestMinutes: number;
-  readonly webhookUrl: string | null;
-  readonly secretFingerprint: string | null;
-  readonly updatedAt: Date | null;
-}
+/** Alert settings of a partner; `updatedAt` is null for the defaults. */
+export type AlertSettings = Omit<
+  typeof alertSettings.$inferSelect,
+  "id" | "partnerId" | "sealedSecret" | "updatedAt"
+> & { readonly updatedAt: Date | null };
 
 export const DEFAULTS: AlertSettings = {
   ...ALERT_DEFAULTS,
   recipients: null,
-  kinds: ALERT_KINDS,
+  kinds: [...ALERT_KINDS],
   webhookUrl: null,
   secretFingerprint: null,
   updatedAt: null,
 };
 
-export function showSettings(one: AlertSettings): Static<typeof AlertSettingsObject> {
-  return {
-    recipients: one.recipients,
-    kinds: ALERT_KINDS.filter((kind: AlertKind) => one.kinds.includes(kind)),
-    oldest_waiting_minutes: one.oldestWaitingMinutes,
-    digest_minutes: one.digestMinutes,
-    webhook_url: one.webhookUrl,
-    secret_fingerprint: one.secretFingerprint,
-    updated_at: instantOrNull(one.updatedAt),
-  };
+/** Shows the alert settings; their kinds have a fixed order. */
+export function showSettings(settings: AlertSettings): Static<typeof AlertSettingsObject> {
+  const kinds = ALERT_KINDS.filter((kind) => settings.kinds.includes(kind));
+  return shown(AlertSettingsObject, { ...settings, kinds });
 }

@@ -1,9 +1,9 @@
 import { Type, type Static } from "@sinclair/typebox";
 
 import { literals } from "../http/principal.ts";
-import { instantAnswer, instantText, ulidText } from "../http/text.ts";
-import { isoInstant } from "../lib/clock.ts";
-import { eventId, eventValue, instantOrNull, orNull } from "./model.ts";
+import type { RowOf } from "../http/shown.ts";
+import { instantAnswer, instantText, orNull, ulidText } from "../http/text.ts";
+import { eventId, eventValue } from "./model.ts";
 
 export const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
@@ -22,35 +22,7 @@ export const DELIVERY_STATES = [
 ] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
-export interface Attempt {
-  /** The id of the attempt, a ULID of its start. */
-  readonly id: string;
-  readonly eventId: string;
-  readonly event: string;
-  readonly attempt: number;
-  readonly round: number;
-  readonly sequence: number;
-  readonly startedAt: Date;
-  readonly durationMs: number;
-  readonly outcome: Outcome;
-  readonly statusCode: number | null;
-  readonly errorCode: string | null;
-  /**
-   * Headers and body of the request. Both are null if the stored digest no longer matches the request that is composed
-   * again (contract 7.13).
-   */
-  readonly requestHeaders: Headers | null;
-  readonly requestBody: string | null;
-  readonly responseHeaders: Headers | null;
-  readonly responseExcerpt: string | null;
-  readonly responseTruncated: boolean;
-  readonly nextAttemptAt: Date | null;
-  readonly possiblyRepeated: boolean;
-  readonly resent: boolean;
-}
-
 const headers = Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]));
-export type Headers = Static<typeof headers>;
 
 /** An attempt as the API shows it (contract 6.13). */
 export const AttemptObject = Type.Object(
@@ -89,45 +61,15 @@ export const AttemptObject = Type.Object(
   { title: "Attempt" },
 );
 
-/** An attempt without its request and response, as streams and messages show it. */
-export type AttemptSummary = Omit<
-  Attempt,
-  "requestHeaders" | "requestBody" | "responseHeaders" | "responseExcerpt" | "responseTruncated"
->;
+export type Attempt = RowOf<typeof AttemptObject>;
 
-export function showAttemptSummary(one: AttemptSummary) {
-  return {
-    id: one.id,
-    event_id: one.eventId,
-    event: one.event,
-    attempt: one.attempt,
-    round: one.round,
-    sequence: one.sequence,
-    started_at: isoInstant(one.startedAt),
-    duration_ms: one.durationMs,
-    outcome: one.outcome,
-    status_code: one.statusCode,
-    error_code: one.errorCode,
-    next_attempt_at: instantOrNull(one.nextAttemptAt),
-    possibly_repeated: one.possiblyRepeated,
-    resent: one.resent,
-  };
-}
-
-export function showAttempt(one: Attempt): Static<typeof AttemptObject> {
-  const { next_attempt_at, possibly_repeated, resent, ...summary } = showAttemptSummary(one);
-  return {
-    ...summary,
-    request_headers: one.requestHeaders,
-    request_body: one.requestBody,
-    response_headers: one.responseHeaders,
-    response_excerpt: one.responseExcerpt,
-    response_truncated: one.responseTruncated,
-    next_attempt_at,
-    possibly_repeated,
-    resent,
-  };
-}
+/** An attempt without its request and response, which may be long, as streams and messages show it. */
+export const AttemptSummaryObject = Type.Omit(
+  AttemptObject,
+  ["request_headers", "request_body", "response_headers", "response_excerpt", "response_truncated"],
+  { title: "AttemptSummary" },
+);
+export type AttemptSummary = RowOf<typeof AttemptSummaryObject>;
 
 /** Filters of the list of attempts (contract 6.13). `since` is inclusive, `until` exclusive. */
 export const attemptFilters = {
@@ -146,18 +88,7 @@ export interface AttemptFilter {
   readonly until: Date | undefined;
 }
 
-/** The state of the last round of an event, with the attempts of all rounds. */
-export interface Delivery {
-  readonly eventId: string;
-  readonly event: string;
-  readonly sequence: number;
-  readonly state: DeliveryState;
-  readonly createdAt: Date;
-  readonly settledAt: Date | null;
-  readonly attempts: readonly Attempt[];
-}
-
-/** A delivery as the API shows it (contract 6.13). */
+/** The state of the last round of an event, with the attempts of all rounds (contract 6.13). */
 export const DeliveryObject = Type.Object(
   {
     event_id: eventId,
@@ -174,17 +105,7 @@ export const DeliveryObject = Type.Object(
   { title: "Delivery" },
 );
 
-export function showDelivery(one: Delivery): Static<typeof DeliveryObject> {
-  return {
-    event_id: one.eventId,
-    event: one.event,
-    sequence: one.sequence,
-    state: one.state,
-    created_at: isoInstant(one.createdAt),
-    settled_at: instantOrNull(one.settledAt),
-    attempts: one.attempts.map(showAttempt),
-  };
-}
+export type Delivery = RowOf<typeof DeliveryObject>;
 
 export const RecoverBody = Type.Object(
   { since: instantText(), until: Type.Optional(instantText()) },

@@ -4,10 +4,10 @@ import examples from "../docs/event-examples.json";
 import { literals } from "../http/principal.ts";
 import { FIELDS } from "../http/openapi/fields.ts";
 import type { Json } from "../http/openapi/schemas.ts";
-import { instantAnswer } from "../http/text.ts";
+import { instantAnswer, orNull } from "../http/text.ts";
 import { CATALOG, type EventValue, type PayloadMode } from "../outbox/event.ts";
 import { EventActor, FLAG_STATUSES, type Metadata, NATIVE_EMAILS } from "../reviews/model.ts";
-import { eventId, orNull } from "./model.ts";
+import { eventId } from "./model.ts";
 
 /*
  * Schemas of the bodies of deliveries (contract 8), for the OpenAPI document and the catalog. src/outbox/payload-format.ts
@@ -212,7 +212,7 @@ function explained(key: string, value: unknown): unknown {
   );
 }
 
-/** Returns an example body, which scripts/vectors.ts has made with the composer. */
+/** Returns an example body, which scripts/vectors.ts has made with the payload format. */
 export function exampleBodyOf(event: EventValue, mode: PayloadMode): Json {
   return JSON.parse(examples[event][mode]);
 }

@@ -1,26 +1,19 @@
-import { type Static, Type } from "@sinclair/typebox";
+import { Type } from "@sinclair/typebox";
 
 import { literals } from "../http/principal.ts";
-import { instantAnswer } from "../http/text.ts";
-import { addMs, isoInstant } from "../lib/clock.ts";
-import { ALERT_KINDS, type AlertKind } from "../outbox/mail.ts";
-import { instantOrNull, orNull } from "./model.ts";
+import type { RowOf } from "../http/shown.ts";
+import { instantAnswer, orNull } from "../http/text.ts";
+import { addMs } from "../lib/clock.ts";
+import { ALERT_KINDS } from "../outbox/mail.ts";
+import type { Attempt } from "./delivery-model.ts";
 import { BUCKET_MS } from "./stats.ts";
-
-/** The present incident of a subscription. `since` is null if there is none. */
-export interface Incident {
-  readonly since: Date | null;
-  readonly lastAnswer: (FailedAttempt & { readonly responseExcerpt: string | null }) | null;
-  readonly stepMs: number;
-  readonly causes: readonly Cause[];
-  readonly alerts: readonly { readonly kind: AlertKind; readonly raisedAt: Date }[];
-}
 
 const cause = {
   status_code: orNull(Type.Integer()),
   error_code: orNull(Type.String()),
 };
 
+/** The present incident of a subscription. */
 export const IncidentObject = Type.Object(
   {
     since: orNull(instantAnswer(), {
@@ -54,47 +47,9 @@ export const IncidentObject = Type.Object(
   },
   { title: "Incident" },
 );
+export type Incident = RowOf<typeof IncidentObject>;
 
-export function showIncident(one: Incident): Static<typeof IncidentObject> {
-  const { lastAnswer: last } = one;
-  return {
-    since: instantOrNull(one.since),
-    last_answer: last && {
-      event_id: last.eventId,
-      at: isoInstant(last.startedAt),
-      status_code: last.statusCode,
-      error_code: last.errorCode,
-      response_excerpt: last.responseExcerpt,
-    },
-    step: one.stepMs / 1000,
-    causes: one.causes.map((each) => ({
-      status_code: each.statusCode,
-      error_code: each.errorCode,
-      attempts: each.attempts,
-      first_at: isoInstant(each.firstAt),
-      last_at: isoInstant(each.lastAt),
-      counts: [...each.counts],
-    })),
-    alerts: one.alerts.map(({ kind, raisedAt }) => ({ kind, raised_at: isoInstant(raisedAt) })),
-  };
-}
-
-export interface FailedAttempt {
-  readonly eventId: string;
-  readonly startedAt: Date;
-  readonly statusCode: number | null;
-  readonly errorCode: string | null;
-}
-
-interface Cause {
-  readonly statusCode: number | null;
-  readonly errorCode: string | null;
-  readonly attempts: number;
-  readonly firstAt: Date;
-  readonly lastAt: Date;
-  /** The number of attempts of each step since the beginning of the incident. */
-  readonly counts: readonly number[];
-}
+export type FailedAttempt = Pick<Attempt, "eventId" | "startedAt" | "statusCode" | "errorCode">;
 
 /** The most columns of the chart of an incident. */
 const MAX_STEPS = 24;
@@ -109,10 +64,10 @@ export function incidentStepMs(since: Date, now: Date): number {
 export function causesOf(
   attempts: readonly FailedAttempt[],
   { since, stepMs, now }: { readonly since: Date; readonly stepMs: number; readonly now: Date },
-): Cause[] {
+): Incident["causes"] {
   const steps = Math.floor((now.getTime() - since.getTime()) / stepMs) + 1;
   const byCause = Map.groupBy(attempts, (one) => `${one.statusCode ?? one.errorCode}`);
-  const causes = [...byCause.values()].map((ones): Cause => {
+  const causes = [...byCause.values()].map((ones) => {
     const times = ones.map((one) => one.startedAt.getTime());
     const counts = Array.from({ length: steps }, () => 0);
     for (const ms of times) {

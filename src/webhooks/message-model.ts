@@ -1,26 +1,24 @@
-import { type Static, Type } from "@sinclair/typebox";
+import { Type } from "@sinclair/typebox";
 
 import { literals } from "../http/principal.ts";
+import type { RowOf } from "../http/shown.ts";
 import {
   instantAnswer,
   instantText,
+  orNull,
   rowId,
   searchText,
   storableText,
   ulidText,
 } from "../http/text.ts";
-import { isoInstant } from "../lib/clock.ts";
 import { CATALOG } from "../outbox/event.ts";
 import {
-  AttemptObject,
-  type AttemptSummary,
+  AttemptSummaryObject,
   DELIVERY_STATES,
   type DeliveryState,
   type Outcome,
   OUTCOMES,
-  showAttemptSummary,
 } from "./delivery-model.ts";
-import { instantOrNull, orNull } from "./model.ts";
 
 /**
  * The number of newest attempts that a message contains. The list of attempts and the delivery have the older ones,
@@ -29,32 +27,7 @@ import { instantOrNull, orNull } from "./model.ts";
 export const ATTEMPTS_OF_MESSAGE = 20;
 const EXTERNAL_ID_CHARS = 255;
 
-/** An event of a subscription, with its review and its attempts. */
-export interface Message {
-  readonly eventId: string;
-  readonly event: string;
-  readonly sequence: number;
-  readonly state: DeliveryState;
-  readonly createdAt: Date;
-  readonly settledAt: Date | null;
-  readonly reviewId: number | null;
-  readonly externalReviewId: string | null;
-  readonly rate: number | null;
-  readonly storeId: number | null;
-  readonly storeName: string | null;
-  /** The number of entries that the retry of this event blocks; null unless the event waits for a retry. */
-  readonly waitingBehind: number | null;
-  /** The newest attempts, in ascending order. */
-  readonly attempts: readonly AttemptSummary[];
-}
-
-const AttemptSummaryObject = Type.Omit(
-  AttemptObject,
-  ["request_headers", "request_body", "response_headers", "response_excerpt", "response_truncated"],
-  { title: "AttemptSummary" },
-);
-
-/** The schema of a message as the API shows it (contract 6.19). */
+/** An event of a subscription, with its review and its attempts (contract 6.19). */
 export const MessageObject = Type.Object(
   {
     event_id: Type.String(),
@@ -68,6 +41,7 @@ export const MessageObject = Type.Object(
     rate: orNull(Type.Integer()),
     store_id: orNull(Type.Integer()),
     store_name: orNull(Type.String()),
+    // The number of entries that the retry of this event blocks; null unless the event waits for a retry.
     waiting_behind: orNull(Type.Integer()),
     attempts: Type.Array(AttemptSummaryObject, {
       description: `The newest ${ATTEMPTS_OF_MESSAGE} attempts, oldest first.`,
@@ -76,23 +50,7 @@ export const MessageObject = Type.Object(
   { title: "EventMessage" },
 );
 
-export function showMessage(one: Message): Static<typeof MessageObject> {
-  return {
-    event_id: one.eventId,
-    event: one.event,
-    sequence: one.sequence,
-    state: one.state,
-    created_at: isoInstant(one.createdAt),
-    settled_at: instantOrNull(one.settledAt),
-    review_id: one.reviewId,
-    external_review_id: one.externalReviewId,
-    rate: one.rate,
-    store_id: one.storeId,
-    store_name: one.storeName,
-    waiting_behind: one.waitingBehind,
-    attempts: one.attempts.map(showAttemptSummary),
-  };
-}
+export type Message = RowOf<typeof MessageObject>;
 
 /** A value of the outcome filter that matches every outcome except `delivered`. */
 const NOT_DELIVERED = "not_delivered";

@@ -1,10 +1,11 @@
-import { Type, type Static, type TSchema } from "@sinclair/typebox";
+import { Type, type Static } from "@sinclair/typebox";
 
+import type { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { literals } from "../http/principal.ts";
-import { instantAnswer, storableText } from "../http/text.ts";
-import { isoInstant } from "../lib/clock.ts";
+import { shown } from "../http/shown.ts";
+import { instantAnswer, orNull, storableText } from "../http/text.ts";
 import { MAX_URL_CHARS } from "../lib/egress.ts";
-import { CATALOG, SUBSCRIBABLE_EVENTS, type PayloadMode } from "../outbox/event.ts";
+import { CATALOG, SUBSCRIBABLE_EVENTS } from "../outbox/event.ts";
 
 /** The intervals that a batch subscription may choose (contract 6.10). */
 export const BATCH_INTERVAL_HOURS = [1, 2, 4, 6, 8, 12, 24] as const;
@@ -17,14 +18,6 @@ const LABEL_CHARS = 100;
  * 6.11).
  */
 const MAX_GRACE_HOURS = 72;
-
-type DeliveryKind = (typeof DELIVERY_KINDS)[number];
-type Ordering = (typeof ORDERINGS)[number];
-type SubscriptionState = "active" | "disabled" | "deleted";
-
-export function orNull<T extends TSchema>(schema: T, options: { [name: string]: unknown } = {}) {
-  return Type.Union([schema, Type.Null()], options);
-}
 
 const intervals = BATCH_INTERVAL_HOURS.join(", ");
 
@@ -128,38 +121,24 @@ export const EnableBody = Type.Object(
 /** `disabled_reason` of a subscription that a user has disabled. */
 export const DISABLED_BY_HAND = "manual";
 
-/**
- * Settings of a subscription as they are stored, after defaults and the fixed settings of a batch subscription were
- * applied.
- */
-export interface SubscriptionSettings {
-  readonly label: string;
-  readonly webhookUrl: string;
-  readonly deliveryKind: DeliveryKind;
-  readonly batchIntervalHours: number | null;
-  readonly events: string[] | null;
-  readonly payloadMode: PayloadMode;
-  readonly suppressNativeNotifications: boolean;
-  readonly ordering: Ordering;
-}
+/** A row of a subscription without its secrets. */
+export type Subscription = Omit<
+  typeof webhookSubscriptions.$inferSelect,
+  "number" | "sealedSecret" | "sealedPreviousSecret"
+>;
 
-export interface Subscription extends SubscriptionSettings {
-  /** The id of the subscription, a ULID. */
-  readonly id: string;
-  readonly partnerId: number;
-  readonly shard: number;
-  readonly state: SubscriptionState;
-  readonly consecutiveFailureCount: number;
-  readonly disabledAt: Date | null;
-  readonly disabledReason: string | null;
-  readonly lastBatchDispatchedAt: Date | null;
-  readonly nextBatchAt: Date | null;
-  readonly secretFingerprint: string;
-  readonly previousSecretExpiresAt: Date | null;
-  readonly createdAt: Date;
-  readonly updatedAt: Date;
-  readonly deletedAt: Date | null;
-}
+/** Settings after the defaults and the fixed settings of a batch subscription were applied. */
+export type SubscriptionSettings = Pick<
+  Subscription,
+  | "label"
+  | "webhookUrl"
+  | "deliveryKind"
+  | "batchIntervalHours"
+  | "events"
+  | "payloadMode"
+  | "suppressNativeNotifications"
+  | "ordering"
+>;
 
 const fingerprintText = Type.String({
   pattern: "^[0-9a-f]{16}$",
@@ -198,6 +177,10 @@ const subscriptionFields = {
 };
 export const SubscriptionObject = Type.Object(subscriptionFields, { title: "Subscription" });
 
+export function showSubscription(row: Subscription): Static<typeof SubscriptionObject> {
+  return shown(SubscriptionObject, { ...row, isActive: row.state === "active" });
+}
+
 export const SubscriptionWithSecret = Type.Object(
   { ...subscriptionFields, secret: secretText },
   { title: "SubscriptionWithSecret", extends: SubscriptionObject },
@@ -221,31 +204,6 @@ export const SecretAnswer = Type.Object(
   { title: "Secret" },
 );
 
-export function showSubscription(one: Subscription): Static<typeof SubscriptionObject> {
-  return {
-    id: one.id,
-    label: one.label,
-    webhook_url: one.webhookUrl,
-    delivery_kind: one.deliveryKind,
-    batch_interval_hours: one.batchIntervalHours,
-    events: one.events,
-    payload_mode: one.payloadMode,
-    suppress_native_notifications: one.suppressNativeNotifications,
-    ordering: one.ordering,
-    is_active: one.state === "active",
-    consecutive_failure_count: one.consecutiveFailureCount,
-    disabled_at: instantOrNull(one.disabledAt),
-    disabled_reason: one.disabledReason,
-    last_batch_dispatched_at: instantOrNull(one.lastBatchDispatchedAt),
-    next_batch_at: instantOrNull(one.nextBatchAt),
-    secret_fingerprint: one.secretFingerprint,
-    previous_secret_expires_at: instantOrNull(one.previousSecretExpiresAt),
-    created_at: isoInstant(one.createdAt),
-    updated_at: isoInstant(one.updatedAt),
-    deleted_at: instantOrNull(one.deletedAt),
-  };
-}
-
 export const CatalogAnswer = Type.Object(
   {
     events: Type.Array(
@@ -266,7 +224,3 @@ export const CatalogAnswer = Type.Object(
   },
   { title: "EventCatalog" },
 );
-
-export function instantOrNull(at: Date | null): string | null {
-  return at === null ? null : isoInstant(at);
-}

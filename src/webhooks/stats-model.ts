@@ -2,32 +2,10 @@ import { Type, type Static } from "@sinclair/typebox";
 
 import type { ValidParts } from "../http/fields.ts";
 import type { RuleErrors } from "../http/rules.ts";
-import { instantAnswer, instantText } from "../http/text.ts";
-import { addMs, fromMs, isoInstant, parseInstant } from "../lib/clock.ts";
-import { BUCKET_MS, bucketFloor, type Latency, type Range } from "./stats.ts";
-import { instantOrNull, orNull } from "./model.ts";
-
-/** The first permanent failure since the last delivery. */
-interface FirstFailure {
-  readonly eventId: string;
-  readonly at: Date;
-  readonly statusCode: number | null;
-  readonly errorCode: string | null;
-}
-
-export interface Health {
-  readonly pending: number;
-  readonly held: number;
-  readonly oldestPendingAgeS: number | null;
-  readonly blockedBy: string | null;
-  readonly blockedSince: Date | null;
-  readonly blockedAttempts: number;
-  readonly lastSuccessAt: Date | null;
-  readonly successRate24h: number | null;
-  readonly latencyMs24h: Latency;
-  readonly expired24h: number;
-  readonly firstFailure: FirstFailure | null;
-}
+import type { RowOf } from "../http/shown.ts";
+import { instantAnswer, instantText, orNull } from "../http/text.ts";
+import { addMs, fromMs, parseInstant } from "../lib/clock.ts";
+import { BUCKET_MS, bucketFloor, type Range } from "./stats.ts";
 
 const milliseconds = orNull(Type.Number({ minimum: 0 }));
 const latency = Type.Object(
@@ -76,37 +54,7 @@ export const HealthObject = Type.Object(
   },
   { title: "Health" },
 );
-
-export function showHealth(one: Health): Static<typeof HealthObject> {
-  return {
-    pending: one.pending,
-    held: one.held,
-    oldest_pending_age_s: one.oldestPendingAgeS,
-    blocked_by: one.blockedBy,
-    blocked_since: instantOrNull(one.blockedSince),
-    blocked_attempts: one.blockedAttempts,
-    last_success_at: instantOrNull(one.lastSuccessAt),
-    success_rate_24h: one.successRate24h,
-    latency_ms_24h: one.latencyMs24h,
-    expired_24h: one.expired24h,
-    first_failure: one.firstFailure && {
-      event_id: one.firstFailure.eventId,
-      at: isoInstant(one.firstFailure.at),
-      status_code: one.firstFailure.statusCode,
-      error_code: one.firstFailure.errorCode,
-    },
-  };
-}
-
-export interface StatsPoint {
-  readonly at: Date;
-  readonly successes: number;
-  readonly failures: number;
-  readonly latency: Latency;
-  readonly backlog: number;
-  /** Attempts by event; present if the query has `by=event`. */
-  readonly events?: Readonly<Record<string, number>>;
-}
+export type Health = RowOf<typeof HealthObject>;
 
 const MAX_STEP_S = 86_400;
 const STEP_S = BUCKET_MS / 1000;
@@ -172,6 +120,7 @@ export const StatsObject = Type.Object(
   },
   { title: "Stats" },
 );
+export type StatsPoint = RowOf<typeof StatsObject>["points"][number];
 
 type Steps = Omit<Range, "origin">;
 
@@ -218,20 +167,4 @@ export function readStatsRange(query: StatsQuery, now: Date) {
     throw new Error("A range passed its schema and cannot be read.");
   const whole = wholeSteps({ since, until, stepMs });
   return { ...whole, origin: whole.since, isByEvent: query.by === "event" };
-}
-
-export function showStats(range: Range, points: readonly StatsPoint[]): Static<typeof StatsObject> {
-  return {
-    since: isoInstant(range.since),
-    until: isoInstant(range.until),
-    step: range.stepMs / 1000,
-    points: points.map((one) => ({
-      at: isoInstant(one.at),
-      successes: one.successes,
-      failures: one.failures,
-      latency_ms: one.latency,
-      backlog: one.backlog,
-      ...(one.events && { events: { ...one.events } }),
-    })),
-  };
 }

@@ -10,17 +10,44 @@ import { worstRequests, type WorstRequest } from "../hostile/worst-requests.ts";
  * event loop must grow about as much as the input, 16 times; quadratic work would grow 256 times.
  */
 
+const { api, tenants, stop } = await startAttackedApi();
+const description: unknown = (await api.call("GET", `${api.root}/openapi.json`)).body;
+
+test("a stranger's worst request to any route costs in proportion to its bytes", async () => {
+  expect(await expectLinearCosts()).toBeGreaterThan(500);
+  expect(api.said).not.toContain("request.failed");
+});
+
+test.each(["owner", "root"] as const)(
+  "the worst request of a signed-in user to any route costs in proportion to its bytes: %s",
+  async (who) => {
+    const [partner] = tenants.partners;
+    const { email } = who === "root" ? tenants.superAdmin : partner.owner;
+    const token = await tokenOf(email);
+    expect(await expectLinearCosts(token)).toBeGreaterThan(500);
+    const headers = { Authorization: `Bearer ${token}` };
+    expect((await api.call("GET", `${api.root}/api/v1/verify-token`, { headers })).status).toBe(
+      200,
+    );
+    expect(api.said).not.toContain("request.failed");
+  },
+);
+
 const SMALL = 4 * 1024;
+
 const LARGE = 64 * 1024;
+
 const TIMES = LARGE / SMALL;
+
 const SLACK = 4;
+
 const TRIES = 2;
+
 const ROUNDS = 8;
+
 /** Routes that revoke the caller's token. */
 const ENDS_THE_TOKEN = /^(GET \/api\/v1\/(logout|sso\/revoking-token))|DELETE .*\/sessions/;
 
-const { api, tenants, stop } = await startAttackedApi();
-const description: unknown = (await api.call("GET", `${api.root}/openapi.json`)).body;
 afterAll(stop);
 
 async function tokenOf(email: string): Promise<string> {
@@ -80,23 +107,3 @@ async function expectLinearCosts(token?: string): Promise<number> {
   }
   return all.length;
 }
-
-test("a stranger's worst request to any route costs in proportion to its bytes", async () => {
-  expect(await expectLinearCosts()).toBeGreaterThan(500);
-  expect(api.said).not.toContain("request.failed");
-});
-
-test.each(["owner", "root"] as const)(
-  "the worst request of a signed-in user to any route costs in proportion to its bytes: %s",
-  async (who) => {
-    const [partner] = tenants.partners;
-    const { email } = who === "root" ? tenants.superAdmin : partner.owner;
-    const token = await tokenOf(email);
-    expect(await expectLinearCosts(token)).toBeGreaterThan(500);
-    const headers = { Authorization: `Bearer ${token}` };
-    expect((await api.call("GET", `${api.root}/api/v1/verify-token`, { headers })).status).toBe(
-      200,
-    );
-    expect(api.said).not.toContain("request.failed");
-  },
-);

@@ -11,23 +11,8 @@ import { until } from "../support/network/receiver.ts";
 /* Crowds of unauthenticated clients with many addresses must not keep other clients from the service. */
 
 const world = await startAttackedApi({ TRUSTED_PROXIES: "127.0.0.1" });
-const { api, tenants } = world;
-afterAll(() => world.stop());
 
 const JSON_TYPE = "Content-Type: application/json\r\n";
-
-/** Signs in on a separate connection; answers the status. */
-async function signIn(from: string, email: string, password: string): Promise<number | undefined> {
-  const body = JSON.stringify({ email, password });
-  const headers = `${JSON_TYPE}X-Forwarded-For: ${from}\r\nContent-Length: ${body.length}\r\n`;
-  const bytes = requestText("POST /api/v1/login HTTP/1.1", headers, body);
-  const { statuses } = await sendRaw(api.root, bytes, { answers: 1, patienceMs: 120_000 });
-  return statuses[0];
-}
-
-const CROWD = 330;
-const VICTIMS = ["192.0.2.1", "198.51.100.7", "2001:db8:1::1", "2001:db8:2:5::1"];
-const SIGN_INS = 4;
 
 test("330 wrong sign-ins in flight from 256 /64s of one /56 keep no other network from signing in", async () => {
   const seen = new Map<number | undefined, number>();
@@ -139,3 +124,22 @@ test("unsigned events above the size limit get 413, with a Content-Length or chu
   ] as const)
     expect((await sendRaw(api.root, bytes, { answers: 1 })).statuses).toEqual([status]);
 });
+
+const { api, tenants } = world;
+
+afterAll(() => world.stop());
+
+/** Signs in on a separate connection; answers the status. */
+async function signIn(from: string, email: string, password: string): Promise<number | undefined> {
+  const body = JSON.stringify({ email, password });
+  const headers = `${JSON_TYPE}X-Forwarded-For: ${from}\r\nContent-Length: ${body.length}\r\n`;
+  const bytes = requestText("POST /api/v1/login HTTP/1.1", headers, body);
+  const { statuses } = await sendRaw(api.root, bytes, { answers: 1, patienceMs: 120_000 });
+  return statuses[0];
+}
+
+const CROWD = 330;
+
+const VICTIMS = ["192.0.2.1", "198.51.100.7", "2001:db8:1::1", "2001:db8:2:5::1"];
+
+const SIGN_INS = 4;

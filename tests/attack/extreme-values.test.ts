@@ -1,72 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 
 import { operationsIn, type DescribedParameter } from "../hostile/description.ts";
-import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
+import { startWebhooks } from "../support/webhooks.ts";
+import { fixture } from "../support/fixture.ts";
 
 /* Values that pass the schema but may break the code or SQL behind it, in every query parameter of every GET route. */
-
-const EXTREMES: Readonly<Record<string, readonly string[]>> = {
-  "date-time": [
-    "0000-01-01T00:00:00Z",
-    "0000-01-01T00:00:00+23:59",
-    "0001-01-01T00:00:00Z",
-    "1969-12-31T23:59:59.999999999Z",
-    "9999-12-31T23:59:59.999999999Z",
-    "9999-12-31T23:59:59-23:59",
-  ],
-  integer: [
-    "0",
-    "-1",
-    "1",
-    "300",
-    "86400",
-    "2147483647",
-    "2147483648",
-    "9007199254740991",
-    "999999999999999",
-  ],
-  string: [
-    "",
-    "\0",
-    "\ud800",
-    "%",
-    "_",
-    "'",
-    "\\",
-    "0",
-    "-1",
-    "null",
-    "😀",
-    "a".repeat(5_000),
-    "01JWNB9PR0ZV8X2D3F4G5H6J7K",
-    "7ZZZZZZZZZZZZZZZZZZZZZZZZZ",
-    "2147483648",
-    "*",
-  ],
-};
-
-let world: WebhookWorld;
-let id = "";
-let description: Record<string, unknown>;
-beforeAll(async () => {
-  world = await startWebhooks();
-  id = (await world.subscribe()).id;
-  await world.emit(1);
-  description = (await world.api.call("GET", "/openapi.json", { root: true })).body;
-});
-afterAll(() => world.stop());
-
-const BASE = "/api/v1";
-
-/** Lists the GET routes below the base with their query parameters. */
-function reads(): { path: string; parameters: readonly DescribedParameter[] }[] {
-  return operationsIn(description)
-    .filter(({ method, path }) => method === "GET" && path.startsWith(BASE))
-    .map(({ path, parameters }) => ({
-      path: path.slice(BASE.length),
-      parameters: parameters.filter((one) => one.in === "query"),
-    }));
-}
+const world = fixture(startWebhooks);
 
 test("no value of a query parameter causes a 500, for any kind of user", async () => {
   let asked = 0;
@@ -115,3 +54,65 @@ test("no id in a path causes a 500, for any kind of user", async () => {
       }
   expect(world.api.lines.filter((line) => line.includes("request.failed"))).toEqual([]);
 });
+
+const EXTREMES: Readonly<Record<string, readonly string[]>> = {
+  "date-time": [
+    "0000-01-01T00:00:00Z",
+    "0000-01-01T00:00:00+23:59",
+    "0001-01-01T00:00:00Z",
+    "1969-12-31T23:59:59.999999999Z",
+    "9999-12-31T23:59:59.999999999Z",
+    "9999-12-31T23:59:59-23:59",
+  ],
+  integer: [
+    "0",
+    "-1",
+    "1",
+    "300",
+    "86400",
+    "2147483647",
+    "2147483648",
+    "9007199254740991",
+    "999999999999999",
+  ],
+  string: [
+    "",
+    "\0",
+    "\ud800",
+    "%",
+    "_",
+    "'",
+    "\\",
+    "0",
+    "-1",
+    "null",
+    "😀",
+    "a".repeat(5_000),
+    "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+    "7ZZZZZZZZZZZZZZZZZZZZZZZZZ",
+    "2147483648",
+    "*",
+  ],
+};
+
+let id = "";
+
+let description: Record<string, unknown>;
+
+beforeAll(async () => {
+  id = (await world.subscribe()).id;
+  await world.emit(1);
+  description = (await world.api.call("GET", "/openapi.json", { root: true })).body;
+});
+
+const BASE = "/api/v1";
+
+/** Lists the GET routes below the base with their query parameters. */
+function reads(): { path: string; parameters: readonly DescribedParameter[] }[] {
+  return operationsIn(description)
+    .filter(({ method, path }) => method === "GET" && path.startsWith(BASE))
+    .map(({ path, parameters }) => ({
+      path: path.slice(BASE.length),
+      parameters: parameters.filter((one) => one.in === "query"),
+    }));
+}

@@ -7,13 +7,8 @@ import { fuzzEdge } from "../hostile/fuzz-edge.ts";
 /* A small, repeatable part of `bun run fuzz`: fixed seeds and some thousand inputs instead of a million. */
 
 const SEEDS = [1, 2, 3, 4];
-const ANSWERS = 10_000;
-const REQUESTS = 1_500;
-/** The time after which a request is abandoned; long enough for nearly every response on a loaded machine. */
-const LEAVE_MS = 1_000;
 
 const { api, stop } = await startAttackedApi();
-afterAll(stop);
 
 test.each(SEEDS)("responses of receivers from seed %d break no guarantee of the parser", (seed) => {
   expect(fuzzAnswers({ inputs: ANSWERS, seed })).toBeUndefined();
@@ -36,3 +31,12 @@ test.each(SEEDS)(
     expect(api.said).not.toContain("request.failed");
   },
 );
+
+const ANSWERS = 10_000;
+
+const REQUESTS = 1_500;
+
+/** The time after which a request is abandoned; long enough for nearly every response on a loaded machine. */
+const LEAVE_MS = 1_000;
+
+afterAll(stop);

@@ -1,24 +1,38 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 
 import { createApp } from "../../src/app.ts";
-import { startApi, type TestApi } from "../support/api.ts";
+import { startApi } from "../support/api.ts";
 import { expectLinear } from "../support/growth.ts";
-import { createDatabase, type TestDatabase } from "../support/postgres.ts";
+import { createDatabase } from "../support/postgres.ts";
+import { fixture } from "../support/fixture.ts";
 
 /* The regular expressions of all request schemas must not backtrack more than linearly. */
 
-let database: TestDatabase;
-let api: TestApi;
+const database = fixture(createDatabase);
+const api = fixture(() => startApi({ db: database.db }));
+
+test("no pattern of a schema takes more than linear time on inputs that almost match", () => {
+  expect(patterns.size).toBeGreaterThan(5);
+  for (const pattern of patterns) {
+    const expression = new RegExp(pattern);
+    // One measurement covers all inputs: quadratic time of a single one dominates the sum.
+    expectLinear(
+      (bytes) =>
+        HEADS.flatMap((head) =>
+          PIECES.flatMap((piece) =>
+            TAILS.map((tail) => head + piece.repeat(bytes / piece.length) + tail),
+          ),
+        ),
+      (texts: readonly string[]) => texts.filter((text) => expression.test(text)),
+    );
+  }
+});
+
 const patterns = new Set<string>();
+
 beforeAll(async () => {
-  database = await createDatabase();
-  api = await startApi({ db: database.db });
   for (const { hooks } of createApp(api.deps).routes)
     for (const schema of [hooks.body, hooks.query]) collect(schema);
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
 });
 
 function collect(schema: unknown): void {
@@ -30,6 +44,7 @@ function collect(schema: unknown): void {
 
 /** Starts, repeated pieces and mismatching ends of inputs that almost match a pattern, which makes it backtrack. */
 const HEADS = ["", "#", "https://", "a@", "a."];
+
 const PIECES = [
   "a",
   "A",
@@ -48,21 +63,5 @@ const PIECES = [
   "\ud83d",
   "\u0000",
 ];
-const TAILS = ["", "!", "\u0000", "@"];
 
-test("no pattern of a schema takes more than linear time on inputs that almost match", () => {
-  expect(patterns.size).toBeGreaterThan(5);
-  for (const pattern of patterns) {
-    const expression = new RegExp(pattern);
-    // One measurement covers all inputs: quadratic time of a single one dominates the sum.
-    expectLinear(
-      (bytes) =>
-        HEADS.flatMap((head) =>
-          PIECES.flatMap((piece) =>
-            TAILS.map((tail) => head + piece.repeat(bytes / piece.length) + tail),
-          ),
-        ),
-      (texts: readonly string[]) => texts.filter((text) => expression.test(text)),
-    );
-  }
-});
+const TAILS = ["", "!", "\u0000", "@"];

@@ -6,12 +6,9 @@ import { requestText, sendRaw } from "../support/network/raw-http.ts";
 /* Raw bytes to the socket of the API process, without an HTTP library that would refuse to send malformed requests. */
 
 const { api, stop } = await startAttackedApi({ LOG_LEVEL: "debug" });
-afterAll(stop);
 
 const LOGIN = "POST /api/v1/login HTTP/1.1";
 const JSON_TYPE = "Content-Type: application/json\r\n";
-/** A request that an attacker smuggles behind another. A response to it proves that the framing was misread. */
-const HIDDEN = requestText("GET /healthz HTTP/1.1", "X-Request-Id: hidden\r\n");
 
 describe("framing that two servers could read differently", () => {
   const body = '{"email":"a","password":"b"}';
@@ -334,3 +331,8 @@ describe("a client that leaves", () => {
     expect(api.said).not.toContain("request.failed");
   });
 });
+
+afterAll(stop);
+
+/** A request that an attacker smuggles behind another. A response to it proves that the framing was misread. */
+const HIDDEN = requestText("GET /healthz HTTP/1.1", "X-Request-Id: hidden\r\n");

@@ -24,36 +24,6 @@ import { addTenants } from "../support/tenants.ts";
  * public address. 127.0.0.1 stands for our internal network: a server listens there on the same port and must get nothing.
  */
 
-const PUBLIC = "127.0.0.2";
-const INSIDE = "127.0.0.1";
-const to =
-  (...addresses: string[]) =>
-  () => ({ addresses });
-const as = (alias: string) => () => ({ alias });
-
-/** The names, each with the recorded outcome of an attempt and its DNS answers. */
-const NAMES: Readonly<Record<string, readonly [ends: string, zone: Zone[string]]>> = {
-  "public.test": ["delivered", to(PUBLIC)],
-  "alias.test": ["delivered", as("public.test")],
-  "inside.test": ["blocked_address", to(INSIDE)],
-  "behind.test": ["blocked_address", to(PUBLIC, INSIDE)],
-  "before.test": ["blocked_address", to(INSIDE, PUBLIC)],
-  "last-of-many.test": ["blocked_address", to(...Array.from({ length: 20 }, () => PUBLIC), INSIDE)],
-  "other-family.test": ["blocked_address", to(PUBLIC, "::1")],
-  "mapped.test": ["blocked_address", to("::ffff:127.0.0.1")],
-  "nowhere.test": ["blocked_address", to("0.0.0.0")],
-  "metadata.test": ["blocked_address", to("169.254.169.254")],
-  "chain.test": ["blocked_address", as("chain-2.test")],
-  "chain-2.test": ["blocked_address", as("inside.test")],
-  "loop.test": ["dns", as("loop.test")],
-  "unknown.test": ["dns", () => "unknown"],
-  "failure.test": ["dns", () => "failure"],
-  "silent.test": ["dns", () => "silence"],
-  "empty.test": ["dns", to()],
-  // The name is public at its registration and at the first attempt, and internal afterwards.
-  "rebinds.test": ["delivered", (nth) => ({ addresses: [nth <= 2 ? PUBLIC : INSIDE] })],
-};
-
 const fault = resolverFault();
 if (fault !== undefined) console.log(`Skipped, because ${fault}: the name server.`);
 
@@ -61,10 +31,7 @@ const masterKey = randomBytes(32);
 const box = createSecretBox({ current: masterKey });
 let database: TestDatabase;
 let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-let names: NameServer;
 let outside: RawReceiver;
-let inside: RawReceiver;
-let env: Record<string, string>;
 
 describe.skipIf(fault !== undefined)("a name", () => {
   beforeAll(async () => {
@@ -189,3 +156,42 @@ describe.skipIf(fault !== undefined)("a name", () => {
     expect(inside.accepted).toBe(0);
   });
 });
+
+const PUBLIC = "127.0.0.2";
+
+const INSIDE = "127.0.0.1";
+
+const to =
+  (...addresses: string[]) =>
+  () => ({ addresses });
+
+const as = (alias: string) => () => ({ alias });
+
+/** The names, each with the recorded outcome of an attempt and its DNS answers. */
+const NAMES: Readonly<Record<string, readonly [ends: string, zone: Zone[string]]>> = {
+  "public.test": ["delivered", to(PUBLIC)],
+  "alias.test": ["delivered", as("public.test")],
+  "inside.test": ["blocked_address", to(INSIDE)],
+  "behind.test": ["blocked_address", to(PUBLIC, INSIDE)],
+  "before.test": ["blocked_address", to(INSIDE, PUBLIC)],
+  "last-of-many.test": ["blocked_address", to(...Array.from({ length: 20 }, () => PUBLIC), INSIDE)],
+  "other-family.test": ["blocked_address", to(PUBLIC, "::1")],
+  "mapped.test": ["blocked_address", to("::ffff:127.0.0.1")],
+  "nowhere.test": ["blocked_address", to("0.0.0.0")],
+  "metadata.test": ["blocked_address", to("169.254.169.254")],
+  "chain.test": ["blocked_address", as("chain-2.test")],
+  "chain-2.test": ["blocked_address", as("inside.test")],
+  "loop.test": ["dns", as("loop.test")],
+  "unknown.test": ["dns", () => "unknown"],
+  "failure.test": ["dns", () => "failure"],
+  "silent.test": ["dns", () => "silence"],
+  "empty.test": ["dns", to()],
+  // The name is public at its registration and at the first attempt, and internal afterwards.
+  "rebinds.test": ["delivered", (nth) => ({ addresses: [nth <= 2 ? PUBLIC : INSIDE] })],
+};
+
+let names: NameServer;
+
+let inside: RawReceiver;
+
+let env: Record<string, string>;

@@ -26,7 +26,6 @@ import { addTenants } from "../support/tenants.ts";
 const SILENT = 32;
 /** The same names as in `beside-silent-names.ts`. */
 const SILENT_NAMES = Array.from({ length: SILENT }, (_, n) => `silent-${n}.test`);
-const GOOD = "good.test";
 
 const fault = resolverFault();
 if (fault !== undefined) console.log(`Skipped, because ${fault}: the name server.`);
@@ -171,3 +170,5 @@ describe.skipIf(fault !== undefined)(`beside ${SILENT} names with a silent name 
     }
   });
 });
+
+const GOOD = "good.test";

@@ -7,37 +7,10 @@ import { requestText, sendRaw } from "../support/network/raw-http.ts";
 import { until } from "../support/network/receiver.ts";
 
 /* Clients that begin a request and never finish it occupy connections, but must not delay other clients. */
-
-const CLIENTS = 100;
-/** The number of clients that never read, and the number of requests that each of them sends. */
-const READERS = 20;
-const ASKED = 200;
 /** The time limit of the test. The server closes an idle connection after at most 30 s. */
 const LET_GO_MS = 150_000;
-const HALVES = {
-  "nothing at all": "",
-  "half a request line": "GET /heal",
-  "half a header": "GET /healthz HTTP/1.1\r\nHost: local",
-  "half a body": requestText(
-    "POST /api/v1/login HTTP/1.1",
-    "Content-Type: application/json\r\nContent-Length: 9000\r\n",
-    "{",
-  ),
-};
 
 const { api, stop } = await startAttackedApi();
-afterAll(stop);
-
-async function open(bytes: string): Promise<Socket> {
-  const { hostname, port } = new URL(api.root);
-  const socket = connect(Number(port), hostname);
-  await new Promise<void>((resolve) => socket.once("connect", () => resolve()));
-  socket.on("error", () => {});
-  // A socket notices the end of its connection only while it reads.
-  socket.resume();
-  socket.write(bytes, "latin1");
-  return socket;
-}
 
 test("clients that stop in a request, or send it byte by byte, delay no others and are disconnected in the end", async () => {
   const halves = Object.values(HALVES).flatMap((half) =>
@@ -122,4 +95,35 @@ test.skipIf(process.platform !== "linux")(
 
 function residentMb(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
+}
+
+const CLIENTS = 100;
+
+/** The number of clients that never read, and the number of requests that each of them sends. */
+const READERS = 20;
+
+const ASKED = 200;
+
+const HALVES = {
+  "nothing at all": "",
+  "half a request line": "GET /heal",
+  "half a header": "GET /healthz HTTP/1.1\r\nHost: local",
+  "half a body": requestText(
+    "POST /api/v1/login HTTP/1.1",
+    "Content-Type: application/json\r\nContent-Length: 9000\r\n",
+    "{",
+  ),
+};
+
+afterAll(stop);
+
+async function open(bytes: string): Promise<Socket> {
+  const { hostname, port } = new URL(api.root);
+  const socket = connect(Number(port), hostname);
+  await new Promise<void>((resolve) => socket.once("connect", () => resolve()));
+  socket.on("error", () => {});
+  // A socket notices the end of its connection only while it reads.
+  socket.resume();
+  socket.write(bytes, "latin1");
+  return socket;
 }

@@ -1,30 +1,102 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
 import type { Answer } from "../support/api.ts";
 import { CALLER_KINDS, callerOf, type CallerKind } from "../support/callers.ts";
 import { operationsIn } from "../hostile/description.ts";
-import { startSignInWorld, type SignInWorld } from "../support/sign-in.ts";
+import { startSignInWorld } from "../support/sign-in.ts";
 import type { TestUser } from "../support/tenants.ts";
-import { settleIn, type Belongings } from "../support/victims.ts";
+import { settleIn } from "../support/victims.ts";
+import { fixture } from "../support/fixture.ts";
 
 /*
  * Tenant isolation. Every kind of caller sends the ids of another tenant to every route that takes an id in its path, query
  * or body. The response must equal that for an unknown id, or be a bare 403. It must reveal nothing of the other tenant,
  * and the database must not change.
  */
-
-const BASE = "/api/v1";
-/** Routes that are left out: they revoke the caller's token, or belong to a sign-in and know no tenant. */
-const EXCLUDED = /^\/(logout|sso\/revoking-token|auth\/)/;
-type Role = "owner" | "admin" | "account owner" | "account user" | "location user";
 const FULL: readonly Role[] = ["owner", "account owner", "location user"];
 const CALLERS: readonly (readonly [Role, CallerKind])[] = [
   ...FULL.flatMap((role) => CALLER_KINDS.map((kind) => [role, kind] as const)),
   ["admin", "own"],
   ["account user", "own"],
 ];
+const world = fixture(startSignInWorld);
+const mine = fixture(() => settleIn(world, 0));
+const theirs = fixture(() => settleIn(world, 1));
+
+test("every path parameter is an id of this test, except the provider", () => {
+  const unknown = operations.filter(({ path }) =>
+    path
+      .replace(/^\/[\w-]+\/[\w-]+\/\{\w+\}/, (prefix) => (theirs.has(prefix) ? "" : prefix))
+      .replaceAll(/\{(?:eventId|subscriptionId)\}/g, "")
+      .includes("{"),
+  );
+  // This route has no tenants as callers: providers sign their requests.
+  expect(unknown.map(({ path }) => path)).toEqual(["/providers/{provider}/events"]);
+  expect(operations.flatMap((one) => attacksOn(one, never)).length).toBeGreaterThan(60);
+});
+
+test("the other tenant can read its own records by these ids", async () => {
+  const read = new Set<string>();
+  for (const role of ["owner", "account owner"] as const) {
+    const token = await world.api.login(userOf(role, 1).email);
+    for (const { method, path } of operations.filter((one) => one.path.includes("{"))) {
+      const filled = path
+        .replace(/^\/[\w-]+\/[\w-]+\/\{id\}/, (text) => text.replace("{id}", `${theirs.get(text)}`))
+        .replace("{eventId}", String(theirs.get("{eventId}")));
+      if (method !== "GET" || path.endsWith("/stream")) continue;
+      const { status } = await world.api.call(method, filled, { token });
+      if (status === 200) read.add(path);
+    }
+  }
+  expect([...read].toSorted()).toEqual([
+    "/account/reviews/{id}",
+    "/partner/oauth-clients/{id}",
+    "/partner/webhooks/{id}",
+    "/partner/webhooks/{id}/deliveries",
+    "/partner/webhooks/{id}/deliveries/{eventId}",
+    "/partner/webhooks/{id}/health",
+    "/partner/webhooks/{id}/incident",
+    "/partner/webhooks/{id}/messages",
+    "/partner/webhooks/{id}/stats",
+  ]);
+});
+
+test.each(CALLERS)(
+  "the %s of one tenant learns and changes nothing of another, with a token of kind %s",
+  async (role, kind) => {
+    const caller = await callerOf(world, userOf(role), kind);
+    // Partners cannot be impersonated.
+    if (caller === null) return;
+    const { token } = caller;
+    const before = await snapshot();
+    for (const operation of operations) {
+      const known = attacksOn(operation, (name) => theirs.get(name) ?? "");
+      const unknown = attacksOn(operation, (name) => never(theirs.get(name) ?? ""));
+      for (const [at, attack] of known.entries()) {
+        const { method, path, body } = unknown[at] ?? attack;
+        const answer = await world.api.call(attack.method, attack.path, {
+          token,
+          body: attack.body,
+        });
+        const other = await world.api.call(method, path, { token, body });
+        const allowed = path.startsWith("/partner/webhooks") ? [] : [DENIED];
+        expect([...allowed, learned(other)]).toContain(learned(answer));
+        expect([attack, answer.status < 300 && method !== "GET"]).toEqual([attack, false]);
+        expect([attack, /\bp2\b|-p2\b/.test(answer.text)]).toEqual([attack, false]);
+      }
+    }
+    expect(await snapshot()).toBe(before);
+  },
+);
+
+const BASE = "/api/v1";
+
+/** Routes that are left out: they revoke the caller's token, or belong to a sign-in and know no tenant. */
+const EXCLUDED = /^\/(logout|sso\/revoking-token|auth\/)/;
+
+type Role = "owner" | "admin" | "account owner" | "account user" | "location user";
 
 interface Operation {
   readonly method: string;
@@ -36,18 +108,12 @@ interface Operation {
   readonly body: Readonly<Record<string, unknown>> | undefined;
 }
 
-let world: SignInWorld;
-let mine: Belongings;
-let theirs: Belongings;
 let operations: readonly Operation[];
+
 beforeAll(async () => {
-  world = await startSignInWorld();
-  mine = await settleIn(world, 0);
-  theirs = await settleIn(world, 1);
   const { body } = await world.api.call("GET", "/openapi.json", { root: true });
   operations = operationsOf(body);
 });
-afterAll(() => world.stop());
 
 function operationsOf(description: unknown): Operation[] {
   return operationsIn(description).flatMap(({ method, path, parameters, content }) => {
@@ -140,69 +206,3 @@ function userOf(role: Role, nth: 0 | 1 = 0): TestUser {
   };
   return users[role];
 }
-
-test("every path parameter is an id of this test, except the provider", () => {
-  const unknown = operations.filter(({ path }) =>
-    path
-      .replace(/^\/[\w-]+\/[\w-]+\/\{\w+\}/, (prefix) => (theirs.has(prefix) ? "" : prefix))
-      .replaceAll(/\{(?:eventId|subscriptionId)\}/g, "")
-      .includes("{"),
-  );
-  // This route has no tenants as callers: providers sign their requests.
-  expect(unknown.map(({ path }) => path)).toEqual(["/providers/{provider}/events"]);
-  expect(operations.flatMap((one) => attacksOn(one, never)).length).toBeGreaterThan(60);
-});
-
-test("the other tenant can read its own records by these ids", async () => {
-  const read = new Set<string>();
-  for (const role of ["owner", "account owner"] as const) {
-    const token = await world.api.login(userOf(role, 1).email);
-    for (const { method, path } of operations.filter((one) => one.path.includes("{"))) {
-      const filled = path
-        .replace(/^\/[\w-]+\/[\w-]+\/\{id\}/, (text) => text.replace("{id}", `${theirs.get(text)}`))
-        .replace("{eventId}", String(theirs.get("{eventId}")));
-      if (method !== "GET" || path.endsWith("/stream")) continue;
-      const { status } = await world.api.call(method, filled, { token });
-      if (status === 200) read.add(path);
-    }
-  }
-  expect([...read].toSorted()).toEqual([
-    "/account/reviews/{id}",
-    "/partner/oauth-clients/{id}",
-    "/partner/webhooks/{id}",
-    "/partner/webhooks/{id}/deliveries",
-    "/partner/webhooks/{id}/deliveries/{eventId}",
-    "/partner/webhooks/{id}/health",
-    "/partner/webhooks/{id}/incident",
-    "/partner/webhooks/{id}/messages",
-    "/partner/webhooks/{id}/stats",
-  ]);
-});
-
-test.each(CALLERS)(
-  "the %s of one tenant learns and changes nothing of another, with a token of kind %s",
-  async (role, kind) => {
-    const caller = await callerOf(world, userOf(role), kind);
-    // Partners cannot be impersonated.
-    if (caller === null) return;
-    const { token } = caller;
-    const before = await snapshot();
-    for (const operation of operations) {
-      const known = attacksOn(operation, (name) => theirs.get(name) ?? "");
-      const unknown = attacksOn(operation, (name) => never(theirs.get(name) ?? ""));
-      for (const [at, attack] of known.entries()) {
-        const { method, path, body } = unknown[at] ?? attack;
-        const answer = await world.api.call(attack.method, attack.path, {
-          token,
-          body: attack.body,
-        });
-        const other = await world.api.call(method, path, { token, body });
-        const allowed = path.startsWith("/partner/webhooks") ? [] : [DENIED];
-        expect([...allowed, learned(other)]).toContain(learned(answer));
-        expect([attack, answer.status < 300 && method !== "GET"]).toEqual([attack, false]);
-        expect([attack, /\bp2\b|-p2\b/.test(answer.text)]).toEqual([attack, false]);
-      }
-    }
-    expect(await snapshot()).toBe(before);
-  },
-);

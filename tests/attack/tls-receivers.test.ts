@@ -23,48 +23,9 @@ import {
  */
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-const POLICY = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") };
 const PATIENT_MS = 30_000;
 /** The deadline for handshakes that never end without one. */
 const HASTY_MS = 200;
-
-const cleanups: (() => void)[] = [];
-afterEach(() => {
-  for (const cleanup of cleanups.splice(0)) cleanup();
-});
-
-/** Sends a request with each client; answers the outcome of the webhook and the status or error code of the other. */
-async function ask(port: number, timeoutMs = PATIENT_MS): Promise<string[]> {
-  const url = `https://hook.test:${port}/`;
-  const lookup = async () => ["127.0.0.1"];
-  const options = { policy: POLICY, timeoutMs, ca: [ROOT], lookup };
-  const client = new HttpClient(options);
-  cleanups.push(() => client.close());
-  const outcome = await createDeliver({ clock: systemClock, client })({
-    url,
-    headers: {},
-    body: "a secret",
-  });
-  const delivered = "errorCode" in outcome ? outcome.errorCode : outcome.kind;
-  const headers = { Authorization: "a secret" };
-  const asked = { url, method: "POST", headers, body: "a secret" } as const;
-  const answered = await checkedRequest(asked, { ...options, maxBytes: 1_000 }).then(
-    ({ status }) => String(status),
-    (error: unknown) => String(Object(error).code),
-  );
-  await until(
-    "nothing is left open",
-    () => client.counts().open === Number(delivered === "accepted"),
-  );
-  return [delivered, answered];
-}
-
-async function expectRefusal(tls: object): Promise<void> {
-  const receiver = await startRawReceiver(OK, { tls });
-  cleanups.push(() => receiver.stop());
-  expect(await ask(receiver.port)).toEqual(["tls", "connect"]);
-  expect(receiver.requests).toEqual([]);
-}
 
 // Node accepts a name in the subject only in a certificate without alternative names, which no public authority issues.
 test.each(
@@ -134,3 +95,44 @@ describe("a handshake", () => {
     await until("they have left", () => sockets.size === 0);
   });
 });
+
+const POLICY = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") };
+
+const cleanups: (() => void)[] = [];
+
+afterEach(() => {
+  for (const cleanup of cleanups.splice(0)) cleanup();
+});
+
+/** Sends a request with each client; answers the outcome of the webhook and the status or error code of the other. */
+async function ask(port: number, timeoutMs = PATIENT_MS): Promise<string[]> {
+  const url = `https://hook.test:${port}/`;
+  const lookup = async () => ["127.0.0.1"];
+  const options = { policy: POLICY, timeoutMs, ca: [ROOT], lookup };
+  const client = new HttpClient(options);
+  cleanups.push(() => client.close());
+  const outcome = await createDeliver({ clock: systemClock, client })({
+    url,
+    headers: {},
+    body: "a secret",
+  });
+  const delivered = "errorCode" in outcome ? outcome.errorCode : outcome.kind;
+  const headers = { Authorization: "a secret" };
+  const asked = { url, method: "POST", headers, body: "a secret" } as const;
+  const answered = await checkedRequest(asked, { ...options, maxBytes: 1_000 }).then(
+    ({ status }) => String(status),
+    (error: unknown) => String(Object(error).code),
+  );
+  await until(
+    "nothing is left open",
+    () => client.counts().open === Number(delivered === "accepted"),
+  );
+  return [delivered, answered];
+}
+
+async function expectRefusal(tls: object): Promise<void> {
+  const receiver = await startRawReceiver(OK, { tls });
+  cleanups.push(() => receiver.stop());
+  expect(await ask(receiver.port)).toEqual(["tls", "connect"]);
+  expect(receiver.requests).toEqual([]);
+}

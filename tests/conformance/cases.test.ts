@@ -1,18 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
 import { CHUNK } from "../../db/log.ts";
 import { WINDOW } from "../../dispatcher/store/load-queries.ts";
-import { startPostgres, type Postgres } from "./postgres-store.ts";
+import { startPostgres } from "./postgres-store.ts";
 import type { NewSubscription, Outcome } from "./tested-store.ts";
 import { TwoStores } from "./two-stores.ts";
+import { fixture } from "../support/fixture.ts";
 
-let postgres: Postgres;
 let stores: TwoStores;
 
-beforeAll(async () => {
-  postgres = await startPostgres();
-});
-afterAll(() => postgres.stop());
+const postgres = fixture(startPostgres);
 
 const ONE: NewSubscription = {
   name: "one",
@@ -23,63 +20,6 @@ const ONE: NewSubscription = {
   failures: 0,
   intervalHours: 1,
 };
-
-async function subscribed(fields: Partial<NewSubscription> = {}): Promise<void> {
-  stores = await TwoStores.on(postgres);
-  await stores.create({ ...ONE, ...fields });
-}
-
-function append(reviews: readonly (number | null)[]): Promise<unknown> {
-  return stores.append(reviews.map((review, at) => ({ name: `E${at + 1}`, partner: 0, review })));
-}
-
-async function sendTests(count: number): Promise<void> {
-  for (let n = 1; n <= count; n++) await stores.sendTest("one", `T${n}`);
-}
-
-function outcome(sequence: number, kind: Outcome["kind"], delayMs = 0): Outcome {
-  const entry = stores.subscription("one").queued.find((one) => one.sequence === sequence);
-  if (entry === undefined) throw new Error(`There is no entry ${sequence}.`);
-  const { event, isTest, isLogged, recordedAtMs, round, attempt } = entry;
-  return {
-    id: stores.newName("ATTEMPT"),
-    subscription: "one",
-    event,
-    isTest,
-    isLogged,
-    recordedAtMs,
-    sequence,
-    round,
-    attempt,
-    kind,
-    delayMs,
-  };
-}
-
-/** Makes a dispatcher the holder of all free shards. */
-async function holds(dispatcher: string): Promise<void> {
-  await stores.join(dispatcher);
-  await stores.assign(dispatcher);
-}
-
-/** Expires the lease of the holder of every shard, and has another dispatcher claim the shards. */
-async function takeOver(): Promise<void> {
-  const [dead] = await stores.heartbeats();
-  if (dead === undefined) throw new Error("Nobody is there.");
-  await stores.join("survivor");
-  expect(await stores.expire(dead)).toBe(64);
-  await stores.assign("survivor");
-}
-
-/** Counts the shards of each dispatcher, and the orphaned ones of them. */
-function holdings(): Record<string, [held: number, orphaned: number]> {
-  const held: Record<string, [number, number]> = {};
-  for (const { owner, orphaned } of stores.tables.shards) {
-    const [count, orphans] = held[owner ?? "nobody"] ?? [0, 0];
-    held[owner ?? "nobody"] = [count + 1, orphans + (orphaned ? 1 : 0)];
-  }
-  return held;
-}
 
 describe("a load", () => {
   test("shows 16 test events beside the entries that were asked for", async () => {
@@ -402,3 +342,60 @@ test("a test that is delivered again was asked for when it was first", async () 
   const [entry] = stores.subscription("one").queued;
   expect(entry).toMatchObject({ event: "T1", isTest: true, round: 2, recordedAtMs: 0 });
 });
+
+async function subscribed(fields: Partial<NewSubscription> = {}): Promise<void> {
+  stores = await TwoStores.on(postgres);
+  await stores.create({ ...ONE, ...fields });
+}
+
+function append(reviews: readonly (number | null)[]): Promise<unknown> {
+  return stores.append(reviews.map((review, at) => ({ name: `E${at + 1}`, partner: 0, review })));
+}
+
+async function sendTests(count: number): Promise<void> {
+  for (let n = 1; n <= count; n++) await stores.sendTest("one", `T${n}`);
+}
+
+function outcome(sequence: number, kind: Outcome["kind"], delayMs = 0): Outcome {
+  const entry = stores.subscription("one").queued.find((one) => one.sequence === sequence);
+  if (entry === undefined) throw new Error(`There is no entry ${sequence}.`);
+  const { event, isTest, isLogged, recordedAtMs, round, attempt } = entry;
+  return {
+    id: stores.newName("ATTEMPT"),
+    subscription: "one",
+    event,
+    isTest,
+    isLogged,
+    recordedAtMs,
+    sequence,
+    round,
+    attempt,
+    kind,
+    delayMs,
+  };
+}
+
+/** Makes a dispatcher the holder of all free shards. */
+async function holds(dispatcher: string): Promise<void> {
+  await stores.join(dispatcher);
+  await stores.assign(dispatcher);
+}
+
+/** Expires the lease of the holder of every shard, and has another dispatcher claim the shards. */
+async function takeOver(): Promise<void> {
+  const [dead] = await stores.heartbeats();
+  if (dead === undefined) throw new Error("Nobody is there.");
+  await stores.join("survivor");
+  expect(await stores.expire(dead)).toBe(64);
+  await stores.assign("survivor");
+}
+
+/** Counts the shards of each dispatcher, and the unclean ones of them. */
+function holdings(): Record<string, [held: number, unclean: number]> {
+  const held: Record<string, [number, number]> = {};
+  for (const { owner, unclean } of stores.tables.shards) {
+    const [count, orphans] = held[owner ?? "nobody"] ?? [0, 0];
+    held[owner ?? "nobody"] = [count + 1, orphans + (unclean ? 1 : 0)];
+  }
+  return held;
+}

@@ -90,7 +90,7 @@ async function emptyTables({ sql }: RawDb): Promise<void> {
   await sql`
     truncate webhook_subscriptions, review_history, outbox, outbox_offsets, outbox_skips, delivery_attempts cascade`;
   await sql`delete from dispatchers`;
-  await sql`update shards set epoch = 0, orphaned = false`;
+  await sql`update shards set epoch = 0, unclean = false`;
 }
 
 class PostgresStore implements TestedStore {

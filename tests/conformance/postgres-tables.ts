@@ -186,6 +186,6 @@ function waitingRows({ sql }: RawDb) {
 async function leaseRows({ sql }: RawDb): Promise<Pick<TablesState, "dispatchers" | "shards">> {
   const dispatchers = await sql<{ id: string }[]>`select id from dispatchers order by id`;
   const shards = await sql<TablesState["shards"][number][]>`
-    select id as shard, dispatcher_id as owner, epoch, orphaned from shards where epoch > 0 order by id`;
+    select id as shard, dispatcher_id as owner, epoch, unclean from shards where epoch > 0 order by id`;
   return { dispatchers: dispatchers.map(({ id }) => id), shards: [...shards] };
 }

@@ -204,8 +204,8 @@ export class Sequence {
   ): ReadonlyMap<number, Claim> {
     const own = this.#stores.tables.shards.filter(({ owner }) => owner === dispatcher);
     return new Map(
-      own.slice(0, count).map(({ shard, epoch, orphaned }) => {
-        const claim = { epoch: epoch - late, unclean: orphaned && shard % 2 === 0 };
+      own.slice(0, count).map(({ shard, epoch, unclean }) => {
+        const claim = { epoch: epoch - late, unclean: unclean && shard % 2 === 0 };
         return [shard, claim];
       }),
     );

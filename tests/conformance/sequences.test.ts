@@ -1,21 +1,17 @@
-import { afterAll, beforeAll, describe, test } from "bun:test";
+import { describe, test } from "bun:test";
 import * as fc from "fast-check";
 
-import { startPostgres, type Postgres } from "./postgres-store.ts";
+import { startPostgres } from "./postgres-store.ts";
 import { Sequence } from "./sequence.ts";
 import { sequences } from "./steps.ts";
 import { TwoStores } from "./two-stores.ts";
+import { fixture } from "../support/fixture.ts";
 
 const SEEDS = [1, 2, 3, 4];
 const RUNS = 6;
 const TIMEOUT_MS = 120_000;
 
-let postgres: Postgres;
-
-beforeAll(async () => {
-  postgres = await startPostgres();
-});
-afterAll(() => postgres.stop());
+const postgres = fixture(startPostgres);
 
 /** fast-check prints the seed of a failure, the path, and the shortest failing sequence. */
 describe("the simulated store and Postgres answer and hold the same", () => {

@@ -223,7 +223,7 @@ function stateOf(tables: Tables, reviews: Names<number>): TablesState {
       shard,
       owner: tables.owners[shard] ?? null,
       epoch: tables.epochs[shard] ?? 0,
-      orphaned: tables.orphaned[shard] ?? false,
+      unclean: tables.unclean[shard] ?? false,
     })).filter(({ epoch }) => epoch > 0),
   };
 }

@@ -1,56 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
-import { startPostgres, type Postgres } from "./postgres-store.ts";
+import { startPostgres } from "./postgres-store.ts";
 import type { Outcome } from "./tested-store.ts";
 import { TwoStores } from "./two-stores.ts";
+import { fixture } from "../support/fixture.ts";
 
-let postgres: Postgres;
 let stores: TwoStores;
 
-beforeAll(async () => {
-  postgres = await startPostgres();
-});
-afterAll(() => postgres.stop());
-
-async function subscribed(): Promise<void> {
-  stores = await TwoStores.on(postgres);
-  await stores.create({
-    name: "one",
-    partner: 0,
-    kind: "immediate",
-    ordering: "subscription",
-    shard: 7,
-    failures: 0,
-    intervalHours: 1,
-  });
-}
-
-function append(reviews: readonly number[]): Promise<unknown> {
-  return stores.append(reviews.map((review, at) => ({ name: `E${at + 1}`, partner: 0, review })));
-}
-
-async function sendTests(count: number): Promise<void> {
-  for (let n = 1; n <= count; n++) await stores.sendTest("one", `T${n}`);
-}
-
-function outcome(sequence: number, kind: Outcome["kind"], delayMs = 0): Outcome {
-  const entry = stores.subscription("one").queued.find((one) => one.sequence === sequence);
-  if (entry === undefined) throw new Error(`There is no entry ${sequence}.`);
-  const { event, isTest, isLogged, recordedAtMs, round, attempt } = entry;
-  return {
-    id: stores.newName("ATTEMPT"),
-    subscription: "one",
-    event,
-    isTest,
-    isLogged,
-    recordedAtMs,
-    sequence,
-    round,
-    attempt,
-    kind,
-    delayMs,
-  };
-}
+const postgres = fixture(startPostgres);
 
 describe("a sweep", () => {
   async function subscribedTwice(): Promise<void> {
@@ -123,3 +80,43 @@ describe("a sweep", () => {
     ]);
   });
 });
+
+async function subscribed(): Promise<void> {
+  stores = await TwoStores.on(postgres);
+  await stores.create({
+    name: "one",
+    partner: 0,
+    kind: "immediate",
+    ordering: "subscription",
+    shard: 7,
+    failures: 0,
+    intervalHours: 1,
+  });
+}
+
+function append(reviews: readonly number[]): Promise<unknown> {
+  return stores.append(reviews.map((review, at) => ({ name: `E${at + 1}`, partner: 0, review })));
+}
+
+async function sendTests(count: number): Promise<void> {
+  for (let n = 1; n <= count; n++) await stores.sendTest("one", `T${n}`);
+}
+
+function outcome(sequence: number, kind: Outcome["kind"], delayMs = 0): Outcome {
+  const entry = stores.subscription("one").queued.find((one) => one.sequence === sequence);
+  if (entry === undefined) throw new Error(`There is no entry ${sequence}.`);
+  const { event, isTest, isLogged, recordedAtMs, round, attempt } = entry;
+  return {
+    id: stores.newName("ATTEMPT"),
+    subscription: "one",
+    event,
+    isTest,
+    isLogged,
+    recordedAtMs,
+    sequence,
+    round,
+    attempt,
+    kind,
+    delayMs,
+  };
+}

@@ -57,7 +57,7 @@ interface ShardState {
   readonly shard: number;
   readonly owner: string | null;
   readonly epoch: number;
-  readonly orphaned: boolean;
+  readonly unclean: boolean;
 }
 
 export interface TablesState {

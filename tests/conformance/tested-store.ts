@@ -126,7 +126,7 @@ export interface TestedStore {
 
 /** The request columns in the record of an event, and in that of a test, which has no history. */
 const COMPOSED_REQUEST = {
-  composer: 1,
+  payloadFormat: 1,
   host: "partner.example",
   signature: "5a".repeat(32),
   bodyDigest: "d1".repeat(16),
@@ -134,7 +134,7 @@ const COMPOSED_REQUEST = {
   requestBody: null,
 };
 const KEPT_REQUEST = {
-  composer: null,
+  payloadFormat: null,
   host: null,
   signature: null,
   bodyDigest: null,

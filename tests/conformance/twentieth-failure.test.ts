@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
-import { startPostgres, type Postgres } from "./postgres-store.ts";
+import { startPostgres } from "./postgres-store.ts";
 import type { Outcome } from "./tested-store.ts";
 import { TwoStores } from "./two-stores.ts";
-
-/** The letters of outcomes. f: failed permanently, d: delivered, r: retry, i: interrupted. */
-const KINDS = { f: "failed", d: "delivered", r: "retry", i: "interrupted" } as const;
+import { fixture } from "../support/fixture.ts";
 
 /** The rule of the 20th failure (contract 6.3): the failures before a commit, its outcomes in order, and the result. */
 const CASES: [before: number, outcomes: string, after: number, state: "active" | "disabled"][] = [
@@ -42,57 +40,7 @@ const CASES: [before: number, outcomes: string, after: number, state: "active" |
   [5, "frifd", 0, "active"],
 ];
 
-let postgres: Postgres;
-
-beforeAll(async () => {
-  postgres = await startPostgres();
-});
-afterAll(() => postgres.stop());
-
-async function subscribed(failures: number, events: number): Promise<TwoStores> {
-  const stores = await TwoStores.on(postgres);
-  await stores.create({
-    name: "one",
-    partner: 0,
-    kind: "immediate",
-    ordering: "subscription",
-    shard: 7,
-    failures,
-    intervalHours: 1,
-  });
-  await stores.append(
-    Array.from({ length: events }, () => ({
-      name: stores.newName("EVENT"),
-      partner: 0,
-      review: 0,
-    })),
-  );
-  await stores.join("dispatcher");
-  return stores;
-}
-
-/** Makes one outcome for each of the first entries. */
-function outcomesOf(stores: TwoStores, kinds: string): Outcome[] {
-  const { queued } = stores.subscription("one");
-  return Array.from(kinds, (kind, at) => {
-    const entry = queued[at];
-    if (entry === undefined) throw new Error(`There is no entry ${at}.`);
-    const { event, isTest, isLogged, recordedAtMs, sequence, round, attempt } = entry;
-    return {
-      id: stores.newName("ATTEMPT"),
-      subscription: "one",
-      event,
-      isTest,
-      isLogged,
-      recordedAtMs,
-      sequence,
-      round,
-      attempt,
-      delayMs: 1_000,
-      kind: KINDS[kind as keyof typeof KINDS],
-    };
-  });
-}
+const postgres = fixture(startPostgres);
 
 describe("permanent failures in a row", () => {
   test.each(CASES)("after %d of them, %s makes %d, %s", async (before, kinds, after, state) => {
@@ -152,3 +100,51 @@ describe("permanent failures in a row", () => {
     expect(stores.subscription("one")).toMatchObject({ failures: 19, attempts: [] });
   });
 });
+
+/** The letters of outcomes. f: failed permanently, d: delivered, r: retry, i: interrupted. */
+const KINDS = { f: "failed", d: "delivered", r: "retry", i: "interrupted" } as const;
+
+async function subscribed(failures: number, events: number): Promise<TwoStores> {
+  const stores = await TwoStores.on(postgres);
+  await stores.create({
+    name: "one",
+    partner: 0,
+    kind: "immediate",
+    ordering: "subscription",
+    shard: 7,
+    failures,
+    intervalHours: 1,
+  });
+  await stores.append(
+    Array.from({ length: events }, () => ({
+      name: stores.newName("EVENT"),
+      partner: 0,
+      review: 0,
+    })),
+  );
+  await stores.join("dispatcher");
+  return stores;
+}
+
+/** Makes one outcome for each of the first entries. */
+function outcomesOf(stores: TwoStores, kinds: string): Outcome[] {
+  const { queued } = stores.subscription("one");
+  return Array.from(kinds, (kind, at) => {
+    const entry = queued[at];
+    if (entry === undefined) throw new Error(`There is no entry ${at}.`);
+    const { event, isTest, isLogged, recordedAtMs, sequence, round, attempt } = entry;
+    return {
+      id: stores.newName("ATTEMPT"),
+      subscription: "one",
+      event,
+      isTest,
+      isLogged,
+      recordedAtMs,
+      sequence,
+      round,
+      attempt,
+      delayMs: 1_000,
+      kind: KINDS[kind as keyof typeof KINDS],
+    };
+  });
+}

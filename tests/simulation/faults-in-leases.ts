@@ -134,7 +134,7 @@ export const FAULTS_IN_LEASES: readonly InjectedFault[] = [
       const { claimOf } = await import("./leases.ts");
       replaceFunction(claimOf, (real) => (tables, shard) => {
         const claim = real(tables, shard);
-        if (tables.owners[shard] !== null) tables.orphaned[shard] = false;
+        if (tables.owners[shard] !== null) tables.unclean[shard] = false;
         return claim;
       });
     },

@@ -67,8 +67,8 @@ function shardsOf(tables: Tables, holder: string | null): ClaimedShard[] {
   return found;
 }
 
-export function claimOf({ epochs, orphaned }: Tables, shard: number): Claim {
-  return { epoch: epochs[shard] ?? 0, unclean: orphaned[shard] ?? false };
+export function claimOf({ epochs, unclean }: Tables, shard: number): Claim {
+  return { epoch: epochs[shard] ?? 0, unclean: unclean[shard] ?? false };
 }
 
 function claimShards(
@@ -95,7 +95,7 @@ export function releaseShards(
   for (const [shard, { epoch, unclean }] of claims) {
     if (tables.owners[shard] !== id || tables.epochs[shard] !== epoch) continue;
     tables.owners[shard] = null;
-    tables.orphaned[shard] = unclean;
+    tables.unclean[shard] = unclean;
   }
 }
 
@@ -131,6 +131,6 @@ async function expireLease(
 
 export function freeAsUnclean(tables: Tables, id: string): number[] {
   const shards = tables.owners.flatMap((owner, shard) => (owner === id ? [shard] : []));
-  for (const shard of shards) tables.orphaned[shard] = true;
+  for (const shard of shards) tables.unclean[shard] = true;
   return shards;
 }

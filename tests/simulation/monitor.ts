@@ -225,7 +225,7 @@ export class Monitor {
     const { nowMs, troubleMs } = this.#world;
     const first = this.watch(id).firstLoaded.get(this.#claimOf(process, request));
     if (first !== undefined && first.generation === generation) return;
-    if (!this.#tables.orphaned[shard]) return;
+    if (!this.#tables.unclean[shard]) return;
     const untilMs = Math.max(this.#tables.claimedMs[shard] ?? 0, troubleMs) + FIRST_SWEEP_MS;
     const subscription = this.#tables.subscription(id);
     const [head] = queueOf(subscription);

@@ -134,7 +134,7 @@ export class Tables {
   /** The holder of each shard, and the number of its claims. */
   readonly owners: (string | null)[] = Array.from({ length: SHARDS }, () => null);
   readonly epochs: number[] = Array.from({ length: SHARDS }, () => 0);
-  readonly orphaned: boolean[] = Array.from({ length: SHARDS }, () => false);
+  readonly unclean: boolean[] = Array.from({ length: SHARDS }, () => false);
   /** The virtual time of the last claim of each shard. */
   readonly claimedMs: number[] = Array.from({ length: SHARDS }, () => 0);
   #historyId = 0;

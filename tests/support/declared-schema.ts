@@ -1,108 +1,36 @@
-import { is, SQL } from "drizzle-orm";
-import {
-  getTableConfig,
-  IndexedColumn,
-  type PgColumn,
-  PgDialect,
-  PgTable,
-} from "drizzle-orm/pg-core";
+import { generateDrizzleJson, generateMigration } from "drizzle-kit/api";
+import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
 
 import type { RawDb } from "../../db/client.ts";
 
 /** Imports all files of db/schema and answers the tables that they export. */
-export async function declaredTables(): Promise<PgTable[]> {
+export async function declaredTables(): Promise<Record<string, PgTable>> {
   const root = `${import.meta.dir}/../..`;
   const files = [...new Bun.Glob("db/schema/*.ts").scanSync(root)];
   const modules = await Promise.all(
     files.map((file): Promise<Record<string, unknown>> => import(`${root}/${file}`)),
   );
-  return modules.flatMap((one) => Object.values(one)).filter((one) => one instanceof PgTable);
+  const exported = modules.flatMap((one) => Object.entries(one));
+  return Object.fromEntries(
+    exported.flatMap(([name, one]) => (one instanceof PgTable ? [[name, one]] : [])),
+  );
 }
 
 /**
- * Writes the DDL of the Drizzle schema, as drizzle-kit would for a first migration, to compare it with the migrated
- * database.
+ * Writes the DDL with which drizzle-kit creates these tables in the schema `schema`, and the checks of the columns that
+ * list their values.
  */
-export function ddlOf(tables: readonly PgTable[]): string[] {
-  return [
-    ...tables.map(createTable),
-    ...tables.flatMap(constraintsOf),
-    // Foreign keys come after the primary and unique keys that they reference.
-    ...tables.flatMap(foreignKeysOf),
-    ...tables.flatMap(indexesOf),
-  ];
-}
-
-const namesOf = (columns: readonly PgColumn[]) => columns.map(({ name }) => name).join(", ");
-
-function createTable(table: PgTable): string {
-  const { name, columns } = getTableConfig(table);
-  return `create table ${name} (${columns.map(columnOf).join(", ")})`;
-}
-
-function columnOf(column: PgColumn): string {
-  const parts = [column.name, column.getSQLType()];
-  if (column.notNull) parts.push("not null");
-  if (column.generatedIdentity?.type === "always") parts.push("generated always as identity");
-  if (column.default !== undefined) parts.push(`default ${literal(column.default)}`);
-  if (column.primary) parts.push("primary key");
-  return parts.join(" ");
-}
-
-/** Writes a column default as SQL. It supports only the types that the schema uses, and throws for any other. */
-function literal(value: unknown): string {
-  if (Array.isArray(value) && value.length === 0) return "'{}'";
-  if (typeof value === "number" || typeof value === "boolean") return String(value);
-  if (typeof value === "string") return `'${value}'`;
-  throw new Error(`No literal for ${JSON.stringify(value)}.`);
-}
-
-function constraintsOf(table: PgTable): string[] {
-  const { name, columns, primaryKeys, uniqueConstraints } = getTableConfig(table);
-  const added = [
-    ...primaryKeys.map((key) => `primary key (${namesOf(key.columns)})`),
-    ...columns
-      .filter(({ isUnique }) => isUnique)
-      .map((one) => `constraint ${one.uniqueName} unique (${one.name})`),
-    ...uniqueConstraints.map((one) => `constraint ${one.name} unique (${namesOf(one.columns)})`),
-    ...columns
-      .filter((one) => one.enumValues !== undefined)
-      .map(
-        (one) => `constraint ${name}_${one.name}_check check (${one.name} in (${valuesOf(one)}))`,
-      ),
-  ];
-  return added.map((constraint) => `alter table ${name} add ${constraint}`);
-}
-
-const valuesOf = ({ enumValues = [] }: PgColumn) => enumValues.map((one) => `'${one}'`).join(", ");
-
-function foreignKeysOf(table: PgTable): string[] {
-  const { name, foreignKeys } = getTableConfig(table);
-  return foreignKeys.map(({ reference, onDelete }) => {
-    const { columns, foreignColumns, foreignTable } = reference();
-    const target = `${getTableConfig(foreignTable).name} (${namesOf(foreignColumns)})`;
-    const action = onDelete === undefined ? "" : `on delete ${onDelete}`;
-    return `alter table ${name} add foreign key (${namesOf(columns)}) references ${target} ${action}`;
-  });
-}
-
-function indexesOf(table: PgTable): string[] {
-  const { name, indexes } = getTableConfig(table);
-  return indexes.map(({ config }) => {
-    const columns = config.columns.map((one) => {
-      if (is(one, SQL)) return textOf(one);
-      if (!is(one, IndexedColumn)) throw new Error(`${config.name} is on something else.`);
-      return one.name;
+export async function ddlOf(tables: Record<string, PgTable>, schema: string): Promise<string[]> {
+  const made = await generateMigration(generateDrizzleJson({}), generateDrizzleJson(tables));
+  const checks = Object.values(tables).flatMap((table) => {
+    const { name, columns } = getTableConfig(table);
+    return columns.flatMap(({ name: column, enumValues }) => {
+      if (enumValues === undefined) return [];
+      const values = enumValues.map((one) => `'${one}'`).join(", ");
+      return `alter table ${name} add constraint ${name}_${column}_check check (${column} in (${values}))`;
     });
-    const where = config.where === undefined ? "" : `where ${textOf(config.where)}`;
-    return `create unique index ${config.name} on ${name} (${columns.join(", ")}) ${where}`;
   });
-}
-
-function textOf(value: SQL): string {
-  const { sql, params } = new PgDialect().sqlToQuery(value);
-  if (params.length > 0) throw new Error(`A parameter in the schema: ${sql}`);
-  return sql;
+  return [...made.map((one) => one.replaceAll('"public".', `"${schema}".`)), ...checks];
 }
 
 interface Line {

@@ -248,7 +248,7 @@ export function attemptRecord(
     durationMs: 1,
     statusCode: 500,
     errorCode: "http_status",
-    composer: 1,
+    payloadFormat: 1,
     host: "partner.example",
     signature: "5a".repeat(32),
     previousSignature: null,

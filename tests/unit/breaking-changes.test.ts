@@ -3,12 +3,6 @@ import { describe, expect, test } from "bun:test";
 import baseline from "../golden/openapi-baseline.json";
 import { breakingChanges } from "../support/breaking-changes.ts";
 
-const changed = (change: (document: typeof baseline) => void) => {
-  const after = structuredClone(baseline);
-  change(after);
-  return breakingChanges(baseline, after);
-};
-
 describe("of a description it breaks a client", () => {
   test("to take nothing away, or to add what nobody needs, does not", () => {
     expect(changed(() => {})).toEqual([]);
@@ -55,3 +49,9 @@ describe("of a description it breaks a client", () => {
     expect(changed(change)).toContain(expected);
   });
 });
+
+const changed = (change: (document: typeof baseline) => void) => {
+  const after = structuredClone(baseline);
+  change(after);
+  return breakingChanges(baseline, after);
+};

@@ -2,22 +2,6 @@ import { describe, expect, test } from "bun:test";
 
 import { explore, MODEL_FAULTS, type ModelOptions } from "../simulation/log-model.ts";
 
-/** What happens, and the entries of two reviews to which it does; small letters have rows at once. */
-const CASES: readonly [events: string, entries: readonly string[]][] = [
-  ["append", ["ABAB", "ABbA", "AbaB"]],
-  ["wait", ["ABb", "ABA"]],
-  ["append takeover", ["ABb"]],
-  ["append takeover skip order", ["ABA"]],
-  ["append wait takeover skip order", ["AA", "Aa", "AB", "Ab"]],
-];
-
-function* all(injected?: ModelOptions["injected"]): Generator<ModelOptions> {
-  for (const [events, queues] of CASES)
-    for (const entries of queues)
-      for (const ordering of ["review", "subscription"] as const)
-        yield { events, entries, ordering, injected };
-}
-
 /** More than a million states are visited, which takes a minute on a busy core. */
 const TIMEOUT_MS = 300_000;
 
@@ -43,3 +27,19 @@ describe("the log of a subscription", () => {
     TIMEOUT_MS,
   );
 });
+
+/** What happens, and the entries of two reviews to which it does; small letters have rows at once. */
+const CASES: readonly [events: string, entries: readonly string[]][] = [
+  ["append", ["ABAB", "ABbA", "AbaB"]],
+  ["wait", ["ABb", "ABA"]],
+  ["append takeover", ["ABb"]],
+  ["append takeover skip order", ["ABA"]],
+  ["append wait takeover skip order", ["AA", "Aa", "AB", "Ab"]],
+];
+
+function* all(injected?: ModelOptions["injected"]): Generator<ModelOptions> {
+  for (const [events, queues] of CASES)
+    for (const entries of queues)
+      for (const ordering of ["review", "subscription"] as const)
+        yield { events, entries, ordering, injected };
+}

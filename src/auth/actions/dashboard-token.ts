@@ -2,12 +2,13 @@ import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../queries/audit.ts";
 import type { AuditAction } from "../audit-model.ts";
 import type { Caller } from "../../http/principal.ts";
-import { isoInstant, type Clock } from "../../lib/clock.ts";
+import { shown } from "../../http/shown.ts";
+import type { Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { deleteToken, findDashboardToken, type DashboardToken } from "../queries/tokens.ts";
-import type { DashboardTokenAnswer } from "../token-model.ts";
+import { type DashboardTokenAnswer, dashboardTokenAnswer } from "../token-model.ts";
 import { holdCaller, issueToken, sealedTokenContext } from "./open-session.ts";
 
 export interface DashboardTokenDeps {
@@ -33,7 +34,11 @@ export async function viewDashboardToken(
     const row = await present(tx, userId);
     await audit(tx, caller, { action: "TOKEN_VIEWED", jti: row.jti, now });
     const token = deps.box.open(row.sealedToken, sealedTokenContext({ jti: row.jti, userId }));
-    return show(token, row.issuedAt, row.lastUsedAt);
+    return shown(dashboardTokenAnswer, {
+      token,
+      createdAt: row.issuedAt,
+      lastUsedAt: row.lastUsedAt,
+    });
   });
 }
 
@@ -101,7 +106,7 @@ async function issue(
   const grant = { kind: KIND, userId, ...alone, scope: "*", now, box } as const;
   const { token, jti } = await issueToken(tx, keys, grant);
   await audit(tx, caller, { action: "TOKEN_ISSUED", jti, now });
-  return show(token, now, null);
+  return shown(dashboardTokenAnswer, { token, createdAt: now, lastUsedAt: null });
 }
 
 async function audit(
@@ -110,12 +115,4 @@ async function audit(
   { action, jti, now }: { action: AuditAction; jti: string; now: Date },
 ): Promise<void> {
   await recordAudit(tx, { at: now, action, actor, requestContext, details: { kind: KIND, jti } });
-}
-
-function show(token: string, createdAt: Date, lastUsedAt: Date | null): DashboardTokenAnswer {
-  return {
-    token,
-    created_at: isoInstant(createdAt),
-    last_used_at: lastUsedAt === null ? null : isoInstant(lastUsedAt),
-  };
 }

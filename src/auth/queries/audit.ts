@@ -1,14 +1,13 @@
-import { and, desc, eq, getTableColumns, gte, lt, or } from "drizzle-orm";
+import { and, desc, eq, gte, lt, or } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
 import { anyOf, idBefore } from "../../../db/conditions.ts";
 import { auditLog, companies, users } from "../../../db/schema/companies.ts";
-import { prepared } from "../../../db/session.ts";
 import type { Page } from "../../http/list.ts";
 import type { Principal } from "../../http/principal.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { parseInstant } from "../../lib/clock.ts";
-import type { AuditAction, AuditQuery, AuditRow, StoredAuditRow } from "../audit-model.ts";
+import type { AuditAction, AuditQuery, AuditRow } from "../audit-model.ts";
 
 interface AuditEntry {
   readonly at: Date;
@@ -31,7 +30,7 @@ export async function recordAudit(
   tx: DbOrTx,
   { at, action, actor, requestContext, details }: AuditEntry,
 ): Promise<void> {
-  await insertAuditRow(tx, {
+  await tx.insert(auditLog).values({
     at,
     action,
     actorId: actor?.userId ?? null,
@@ -72,7 +71,7 @@ function filterOf({ action, actor_id: actorId, company_id: companyId, since, unt
   };
 }
 
-async function withNames(db: DbOrTx, rows: readonly StoredAuditRow[]): Promise<AuditRow[]> {
+async function withNames(db: DbOrTx, rows: readonly StoredRow[]): Promise<AuditRow[]> {
   const people = rows.flatMap((row) => [row.actorId, row.impersonatorId]);
   const employers = rows.map((row) => row.companyId);
   const [userNames, companyNames] = await Promise.all([
@@ -87,15 +86,7 @@ async function withNames(db: DbOrTx, rows: readonly StoredAuditRow[]): Promise<A
   }));
 }
 
-const { id, ...columns } = getTableColumns(auditLog);
-const insertion = prepared(columns, (db, given) => db.insert(auditLog).values(given));
-
-async function insertAuditRow(
-  tx: DbOrTx,
-  row: Omit<typeof auditLog.$inferSelect, "id">,
-): Promise<void> {
-  await insertion(tx, row);
-}
+type StoredRow = typeof auditLog.$inferSelect;
 
 interface AuditFilter {
   readonly action: string | undefined;
@@ -112,17 +103,17 @@ function conditionsOf({ action, actorId, companyId, since, until }: AuditFilter,
     companyId === undefined ? undefined : eq(auditLog.companyId, companyId),
     since && gte(auditLog.at, since),
     until && lt(auditLog.at, until),
-    idBefore(id, page.after),
+    idBefore(auditLog.id, page.after),
   );
 }
 
 /** Lists rows of the audit log by descending id, so the row that was written last comes first. */
-function auditRows(db: DbOrTx, filter: AuditFilter, page: Page): Promise<StoredAuditRow[]> {
+function auditRows(db: DbOrTx, filter: AuditFilter, page: Page): Promise<StoredRow[]> {
   return db
     .select()
     .from(auditLog)
     .where(conditionsOf(filter, page))
-    .orderBy(desc(id))
+    .orderBy(desc(auditLog.id))
     .limit(page.limit + 1);
 }
 
@@ -135,12 +126,12 @@ async function auditRowsOfTenant(
   partnerId: number,
   filter: AuditFilter,
   page: Page,
-): Promise<StoredAuditRow[]> {
+): Promise<StoredRow[]> {
   const own = db
     .select()
     .from(auditLog)
     .where(and(eq(auditLog.companyId, companies.id), conditionsOf(filter, page)))
-    .orderBy(desc(id))
+    .orderBy(desc(auditLog.id))
     .limit(page.limit + 1)
     .as("own");
   const found = await db

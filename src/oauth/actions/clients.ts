@@ -100,7 +100,7 @@ export async function createClient(
     firstParty: body.first_party ?? false,
     redirectUris: body.redirect_uris ?? [],
     scopes: body.scopes ?? [...principal.scopes],
-    grantTypes: body.grant_types ?? DEFAULT_GRANTS,
+    grantTypes: body.grant_types ?? [...DEFAULT_GRANTS],
     createdBy: authorityOf(principal).thirdParty,
     createdAt: now,
     updatedAt: now,

@@ -92,19 +92,8 @@ export function clientsOf(
     .limit(page.limit + 1);
 }
 
-/**
- * Returns the column values of a client. The lists are copied, because Drizzle's query builder requires mutable
- * arrays.
- */
-const valuesOf = (client: OAuthClient) => ({
-  ...client,
-  redirectUris: [...client.redirectUris],
-  scopes: [...client.scopes],
-  grantTypes: [...client.grantTypes],
-});
-
 export async function insertClient(tx: Tx, client: OAuthClient): Promise<void> {
-  await tx.insert(oauthClients).values(valuesOf(client));
+  await tx.insert(oauthClients).values(client);
 }
 
 /**
@@ -132,8 +121,7 @@ export async function holdClient(tx: Tx, id: string): Promise<OAuthClient | unde
 
 /** Updates an OAuth client. Its type (confidential or public), tenant and creator never change. */
 export async function updateClient(tx: Tx, client: OAuthClient): Promise<void> {
-  const { name, secretHash, firstParty, redirectUris, scopes, grantTypes, updatedAt } =
-    valuesOf(client);
+  const { name, secretHash, firstParty, redirectUris, scopes, grantTypes, updatedAt } = client;
   await tx
     .update(oauthClients)
     .set({ name, secretHash, firstParty, redirectUris, scopes, grantTypes, updatedAt })

@@ -9,6 +9,7 @@ import { NO_FIELDS } from "../../http/fields.ts";
 import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
 import { errorResponse } from "../../http/errors.ts";
+import { shown, shownAs } from "../../http/shown.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import * as actions from "../actions/clients.ts";
 import { clientErrors } from "../redirect-uri.ts";
@@ -17,7 +18,6 @@ import {
   clientObject,
   newClientBody,
   newClientObject,
-  showClient,
   type ClientChanges,
   type OAuthClient,
 } from "../model.ts";
@@ -82,7 +82,7 @@ function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<
           { principal, requestContext, isPlatform },
           page,
         );
-        return listOf(rows, page, { key: actions.clientKey, show: showClient });
+        return listOf(rows, page, { key: actions.clientKey, show: shownAs(clientObject) });
       },
       {
         access,
@@ -137,7 +137,7 @@ function groupBase<const P extends string>(
 
 function showRoute<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
   const { access, titleSuffix } = group;
-  return groupBase(deps, group).get("/:id", ({ client }) => showClient(client), {
+  return groupBase(deps, group).get("/:id", ({ client }) => shown(clientObject, client), {
     access,
     client: true,
     response: { 200: clientObject },
@@ -152,7 +152,10 @@ function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Gr
   const { access, isPlatform, titleSuffix } = group;
   const update = async (caller: Caller, client: OAuthClient, changes: ClientChanges) => {
     const administrator = { ...caller, isPlatform };
-    return showClient(await actions.changeClient(deps, administrator, { client, changes }));
+    return shown(
+      clientObject,
+      await actions.changeClient(deps, administrator, { client, changes }),
+    );
   };
   // The hooks are built by a function, because Elysia modifies the hook objects that it gets, so each route needs a
   // new object.
@@ -230,5 +233,5 @@ function secretRoute<const P extends string>(deps: ClientRouteDeps, group: Group
 }
 
 function withSecret({ client, secret }: actions.ClientWithSecret) {
-  return { ...showClient(client), client_secret: secret };
+  return { ...shown(clientObject, client), client_secret: secret };
 }

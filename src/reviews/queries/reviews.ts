@@ -4,6 +4,7 @@ import {
   desc,
   eq,
   exists,
+  getTableColumns,
   gte,
   inArray,
   isNotNull,
@@ -22,13 +23,15 @@ import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
 import type { Found, Page } from "../../http/list.ts";
 import type { ReviewChanges } from "../decide.ts";
-import type {
-  Colleague,
-  ColleagueQuery,
-  HistoryEntry,
-  Review,
-  ReviewQuery,
-  StoreReviewSite,
+import { fieldsShown } from "../../http/shown.ts";
+import {
+  type Colleague,
+  type ColleagueQuery,
+  type HistoryEntry,
+  HistoryObject,
+  type Review,
+  type ReviewQuery,
+  type StoreReviewSite,
 } from "../model.ts";
 
 /** The reviews and stores that a caller sees: a whole account, or some of its stores. */
@@ -37,31 +40,15 @@ export interface View {
   readonly storeIds: readonly number[] | null;
 }
 
+const { reviewerEmail: _email, profanity: _words, ...REVIEW } = getTableColumns(reviews);
+
 /** Selects reviews joined with the facts of their sites that `Review` contains. */
 function selectReviews(db: DbOrTx) {
   return db
     .select({
-      id: reviews.id,
-      partnerId: reviews.partnerId,
-      accountId: reviews.accountId,
-      storeId: reviews.storeId,
-      storeReviewSiteId: reviews.storeReviewSiteId,
+      ...REVIEW,
       reviewSiteId: storeReviewSites.reviewSiteId,
       sourcePlatform: reviewSites.slug,
-      externalReviewId: reviews.externalReviewId,
-      rate: reviews.rate,
-      reviewer: reviews.reviewer,
-      content: reviews.content,
-      reviewedAt: reviews.reviewedAt,
-      createdAt: reviews.createdAt,
-      updatedAt: reviews.updatedAt,
-      removedAt: reviews.removedAt,
-      responseBody: reviews.responseBody,
-      responseUserId: reviews.responseUserId,
-      respondedAt: reviews.respondedAt,
-      flagStatus: reviews.flagStatus,
-      flagReason: reviews.flagReason,
-      assignedUserId: reviews.assignedUserId,
     })
     .from(reviews)
     .innerJoin(storeReviewSites, eq(storeReviewSites.id, reviews.storeReviewSiteId))
@@ -152,14 +139,7 @@ function respondedIs(responded: boolean): SQL {
 /** Returns the history of a review, oldest first. */
 export function historyOf(db: DbOrTx, reviewId: number): Promise<HistoryEntry[]> {
   return db
-    .select({
-      id: reviewHistory.id,
-      eventId: reviewHistory.eventId,
-      event: reviewHistory.event,
-      actor: reviewHistory.actor,
-      metadata: reviewHistory.metadata,
-      occurredAt: reviewHistory.occurredAt,
-    })
+    .select(fieldsShown(HistoryObject, getTableColumns(reviewHistory)))
     .from(reviewHistory)
     .where(eq(reviewHistory.reviewId, reviewId))
     .orderBy(asc(reviewHistory.id));
@@ -206,14 +186,18 @@ export function storeReviewSitesOf(db: DbOrTx, view: View, page: Page): Promise<
       storeId: storeReviewSites.storeId,
       storeName: stores.name,
       reviewSiteId: storeReviewSites.reviewSiteId,
-      slug: reviewSites.slug,
+      provider: reviewSites.slug,
       name: reviewSites.name,
-      pullConnected: storeReviewSites.pullConnected,
-      pullErrorCode: storeReviewSites.pullErrorCode,
-      pullSince: pull.at,
-      postConnected: storeReviewSites.postConnected,
-      postErrorCode: storeReviewSites.postErrorCode,
-      postSince: post.at,
+      pull: {
+        connected: storeReviewSites.pullConnected,
+        errorCode: storeReviewSites.pullErrorCode,
+        since: pull.at,
+      },
+      post: {
+        connected: storeReviewSites.postConnected,
+        errorCode: storeReviewSites.postErrorCode,
+        since: post.at,
+      },
     })
     .from(storeReviewSites)
     .innerJoin(reviewSites, eq(reviewSites.id, storeReviewSites.reviewSiteId))

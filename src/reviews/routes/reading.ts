@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 
 import { BASE_PATH } from "../../http/access.ts";
 import { foundOf, isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import { shownAs } from "../../http/shown.ts";
 import {
   listColleagues,
   listReviews,
@@ -38,7 +39,7 @@ export function readingRoutes(deps: ReviewRouteDeps) {
       "/:id",
       async ({ review }) => {
         const history = await reviewHistory(deps, review);
-        return { ...model.showReview(review), history: history.map(model.showHistory) };
+        return { ...model.showReview(review), history: history.map(shownAs(model.HistoryObject)) };
       },
       {
         access: reading,
@@ -62,7 +63,10 @@ export function accountRoutes(deps: ReviewRouteDeps) {
       async ({ principal, query }) => {
         const page = pageOf(query);
         const rows = await listStoreReviewSites(deps, principal, page);
-        return listOf(rows, page, { key: ({ id }) => String(id), show: model.showStoreReviewSite });
+        return listOf(rows, page, {
+          key: ({ id }) => String(id),
+          show: shownAs(model.StoreReviewSiteObject),
+        });
       },
       {
         access: reading,
@@ -80,7 +84,10 @@ export function accountRoutes(deps: ReviewRouteDeps) {
       async ({ principal, query }) => {
         const page = pageOf(query);
         const rows = await listColleagues(deps, principal, query, page);
-        return listOf(rows, page, { key: ({ id }) => String(id), show: model.showColleague });
+        return listOf(rows, page, {
+          key: ({ id }) => String(id),
+          show: shownAs(model.ColleagueObject),
+        });
       },
       {
         access: reading,

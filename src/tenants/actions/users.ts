@@ -224,7 +224,7 @@ export async function findTeammate(
 ): Promise<User> {
   const user = await findUser(deps, id);
   const authority = { ...authorityInPerson(principal), partnerId: user.companyId };
-  const isOfTeam = user.companyType === "partner" && excessOf(principal, authority) === undefined;
+  const isOfTeam = user.company.type === "partner" && excessOf(principal, authority) === undefined;
   if (isOfTeam) return user;
   const details = { user_id: user.id, reason: "foreign_record" };
   await recordAccessDenied(deps, principal, { requestContext, details });

@@ -5,6 +5,7 @@ import { planObject } from "../../auth/model.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { loads } from "../../http/request-state.ts";
 import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import { shown, shownAs } from "../../http/shown.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import * as actions from "../actions/stores.ts";
 import * as queries from "../queries/stores.ts";
@@ -13,8 +14,6 @@ import {
   ProviderBody,
   ProviderObject,
   ProviderWithSecret,
-  showProvider,
-  showStore,
   showStoreReviewSite,
   StoreBody,
   StoreObject,
@@ -84,7 +83,7 @@ function ownStoreRoutes(deps: AdminRouteDeps) {
       async ({ query }) => {
         const page = pageOf(query);
         const rows = await queries.storesOf(deps.db, query, page);
-        return listOf(rows, page, { key: ({ id }) => String(id), show: showStore });
+        return listOf(rows, page, { key: ({ id }) => String(id), show: shownAs(StoreObject) });
       },
       {
         access: administrating,
@@ -102,7 +101,7 @@ function ownStoreRoutes(deps: AdminRouteDeps) {
       async ({ principal, requestContext, body, status }) =>
         status(
           201,
-          showStore(await actions.createStore(deps, { principal, requestContext }, body)),
+          shown(StoreObject, await actions.createStore(deps, { principal, requestContext }, body)),
         ),
       {
         access: provisioning,
@@ -171,7 +170,7 @@ export function providerAdminRoutes(deps: AdminRouteDeps) {
       async ({ query }) => {
         const page = pageOf(query);
         const rows = await queries.providersOf(deps.db, page);
-        return listOf(rows, page, { key: ({ id }) => String(id), show: showProvider });
+        return listOf(rows, page, { key: ({ id }) => String(id), show: shownAs(ProviderObject) });
       },
       {
         access: administrating,

@@ -9,7 +9,7 @@ import {
   listTeamTokens,
 } from "../../auth/actions/api-tokens.ts";
 import { listAuditOfTenant } from "../../auth/queries/audit.ts";
-import { auditEntry, auditQuery, showAuditEntry } from "../../auth/audit-model.ts";
+import { auditEntry, auditQuery } from "../../auth/audit-model.ts";
 import { inPerson, partnerAdmin, partnerOwner } from "../../auth/guard.ts";
 import { showTeamToken, teamTokenObject } from "../../auth/token-model.ts";
 import { type Access, BASE_PATH } from "../../http/access.ts";
@@ -18,6 +18,7 @@ import { errorResponse } from "../../http/errors.ts";
 import { loads } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { foundOf, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import { shown, shownAs } from "../../http/shown.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import type { AdminDeps } from "../actions/deps.ts";
 import * as users from "../actions/users.ts";
@@ -27,14 +28,13 @@ import {
   ownAccountQuery,
   RoleBody,
   showAccount,
-  showUser,
   TeammateBody,
   teamQuery,
   UserObject,
 } from "../model.ts";
 import { companiesOf } from "../queries/companies.ts";
 import { storesOf } from "../queries/stores.ts";
-import { showStore, StoreObject, storeQuery } from "../store-model.ts";
+import { StoreObject, storeQuery } from "../store-model.ts";
 
 interface TeamAccess {
   readonly reading: Access;
@@ -66,7 +66,7 @@ function teamListRoutes(deps: PartnerRouteDeps, { reading, managing }: TeamAcces
       async ({ principal, query }) => {
         const page = pageOf(query);
         const found = await users.listTeam(deps, principal, query, page);
-        return foundOf(found, page, { key: ({ id }) => String(id), show: showUser });
+        return foundOf(found, page, { key: ({ id }) => String(id), show: shownAs(UserObject) });
       },
       {
         access: reading,
@@ -84,7 +84,7 @@ function teamListRoutes(deps: PartnerRouteDeps, { reading, managing }: TeamAcces
       async ({ principal, requestContext, body, status }) =>
         status(
           201,
-          showUser(await users.inviteTeammate(deps, { principal, requestContext }, body)),
+          shown(UserObject, await users.inviteTeammate(deps, { principal, requestContext }, body)),
         ),
       {
         access: managing,
@@ -106,7 +106,10 @@ function roleAndInvitationRoutes(deps: PartnerRouteDeps, { managing }: TeamAcces
     .post(
       "/:id/role",
       async ({ principal, requestContext, user, body }) =>
-        showUser(await users.setUserRole(deps, { principal, requestContext }, user, body.role)),
+        shown(
+          UserObject,
+          await users.setUserRole(deps, { principal, requestContext }, user, body.role),
+        ),
       {
         access: managing,
         user: true,
@@ -122,7 +125,7 @@ function roleAndInvitationRoutes(deps: PartnerRouteDeps, { managing }: TeamAcces
     .post(
       "/:id/invite",
       async ({ principal, requestContext, user }) =>
-        showUser(await users.inviteAgain(deps, { principal, requestContext }, user)),
+        shown(UserObject, await users.inviteAgain(deps, { principal, requestContext }, user)),
       {
         access: managing,
         user: true,
@@ -142,7 +145,7 @@ function stateRoutes(deps: PartnerRouteDeps, { managing }: TeamAccess) {
     .post(
       "/:id/deactivate",
       async ({ principal, requestContext, user }) =>
-        showUser(await users.deactivateUser(deps, { principal, requestContext }, user)),
+        shown(UserObject, await users.deactivateUser(deps, { principal, requestContext }, user)),
       {
         access: managing,
         user: true,
@@ -158,7 +161,7 @@ function stateRoutes(deps: PartnerRouteDeps, { managing }: TeamAccess) {
     .post(
       "/:id/activate",
       async ({ principal, requestContext, user }) =>
-        showUser(await users.activateUser(deps, { principal, requestContext }, user)),
+        shown(UserObject, await users.activateUser(deps, { principal, requestContext }, user)),
       {
         access: managing,
         user: true,
@@ -225,7 +228,7 @@ function companyRoutes(deps: PartnerRouteDeps) {
         const page = pageOf(query);
         const filter = { ...query, partner_id: partnerOf(principal) };
         const rows = await storesOf(deps.db, filter, page);
-        return listOf(rows, page, { key: ({ id }) => String(id), show: showStore });
+        return listOf(rows, page, { key: ({ id }) => String(id), show: shownAs(StoreObject) });
       },
       {
         access: reading,
@@ -250,7 +253,7 @@ function auditRoutes(deps: PartnerRouteDeps) {
     async ({ principal, query }) => {
       const page = pageOf(query);
       const rows = await listAuditOfTenant(deps.db, partnerOf(principal), query, page);
-      return listOf(rows, page, { key: (one) => String(one.id), show: showAuditEntry });
+      return listOf(rows, page, { key: (one) => String(one.id), show: shownAs(auditEntry) });
     },
     {
       access: reading,

@@ -3,10 +3,11 @@ import { Elysia } from "elysia";
 import { loads } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { foundOf, listSchema, pageOf } from "../../http/list.ts";
+import { shown, shownAs } from "../../http/shown.ts";
 import { errorResponse } from "../../http/errors.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import * as actions from "../actions/users.ts";
-import { showUser, UserBody, UserObject, userQuery } from "../model.ts";
+import { UserBody, UserObject, userQuery } from "../model.ts";
 import { administrating, adminRoutesBase, changing, type AdminRouteDeps } from "./base.ts";
 
 /** Defines the administrative routes for the users of all companies (contract 10.1). */
@@ -21,7 +22,7 @@ function userListRoutes(deps: AdminRouteDeps) {
       async ({ query }) => {
         const page = pageOf(query);
         const found = await actions.listUsers(deps, query, page);
-        return foundOf(found, page, { key: ({ id }) => String(id), show: showUser });
+        return foundOf(found, page, { key: ({ id }) => String(id), show: shownAs(UserObject) });
       },
       {
         access: administrating,
@@ -34,7 +35,7 @@ function userListRoutes(deps: AdminRouteDeps) {
         },
       },
     )
-    .get("/:id", ({ user }) => showUser(user), {
+    .get("/:id", ({ user }) => shown(UserObject, user), {
       access: administrating,
       user: true,
       response: { 200: UserObject },
@@ -47,7 +48,10 @@ function userListRoutes(deps: AdminRouteDeps) {
     .post(
       "",
       async ({ principal, requestContext, body, status }) =>
-        status(201, showUser(await actions.createUser(deps, { principal, requestContext }, body))),
+        status(
+          201,
+          shown(UserObject, await actions.createUser(deps, { principal, requestContext }, body)),
+        ),
       {
         access: changing,
         body: UserBody,
@@ -95,7 +99,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
     .post(
       "/:id/invite",
       async ({ principal, requestContext, user }) =>
-        showUser(await actions.inviteAgain(deps, { principal, requestContext }, user)),
+        shown(UserObject, await actions.inviteAgain(deps, { principal, requestContext }, user)),
       {
         access: changing,
         user: true,
@@ -107,7 +111,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
     .post(
       "/:id/deactivate",
       async ({ principal, requestContext, user }) =>
-        showUser(await actions.deactivateUser(deps, { principal, requestContext }, user)),
+        shown(UserObject, await actions.deactivateUser(deps, { principal, requestContext }, user)),
       {
         access: changing,
         user: true,
@@ -119,7 +123,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
     .post(
       "/:id/activate",
       async ({ principal, requestContext, user }) =>
-        showUser(await actions.activateUser(deps, { principal, requestContext }, user)),
+        shown(UserObject, await actions.activateUser(deps, { principal, requestContext }, user)),
       {
         access: changing,
         user: true,
@@ -131,7 +135,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
     .post(
       "/:id/unlock",
       async ({ principal, requestContext, user }) =>
-        showUser(await actions.unlockUser(deps, { principal, requestContext }, user)),
+        shown(UserObject, await actions.unlockUser(deps, { principal, requestContext }, user)),
       {
         access: changing,
         user: true,

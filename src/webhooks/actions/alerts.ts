@@ -156,7 +156,6 @@ async function change(
   return db.transaction(async (tx: Tx) => {
     const fresh = {
       ...DEFAULTS,
-      kinds: [...DEFAULTS.kinds],
       id: ulid(at.getTime()),
       partnerId: tenantOf(principal),
       sealedSecret: null,

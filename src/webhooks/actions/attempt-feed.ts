@@ -3,7 +3,8 @@ import { decodeTime, ulid } from "ulid";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { bookmarkOf, messageOf, type EventSink } from "../../http/event-stream.ts";
 import { addMs, fromMs, type Clock } from "../../lib/clock.ts";
-import { showAttempt, showAttemptSummary } from "../delivery-model.ts";
+import { shownAs } from "../../http/shown.ts";
+import { AttemptObject, AttemptSummaryObject } from "../delivery-model.ts";
 import { attemptIdsFrom, attemptsById, withRequests } from "../queries/attempts.ts";
 import type { WebhookDeps } from "./deps.ts";
 
@@ -101,8 +102,8 @@ export class AttemptFeed {
 
   async #send(sink: EventSink, ids: readonly string[]): Promise<void> {
     for (let i = 0; i < ids.length && !this.#signal.aborted; i += ATTEMPTS_PER_SEND) {
-      const shown = await this.#show(ids.slice(i, i + ATTEMPTS_PER_SEND));
-      sink.send(Buffer.concat(shown.map((one) => messageOf("attempt", one, one.id))));
+      const attempts = await this.#show(ids.slice(i, i + ATTEMPTS_PER_SEND));
+      sink.send(Buffer.concat(attempts.map((one) => messageOf("attempt", one, one.id))));
       await sink.drained();
     }
   }
@@ -112,7 +113,7 @@ export class AttemptFeed {
     const { subscriptionId, withBodies } = this.#options;
     const rows = await attemptsById(db, subscriptionId, ids);
     return withBodies
-      ? (await withRequests(db, rows)).map(showAttempt)
-      : rows.map(showAttemptSummary);
+      ? (await withRequests(db, rows)).map(shownAs(AttemptObject))
+      : rows.map(shownAs(AttemptSummaryObject));
   }
 }

@@ -77,7 +77,7 @@ export async function showStats(
     const { successes, failures, latency } = tally(countsAt.get(at.getTime()) ?? []);
     const backlog = backlogAt.get(at.getTime()) ?? 0;
     const events = readAt && scaleUp(readAt.get(at.getTime()) ?? [], successes + failures);
-    points.push({ at, successes, failures, latency, backlog, ...(events && { events }) });
+    points.push({ at, successes, failures, latencyMs: latency, backlog, events });
   }
   return points;
 }
@@ -173,7 +173,7 @@ export async function showIncident(
   const begun = [failing, first?.startedAt, blockedSince, disabledAt];
   const [since] = begun.filter((at) => at != null).toSorted((a, b) => a.getTime() - b.getTime());
   if (since === undefined)
-    return { since: null, lastAnswer: null, stepMs: BUCKET_MS, causes: [], alerts };
+    return { since: null, lastAnswer: null, step: BUCKET_MS / 1000, causes: [], alerts };
   const now = clock.now();
   const attempts = await failuresSince(db, id, since);
   const [last] = await attemptsById(
@@ -184,8 +184,8 @@ export async function showIncident(
   const stepMs = incidentStepMs(since, now);
   return {
     since,
-    lastAnswer: last ?? null,
-    stepMs,
+    lastAnswer: last === undefined ? null : { ...last, at: last.startedAt },
+    step: stepMs / 1000,
     causes: causesOf(attempts, { since, stepMs, now }),
     alerts,
   };

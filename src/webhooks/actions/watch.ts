@@ -1,7 +1,8 @@
 import { messageOf, type EventSink } from "../../http/event-stream.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
-import { showAttemptSummary } from "../delivery-model.ts";
-import { showHealth as healthObject } from "../stats-model.ts";
+import { shown } from "../../http/shown.ts";
+import { AttemptSummaryObject } from "../delivery-model.ts";
+import { HealthObject } from "../stats-model.ts";
 import { showSubscription, type Subscription } from "../model.ts";
 import { lookAt, type Look } from "../queries/watch.ts";
 import { AttemptFeed, LOOK_BACK_MS, type FeedOptions } from "./attempt-feed.ts";
@@ -200,7 +201,7 @@ export class WatchedSubscriptions {
 
   async #readHealth(watch: Watch, look: Look): Promise<void> {
     const health = await showHealth(this.#deps, watch.subscription, look);
-    watch.health = messageOf("health", healthObject(health));
+    watch.health = messageOf("health", shown(HealthObject, health));
   }
 }
 
@@ -231,17 +232,17 @@ function sendChanges(watch: Watch, look: Look): boolean {
     return false;
   }
   watch.subscription = subscription;
-  const shown = messageOf("subscription", showSubscription(subscription));
+  const sent = messageOf("subscription", showSubscription(subscription));
   const unseen = (look.attempts.get(id) ?? []).filter((one) => !watch.seen.has(one.id));
   // The poll returns the newest attempt first, and streams get the oldest first.
   const messages = unseen
     .toReversed()
-    .map((one) => messageOf("attempt", showAttemptSummary(one), one.id));
-  const isChanged = !Buffer.from(shown).equals(watch.sent);
-  watch.sent = shown;
+    .map((one) => messageOf("attempt", shown(AttemptSummaryObject, one), one.id));
+  const isChanged = !Buffer.from(sent).equals(watch.sent);
+  watch.sent = sent;
   watch.seen = idsOf(look, id);
   for (const { sink, feed, end } of startedStreams(watch)) {
-    if (isChanged) sink.send(shown);
+    if (isChanged) sink.send(sent);
     if (feed === undefined) for (const message of messages) sink.send(message);
     else feed.sendNew(sink).catch(end.reject);
   }

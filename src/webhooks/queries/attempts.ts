@@ -10,7 +10,13 @@ import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
 import { payloadFormatOf, digestOf, framed } from "../../outbox/payload-format.ts";
 import { CATALOG, type EventFacts } from "../../outbox/event.ts";
-import type { Attempt, AttemptFilter, Headers, Outcome } from "../delivery-model.ts";
+import { fieldsShown } from "../../http/shown.ts";
+import {
+  type Attempt,
+  type AttemptFilter,
+  AttemptSummaryObject,
+  type Outcome,
+} from "../delivery-model.ts";
 
 /**
  * The most milliseconds by which the time in an attempt's id may be ahead of its start. Ids of attempts never
@@ -19,25 +25,10 @@ import type { Attempt, AttemptFilter, Headers, Outcome } from "../delivery-model
  */
 export const ID_AHEAD_MS = 60_000;
 
-/** Columns of an attempt without its request and response, which may be long. */
-export const SUMMARY = {
-  id: deliveryAttempts.id,
-  eventId: deliveryAttempts.eventId,
-  event: deliveryAttempts.event,
-  attempt: deliveryAttempts.attempt,
-  round: deliveryAttempts.round,
-  sequence: deliveryAttempts.sequence,
-  startedAt: deliveryAttempts.startedAt,
-  durationMs: deliveryAttempts.durationMs,
-  outcome: deliveryAttempts.outcome,
-  statusCode: deliveryAttempts.statusCode,
-  errorCode: deliveryAttempts.errorCode,
-  nextAttemptAt: deliveryAttempts.nextAttemptAt,
-  possiblyRepeated: deliveryAttempts.possiblyRepeated,
-  resent: deliveryAttempts.resent,
-};
-
 const WHOLE = getTableColumns(deliveryAttempts);
+
+/** Columns of an attempt without its request and response, which may be long. */
+export const SUMMARY = fieldsShown(AttemptSummaryObject, WHOLE);
 
 /**
  * A selection of attempts of a subscription. Ids are ULIDs of the start, so that `firstId` and `endId` are also
@@ -194,7 +185,7 @@ export async function withRequests<T extends KeptRequest>(
   db: DbOrTx,
   attempts: readonly T[],
 ): Promise<(Omit<T, keyof ShownRequest> & ShownRequest)[]> {
-  const composed = attempts.filter(({ composer }) => composer !== null);
+  const composed = attempts.filter(({ payloadFormat }) => payloadFormat !== null);
   const eventIds = new Set(composed.map((one) => one.eventId));
   const found =
     eventIds.size === 0
@@ -205,19 +196,20 @@ export async function withRequests<T extends KeptRequest>(
 }
 
 /** The stored parts of the request of an attempt: the request itself, or the values from which it is composed again. */
-export interface KeptRequest {
-  readonly event: string;
-  readonly eventId: string;
-  readonly attempt: number;
-  readonly startedAt: Date;
-  readonly requestHeaders: Headers | null;
-  readonly requestBody: string | null;
-  readonly composer: number | null;
-  readonly host: string | null;
-  readonly signature: Uint8Array | null;
-  readonly previousSignature: Uint8Array | null;
-  readonly bodyDigest: Uint8Array | null;
-}
+export type KeptRequest = Pick<
+  typeof deliveryAttempts.$inferSelect,
+  | "event"
+  | "eventId"
+  | "attempt"
+  | "startedAt"
+  | "requestHeaders"
+  | "requestBody"
+  | "payloadFormat"
+  | "host"
+  | "signature"
+  | "previousSignature"
+  | "bodyDigest"
+>;
 
 export type ShownRequest = Pick<KeptRequest, "requestHeaders" | "requestBody">;
 
@@ -228,7 +220,7 @@ const LOST: ShownRequest = { requestHeaders: null, requestBody: null };
  * body is that of the body that was sent, so that no other bytes are ever shown.
  */
 function requestOf(kept: KeptRequest, facts: EventFacts | undefined): ShownRequest {
-  const { composer: number, host, signature, previousSignature, bodyDigest } = kept;
+  const { payloadFormat: number, host, signature, previousSignature, bodyDigest } = kept;
   const { requestHeaders, requestBody } = kept;
   if (number === null) return { requestHeaders, requestBody };
   const format = payloadFormatOf(number);

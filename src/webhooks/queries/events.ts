@@ -39,9 +39,9 @@ export function roundsOf(
            skipped_at
       from skipped_entries where ${isOne} and skipped_at >= ${since}
      union all
-    -- A test stores its own request (composer is null) and has no history row. An event whose history row is missing was
+    -- A test stores its own request (payload_format is null) and has no history row. An event whose history row is missing was
     -- composed.
-    select a.event_id, a.event, a.sequence, a.round, hist.id is null and a.composer is null, a.payload_mode, hist.id,
+    select a.event_id, a.event, a.sequence, a.round, hist.id is null and a.payload_format is null, a.payload_mode, hist.id,
            a.batch_job_id, a.outcome, a.recorded_at, a.started_at + a.duration_ms * interval '1 millisecond'
       from delivery_attempts a left join review_history hist on hist.event_id = a.event_id
      where ${isAttemptOf(sql`a.event_id`, eventId)}

@@ -5,6 +5,7 @@ import { loads } from "../../http/request-state.ts";
 import { isUlid, listOf, listSchema, lookOf, pageOf, pageQuery } from "../../http/list.ts";
 import { errorResponse } from "../../http/errors.ts";
 import type { RuleInput } from "../../http/rules.ts";
+import { shown, shownAs } from "../../http/shown.ts";
 import { parseInstant } from "../../lib/clock.ts";
 import { orNotFound, type WebhookDeps } from "../actions/deps.ts";
 import { listMessages } from "../actions/messages.ts";
@@ -18,10 +19,8 @@ import {
   QueuedEventAnswer,
   RecoverAnswer,
   RecoverBody,
-  showAttempt,
-  showDelivery,
 } from "../delivery-model.ts";
-import { messageFilters, MessageObject, readMessageCursor, showMessage } from "../message-model.ts";
+import { messageFilters, MessageObject, readMessageCursor } from "../message-model.ts";
 import type { Subscription } from "../model.ts";
 import { attemptsOf, attemptsOfEvent } from "../queries/attempts.ts";
 import { deliveryOf } from "../queries/events.ts";
@@ -65,7 +64,10 @@ export function deliveryReadRoutes<const L extends string, const O extends strin
           until: parseInstant(query.until),
         };
         const rows = await attemptsOf(deps.db, subscription.id, filter, page);
-        return listOf(rows, page, { key: (one) => one.id, show: showAttempt });
+        return listOf(rows, page, {
+          key: (one) => one.id,
+          show: shownAs(AttemptObject),
+        });
       },
       {
         access,
@@ -79,7 +81,7 @@ export function deliveryReadRoutes<const L extends string, const O extends strin
         }),
       },
     )
-    .get("/deliveries/:eventId", ({ delivery }) => showDelivery(delivery), {
+    .get("/deliveries/:eventId", ({ delivery }) => shown(DeliveryObject, delivery), {
       access,
       delivery: true,
       response: { 200: DeliveryObject },
@@ -193,7 +195,7 @@ export function messageReadRoutes<const L extends string, const O extends string
         until: parseInstant(query.until),
       };
       const { rows, next } = await listMessages(deps, subscription, filter, pageOf(query));
-      return lookOf(rows.map(showMessage), next);
+      return lookOf(rows.map(shownAs(MessageObject)), next);
     },
     {
       access,

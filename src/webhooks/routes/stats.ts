@@ -6,11 +6,12 @@ import type { RequestContext } from "../../http/request-context.ts";
 import type { Caller } from "../../http/principal.ts";
 import { errorResponse } from "../../http/errors.ts";
 import type { RuleInput } from "../../http/rules.ts";
+import { shown } from "../../http/shown.ts";
 import { ulidText } from "../../http/text.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import { showHealth, showIncident, showStats } from "../actions/stats.ts";
 import type { WatchedSubscriptions } from "../actions/watch.ts";
-import { IncidentObject, showIncident as showIncidentObject } from "../incident-model.ts";
+import { IncidentObject } from "../incident-model.ts";
 import * as model from "../stats-model.ts";
 import { readingBase, type Audience, type WebhookRouteDeps } from "./base.ts";
 
@@ -23,7 +24,7 @@ export function statsRoutes<const L extends string, const O extends string>(
   return readingBase(deps, audience)
     .get(
       "/health",
-      async ({ subscription }) => model.showHealth(await showHealth(deps, subscription)),
+      async ({ subscription }) => shown(model.HealthObject, await showHealth(deps, subscription)),
       {
         access,
         subscription: true,
@@ -37,7 +38,7 @@ export function statsRoutes<const L extends string, const O extends string>(
     )
     .get(
       "/incident",
-      async ({ subscription }) => showIncidentObject(await showIncident(deps, subscription)),
+      async ({ subscription }) => shown(IncidentObject, await showIncident(deps, subscription)),
       {
         access,
         subscription: true,
@@ -53,7 +54,8 @@ export function statsRoutes<const L extends string, const O extends string>(
       "/stats",
       async ({ subscription, query }) => {
         const range = model.readStatsRange(query, deps.clock.now());
-        return model.showStats(range, await showStats(deps, subscription, range));
+        const points = await showStats(deps, subscription, range);
+        return shown(model.StatsObject, { ...range, step: range.stepMs / 1000, points });
       },
       {
         access,

@@ -1,52 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import { recordAudit } from "../../../src/auth/queries/audit.ts";
 import { addMs } from "../../../src/lib/clock.ts";
-import { everyPage, startApi, type TestApi } from "../../support/api.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, type Tenants } from "../../support/tenants.ts";
+import { everyPage, startApi } from "../../support/api.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let token: string;
-const start = new Date("2026-03-01T00:00:00.000Z");
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db });
-  const [one, two] = tenants.partners;
-  for (let i = 0; i < 10; i++) {
-    const actor = i % 2 ? one.owner : two.owner;
-    await recordAudit(database.db, {
-      at: addMs(start, i),
-      action: i < 6 ? "TOKEN_ISSUED" : "TOKEN_REVOKED",
-      actor: { userId: actor.id, companyId: actor.companyId, impersonatorId: null },
-      requestContext: { ip: "192.0.2.1", userAgent: "tests", requestId: `row-${i}` },
-      details: { i },
-    });
-  }
-  token = await api.login(tenants.superAdmin.email);
-});
-afterAll(async () => {
-  await database.drop();
-});
-
-interface Row {
-  readonly id: number;
-  readonly action: string;
-  readonly details: { i?: number };
-}
-async function list(query: string): Promise<Row[]> {
-  const { status, body, text } = await api.call("GET", `/admin/audit-log${query}`, {
-    token,
-  });
-  if (status !== 200) throw new Error(text);
-  return body["data"] as Row[];
-}
-const rows = async (query: string) => (await list(query)).map((row) => row.details.i);
-const at = (i: number) => encodeURIComponent(addMs(start, i).toISOString());
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const api = fixture(() => startApi({ db: database.db }));
 
 describe("the audit log", () => {
   test("shows rows newest first, with all their fields", async () => {
@@ -122,3 +85,40 @@ describe("the audit log", () => {
     });
   });
 });
+
+let token: string;
+
+const start = new Date("2026-03-01T00:00:00.000Z");
+
+beforeAll(async () => {
+  const [one, two] = tenants.partners;
+  for (let i = 0; i < 10; i++) {
+    const actor = i % 2 ? one.owner : two.owner;
+    await recordAudit(database.db, {
+      at: addMs(start, i),
+      action: i < 6 ? "TOKEN_ISSUED" : "TOKEN_REVOKED",
+      actor: { userId: actor.id, companyId: actor.companyId, impersonatorId: null },
+      requestContext: { ip: "192.0.2.1", userAgent: "tests", requestId: `row-${i}` },
+      details: { i },
+    });
+  }
+  token = await api.login(tenants.superAdmin.email);
+});
+
+interface Row {
+  readonly id: number;
+  readonly action: string;
+  readonly details: { i?: number };
+}
+
+async function list(query: string): Promise<Row[]> {
+  const { status, body, text } = await api.call("GET", `/admin/audit-log${query}`, {
+    token,
+  });
+  if (status !== 200) throw new Error(text);
+  return body["data"] as Row[];
+}
+
+const rows = async (query: string) => (await list(query)).map((row) => row.details.i);
+
+const at = (i: number) => encodeURIComponent(addMs(start, i).toISOString());

@@ -14,9 +14,6 @@ import { codeSentTo, mailsTo, otherThan } from "../../support/auth-mails.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import { addSsoConnection, addUser } from "../../support/tenants.ts";
 
-const DAY_MS = 24 * 60 * 60 * 1000;
-type CodeType = "forgot_password" | "change_password" | "signup";
-
 const wakes: unknown[] = [];
 const schedule = { wake: async (wake: unknown) => void wakes.push(wake) };
 const world = await startSignInWorld({
@@ -24,47 +21,7 @@ const world = await startSignInWorld({
   config: { trustedProxies: ["127.0.0.1"] },
 });
 const { database, tenants, clock, api, other } = world;
-afterAll(() => world.stop());
-
-const freshUser = (over?: { isActive?: boolean; passwordHash?: null }) =>
-  world.freshUser("account_user", over);
-let names = 0;
-const freshEmail = () => `code-${++names}@unknown.test`;
-
-function resend(
-  email: string,
-  type: CodeType = "forgot_password",
-  on = api,
-  from = "192.0.2.1",
-): Promise<Answer> {
-  return on.call("POST", "/email-otp/resend", {
-    body: { email, type },
-    headers: { "X-Request-Id": "r", "X-Forwarded-For": from },
-  });
-}
-function verify(
-  email: string,
-  otp: string,
-  {
-    type = "forgot_password",
-    on = api,
-    from = "192.0.2.1",
-  }: { type?: CodeType; on?: TestApi; from?: string } = {},
-) {
-  return on.call("POST", "/email-otp/verify", {
-    body: { email, otp, type },
-    headers: { "X-Request-Id": "r", "X-Forwarded-For": from },
-  });
-}
-const mails = (email: string) => mailsTo(api.deps, email);
 const sentCode = (email: string) => codeSentTo(api.deps, email);
-/** Creates a user and mails a code to the user. */
-async function withCode() {
-  const user = await freshUser();
-  await resend(user.email);
-  return { user, code: await sentCode(user.email) };
-}
-const statuses = (answers: readonly Answer[]) => answers.map(({ status }) => status);
 
 describe("a mailed code", () => {
   test("gives a token of 15 minutes for the password alone", async () => {
@@ -607,3 +564,54 @@ describe("a body", () => {
       expect((await resend(email, "signup")).status).toBe(email.includes(" ") ? 422 : 200);
   });
 });
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+type CodeType = "forgot_password" | "change_password" | "signup";
+
+afterAll(() => world.stop());
+
+const freshUser = (over?: { isActive?: boolean; passwordHash?: null }) =>
+  world.freshUser("account_user", over);
+
+let names = 0;
+
+const freshEmail = () => `code-${++names}@unknown.test`;
+
+function resend(
+  email: string,
+  type: CodeType = "forgot_password",
+  on = api,
+  from = "192.0.2.1",
+): Promise<Answer> {
+  return on.call("POST", "/email-otp/resend", {
+    body: { email, type },
+    headers: { "X-Request-Id": "r", "X-Forwarded-For": from },
+  });
+}
+
+function verify(
+  email: string,
+  otp: string,
+  {
+    type = "forgot_password",
+    on = api,
+    from = "192.0.2.1",
+  }: { type?: CodeType; on?: TestApi; from?: string } = {},
+) {
+  return on.call("POST", "/email-otp/verify", {
+    body: { email, otp, type },
+    headers: { "X-Request-Id": "r", "X-Forwarded-For": from },
+  });
+}
+
+const mails = (email: string) => mailsTo(api.deps, email);
+
+/** Creates a user and mails a code to the user. */
+async function withCode() {
+  const user = await freshUser();
+  await resend(user.email);
+  return { user, code: await sentCode(user.email) };
+}
+
+const statuses = (answers: readonly Answer[]) => answers.map(({ status }) => status);

@@ -1,49 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 
 import { ssoConnections } from "../../../db/schema/sign-in.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { addSsoConnection, addTenants, addUser, type Tenants } from "../../support/tenants.ts";
-
-let database: TestDatabase;
-let tenants: Tenants;
+import { fixture } from "../../support/fixture.ts";
 let api: TestApi;
-const connections = { both: "", only: "", off: "", idn: "" };
 
-beforeAll(async () => {
-  database = await createDatabase();
-  const { db } = database;
-  tenants = await addTenants(db);
-  api = await startApi({ db });
-  const companyId = tenants.partners[0].accounts[0].id;
-  connections.both = await addSsoConnection(db, { companyId, domains: ["both.test", "two.test"] });
-  connections.only = await addSsoConnection(db, {
-    companyId,
-    domains: ["only.test"],
-    passwordLogin: false,
-  });
-  connections.off = await addSsoConnection(db, {
-    companyId,
-    domains: ["off.test"],
-    passwordLogin: false,
-    isActive: false,
-  });
-  connections.idn = await addSsoConnection(db, { companyId, domains: ["xn--bcher-kva.test"] });
-});
-afterAll(async () => {
-  await database.drop();
-});
-
-const discover = (email: unknown) =>
-  api.call("POST", "/auth/discover", {
-    body: { email },
-    headers: { "X-Request-Id": "r" },
-  });
-const url = (connection: string) =>
-  `http://localhost:3000/api/v1/auth/sso/redirect?connection=${connection}`;
-const passwordOnly = { methods: ["password"], password: true, sso: false, sso_url: null };
+const database = fixture(createDatabase);
 
 describe("discovery", () => {
   test("reports that a domain without a provider takes passwords", async () => {
@@ -131,3 +97,38 @@ describe("a domain that takes no passwords", () => {
     expect((await login((await add("guest@only.test", stranger.id)).email)).status).toBe(200);
   });
 });
+
+let tenants: Tenants;
+
+const connections = { both: "", only: "", off: "", idn: "" };
+
+beforeAll(async () => {
+  const { db } = database;
+  tenants = await addTenants(db);
+  api = await startApi({ db });
+  const companyId = tenants.partners[0].accounts[0].id;
+  connections.both = await addSsoConnection(db, { companyId, domains: ["both.test", "two.test"] });
+  connections.only = await addSsoConnection(db, {
+    companyId,
+    domains: ["only.test"],
+    passwordLogin: false,
+  });
+  connections.off = await addSsoConnection(db, {
+    companyId,
+    domains: ["off.test"],
+    passwordLogin: false,
+    isActive: false,
+  });
+  connections.idn = await addSsoConnection(db, { companyId, domains: ["xn--bcher-kva.test"] });
+});
+
+const discover = (email: unknown) =>
+  api.call("POST", "/auth/discover", {
+    body: { email },
+    headers: { "X-Request-Id": "r" },
+  });
+
+const url = (connection: string) =>
+  `http://localhost:3000/api/v1/auth/sso/redirect?connection=${connection}`;
+
+const passwordOnly = { methods: ["password"], password: true, sso: false, sso_url: null };

@@ -12,19 +12,6 @@ import { startSignInWorld } from "../../support/sign-in.ts";
 
 const world = await startSignInWorld();
 const { database, clock, api } = world;
-afterAll(() => world.stop());
-
-const MINUTE_MS = 60_000;
-const CALL = { requestId: "direct", ip: "192.0.2.1", userAgent: null, headers: new Headers() };
-/** Lists the rows of an action with this value in their details, oldest first. */
-async function rowsOf(action: string, value: string | null) {
-  const rows = await database.db
-    .select()
-    .from(auditLog)
-    .where(eq(auditLog.action, action))
-    .orderBy(asc(auditLog.id));
-  return rows.filter(({ details }) => Object.values(details).includes(value));
-}
 const detailsOf = async (action: string, value: string | null) =>
   (await rowsOf(action, value)).map(({ details }) => details);
 
@@ -186,3 +173,19 @@ describe("repeats of an audited failure", () => {
     });
   });
 });
+
+afterAll(() => world.stop());
+
+const MINUTE_MS = 60_000;
+
+const CALL = { requestId: "direct", ip: "192.0.2.1", userAgent: null, headers: new Headers() };
+
+/** Lists the rows of an action with this value in their details, oldest first. */
+async function rowsOf(action: string, value: string | null) {
+  const rows = await database.db
+    .select()
+    .from(auditLog)
+    .where(eq(auditLog.action, action))
+    .orderBy(asc(auditLog.id));
+  return rows.filter(({ details }) => Object.values(details).includes(value));
+}

@@ -10,42 +10,7 @@ import { behindReset } from "../../support/auth-races.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import { addUser, type TestUser } from "../../support/tenants.ts";
 
-const PATH = "/partner/account-owner/token";
-const NEW_PASSWORD = "violet anchor museum 71";
-
 const world = await startSignInWorld();
-const { database, tenants, clock, api, other, freshUser } = world;
-afterAll(() => world.stop());
-const account = tenants.partners[0].accounts[0];
-
-const freshAdmin = freshUser;
-
-/** Issues a token with fewer scopes than a sign-in has. */
-async function narrowed(user: TestUser, scope: string): Promise<string> {
-  const requestContext = {
-    requestId: "r",
-    ip: "127.0.0.1",
-    userAgent: null,
-    headers: new Headers(),
-  };
-  const base = { user, method: "password_grant", clientId: null, scope, requestContext } as const;
-  const { token } = await database.db.transaction((tx) =>
-    openSession(tx, api.deps, { ...base, now: clock.now() }),
-  );
-  return token;
-}
-
-const ask = (token: string, body: unknown, requestId = "r") =>
-  api.call("POST", PATH, { token, body, headers: { "X-Request-Id": requestId } });
-async function impersonate(admin: TestUser, accountId = account.id): Promise<string> {
-  const { status, body, text } = await ask(await api.login(admin.email), { account_id: accountId });
-  if (status !== 201) throw new Error(text);
-  return String(body["access_token"]);
-}
-const statusOf = async (token: string, on = api) =>
-  (await on.call("GET", "/verify-token", { token })).status;
-const auditOf = (requestId: string) =>
-  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);
 
 describe("an impersonation token", () => {
   test.each(["partner_owner", "partner_admin"] as const)(
@@ -294,3 +259,45 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
   }
   throw new Error("It did not come true.");
 }
+
+const PATH = "/partner/account-owner/token";
+
+const NEW_PASSWORD = "violet anchor museum 71";
+
+const { database, tenants, clock, api, other, freshUser } = world;
+
+afterAll(() => world.stop());
+
+const account = tenants.partners[0].accounts[0];
+
+const freshAdmin = freshUser;
+
+/** Issues a token with fewer scopes than a sign-in has. */
+async function narrowed(user: TestUser, scope: string): Promise<string> {
+  const requestContext = {
+    requestId: "r",
+    ip: "127.0.0.1",
+    userAgent: null,
+    headers: new Headers(),
+  };
+  const base = { user, method: "password_grant", clientId: null, scope, requestContext } as const;
+  const { token } = await database.db.transaction((tx) =>
+    openSession(tx, api.deps, { ...base, now: clock.now() }),
+  );
+  return token;
+}
+
+const ask = (token: string, body: unknown, requestId = "r") =>
+  api.call("POST", PATH, { token, body, headers: { "X-Request-Id": requestId } });
+
+async function impersonate(admin: TestUser, accountId = account.id): Promise<string> {
+  const { status, body, text } = await ask(await api.login(admin.email), { account_id: accountId });
+  if (status !== 201) throw new Error(text);
+  return String(body["access_token"]);
+}
+
+const statusOf = async (token: string, on = api) =>
+  (await on.call("GET", "/verify-token", { token })).status;
+
+const auditOf = (requestId: string) =>
+  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);

@@ -17,107 +17,6 @@ import { addUser, type TestUser } from "../../support/tenants.ts";
  * observed matrix.
  */
 
-/** The kinds of token that each route accepts, and every route that writes and accepts all of them. */
-const ROUTES = {
-  own: `
-    POST /admin/plans
-    POST /admin/store-review-sites
-    POST /admin/stores
-    GET /account/sessions
-    DELETE /account/sessions/:id
-    GET /partner/embedding`,
-  person: `
-    POST /change-password
-    GET /account/personal-access-tokens
-    POST /account/personal-access-tokens
-    DELETE /account/personal-access-tokens/:id
-    PATCH /partner/embedding
-    GET /partner/tokens
-    DELETE /partner/tokens/:id
-    POST /partner/users
-    POST /partner/users/:id/activate
-    POST /partner/users/:id/deactivate
-    POST /partner/users/:id/invite
-    POST /partner/users/:id/role
-    POST /admin/accounts
-    POST /admin/accounts/:id/activate
-    POST /admin/accounts/:id/deactivate
-    POST /admin/partners
-    POST /admin/partners/:id/activate
-    POST /admin/partners/:id/deactivate
-    POST /admin/partners/:id/portal-links
-    POST /admin/providers
-    POST /admin/providers/:id/secret
-    POST /admin/sso-connections
-    DELETE /admin/sso-connections/:id
-    PATCH /admin/sso-connections/:id
-    POST /admin/sso-connections/:id
-    POST /admin/users
-    POST /admin/users/:id/activate
-    POST /admin/users/:id/deactivate
-    POST /admin/users/:id/invite
-    POST /admin/users/:id/unlock`,
-  sign_in: `
-    GET /account/api-token
-    POST /account/api-token
-    DELETE /account/api-token
-    POST /account/api-token/regenerate`,
-  password: `
-    POST /reset-password`,
-  /**
-   * Routes that write and check only the scope, so that a server of the partner can call them with a personal access
-   * token.
-   */
-  any: `
-    POST /account/reviews/:id/assign
-    POST /account/reviews/:id/flag
-    POST /account/reviews/:id/flag-status
-    POST /account/reviews/:id/notes
-    POST /account/reviews/:id/response
-    DELETE /account/reviews/:id/response
-    POST /partner/account-owner/token
-    PATCH /partner/alerts
-    POST /partner/alerts/rotate-secret
-    POST /partner/alerts/secret
-    POST /partner/oauth-clients
-    DELETE /partner/oauth-clients/:id
-    PATCH /partner/oauth-clients/:id
-    POST /partner/oauth-clients/:id
-    POST /partner/oauth-clients/:id/secret
-    POST /partner/portal-links
-    POST /partner/webhooks
-    DELETE /partner/webhooks/:id
-    PATCH /partner/webhooks/:id
-    POST /partner/webhooks/:id
-    POST /partner/webhooks/:id/deliveries/:eventId/redeliver
-    POST /partner/webhooks/:id/disable
-    POST /partner/webhooks/:id/enable
-    DELETE /partner/webhooks/:id/previous-secret
-    POST /partner/webhooks/:id/recover
-    POST /partner/webhooks/:id/rotate-secret
-    POST /partner/webhooks/:id/secret
-    POST /partner/webhooks/:id/test
-    POST /sso/clients
-    DELETE /sso/clients/:id
-    PATCH /sso/clients/:id
-    POST /sso/clients/:id
-    POST /sso/clients/:id/secret`,
-};
-type Demand = keyof typeof ROUTES;
-const DEMANDS = ["any", "own", "person", "sign_in", "password"] as const satisfies Demand[];
-
-/** The rows of the contract's table, in its order. */
-const STANDINGS = [
-  "sign_in",
-  "first_party",
-  "personal",
-  "third_party",
-  "impersonation",
-  "portal",
-  "password_reset",
-] as const;
-type Standing = (typeof STANDINGS)[number] | "refresh" | "none";
-
 /** The kinds of tokens: the row of the contract's table, and whether the token has the scope `*`. */
 const KINDS = {
   login: ["sign_in"],
@@ -140,195 +39,11 @@ const KINDS = {
   "refresh token": ["refresh"],
   "no token": ["none"],
 } as const satisfies Record<string, readonly [Standing, "narrow"?]>;
-type Kind = keyof typeof KINDS;
 const ALL_KINDS = Object.keys(KINDS) as Kind[];
-
-interface Route {
-  readonly method: string;
-  /** Path below `{base_url}`. */
-  readonly path: string;
-  readonly demand: Demand;
-  /** Whether the route accepts a token of any scope. */
-  readonly takesNarrow: boolean;
-}
 
 const world = await startSignInWorld();
 const { database, tenants, api, clock, grant } = world;
 const { db } = database;
-const [p1] = tenants.partners;
-let routes: readonly Route[];
-const observed: string[] = [];
-beforeAll(() => {
-  routes = createApp(api.deps).routes.flatMap(({ method, path, hooks }) => {
-    const { detail } = hooks;
-    if (detail?.security === undefined || !path.startsWith(BASE_PATH)) return [];
-    const scopes: unknown = detail.security[0]?.bearer;
-    if (!Array.isArray(scopes) || /HEAD|ALL/.test(method)) return [];
-    const demand: Demand = detail["x-token"] ?? "any";
-    const takesNarrow = scopes.length === 0 && demand !== "password";
-    return [{ method, path: path.slice(BASE_PATH.length), demand, takesNarrow }];
-  });
-});
-afterAll(async () => {
-  console.log(matrix());
-  await world.stop();
-});
-
-/** The table of contract 3.10: the standings that satisfy each demand. */
-function contractTable(): Record<string, Record<string, boolean>> {
-  const page = readFileSync(join(import.meta.dir, "../../../docs/contract/3-access.md"), "utf8");
-  const section = page.slice(page.indexOf("## 3.10"));
-  const rows = [...section.matchAll(/^\|(.+)\|$/gm)].map(([, row = ""]) =>
-    row.split("|").map((cell) => cell.trim().replaceAll("`", "")),
-  );
-  const [heading = [], , ...body] = rows.slice(0, STANDINGS.length + 2);
-  expect(heading).toEqual(["Token", ...DEMANDS]);
-  return Object.fromEntries(
-    STANDINGS.map((standing, at) => [
-      standing,
-      Object.fromEntries(
-        DEMANDS.map((demand, column) => {
-          const cell = body[at]?.[column + 1];
-          expect(["yes", "no"]).toContain(cell ?? "");
-          return [demand, cell === "yes"];
-        }),
-      ),
-    ]),
-  );
-}
-
-const requestContext = { requestId: "r", ip: "127.0.0.1", userAgent: null, headers: new Headers() };
-const NARROW = "webhooks:read";
-
-async function signIn(
-  user: TestUser,
-  method: SignInMethod,
-  { clientId = null, scope = "*" }: { clientId?: string | null; scope?: string } = {},
-): Promise<string> {
-  const one = { user, method, clientId, scope, requestContext, now: clock.now() };
-  return (await db.transaction((tx) => openSession(tx, api.deps, one))).token;
-}
-
-/** Issues a token of this kind to the user, or to a user of the partner if this user can have none of the kind. */
-async function tokenOf(user: TestUser, kind: Kind): Promise<string | undefined> {
-  const userId = user.id;
-  const firstParty = async () => (await addClient(db, { firstParty: true })).clientId;
-  const thirdParty = async () => (await addClient(db)).clientId;
-  const box = api.deps.box;
-  switch (kind) {
-    case "login":
-      return signIn(user, "login");
-    case "login, narrow":
-      return signIn(user, "login", { scope: NARROW });
-    case "single sign-on":
-      return signIn(user, "sso");
-    case "after a reset":
-      return signIn(user, "password_reset");
-    case "first party, password grant":
-      return signIn(user, "password_grant", { clientId: await firstParty() });
-    case "first party, code":
-      return signIn(user, "authorization_code", { clientId: await firstParty() });
-    case "first party, narrow":
-      return signIn(user, "password_grant", { clientId: await firstParty(), scope: NARROW });
-    case "dashboard's personal":
-      return grant({ userId, kind: "dashboard_pat", ttlS: null, box });
-    case "API's personal":
-      return grant({ userId, kind: "api_pat", name: "one" });
-    case "API's personal, narrow":
-      return grant({ userId, kind: "api_pat", name: "one", scope: NARROW });
-    case "third party":
-      return signIn(user, "authorization_code", { clientId: await thirdParty() });
-    case "third party, narrow":
-      return signIn(user, "authorization_code", { clientId: await thirdParty(), scope: NARROW });
-    case "impersonation":
-      return acting(await signIn(p1.owner, "login"));
-    case "impersonation by a third party":
-      return acting(await signIn(p1.owner, "login", { clientId: await thirdParty() }));
-    case "portal link":
-      return opened(await signIn(p1.owner, "login"), "/partner/portal-links");
-    case "operator's portal link":
-      return opened(
-        await signIn(tenants.superAdmin, "login"),
-        `/admin/partners/${p1.id}/portal-links`,
-      );
-    case "mailed code":
-      return grant({ userId, kind: "password_reset", scope: "password:reset" });
-    case "refresh token":
-      return grant({ userId, kind: "refresh" });
-    case "no token":
-      return undefined;
-  }
-}
-
-async function acting(token: string): Promise<string> {
-  const body = { account_id: p1.accounts[0].id };
-  const made = await api.call("POST", "/partner/account-owner/token", { token, body });
-  return String(made.body["access_token"]);
-}
-
-async function opened(token: string, path: string): Promise<string> {
-  const body = { pages: ["webhooks"], access: "write" };
-  const link = await api.call("POST", path, { token, body });
-  const code = new URL(String(link.body["url"])).hash.slice("#code=".length);
-  const redeemed = await api.call("POST", "/embed/key/session", {
-    root: true,
-    body: { code },
-  });
-  expect(redeemed.status).toBe(200);
-  return String(redeemed.body["token"]);
-}
-
-type Outcome = "taken" | "forbidden" | "scope" | "unauthenticated";
-const LETTER: Record<Outcome, string> = {
-  taken: "y",
-  forbidden: "-",
-  scope: "s",
-  unauthenticated: "0",
-};
-
-function expected(kind: Kind, { demand, takesNarrow }: Route): Outcome {
-  const [standing, narrow]: readonly [Standing, "narrow"?] = KINDS[kind];
-  if (standing === "none" || standing === "refresh") return "unauthenticated";
-  if (contract[standing]?.[demand] !== true) return "forbidden";
-  return narrow === undefined || takesNarrow ? "taken" : "scope";
-}
-const contract = contractTable();
-
-/**
- * Calls a route in a way that changes nothing. The record does not exist, or the body has an unknown field; both are
- * detected only after the check of the token.
- */
-async function outcomeOf({ method, path }: Route, token: string | undefined): Promise<Outcome> {
-  const body = method === "POST" || method === "PATCH" ? { surplus: 1 } : undefined;
-  const at = path.replaceAll(/:\w+/g, "999999");
-  const { status, body: answer } = await api.call(method, at, { token, body });
-  expect(status).toBeLessThan(500);
-  if (status === 401) return "unauthenticated";
-  if (status !== 403) return "taken";
-  return answer["code"] === "insufficient_scope" ? "scope" : "forbidden";
-}
-
-async function userOf(path: string): Promise<TestUser> {
-  const email = `matrix-${++people}@p1.test`;
-  const isPlatform = path.startsWith("/admin") || path.startsWith("/sso");
-  const { companyId } = isPlatform ? tenants.superAdmin : p1.owner;
-  return addUser(db, { companyId, role: isPlatform ? "super_admin" : "partner_owner", email });
-}
-let people = 0;
-
-const linesOf = (text: string) => text.trim().split(/\s*\n\s*/);
-const nameOf = ({ method, path }: Route) => `${method} ${path}`;
-
-/** The routes of the list that do not accept every kind of token, in the form of the list. */
-function judged(): Route[] {
-  const declared = new Map(routes.map((route) => [nameOf(route), route]));
-  return DEMANDS.filter((demand) => demand !== "any").flatMap((demand) =>
-    linesOf(ROUTES[demand]).map((name) => {
-      const [method = "", path = ""] = name.split(" ");
-      return { method, path, demand, takesNarrow: declared.get(name)?.takesNarrow ?? false };
-    }),
-  );
-}
 
 describe("every route", () => {
   test("declares the kinds of token that it accepts, and a new route that writes must be added to this list", () => {
@@ -461,4 +176,303 @@ function matrix(): string {
     `${"".padEnd(width)}  ${"asks for".padEnd(8)}  ${columns}`,
     ...lines,
   ].join("\n");
+}
+
+/** The kinds of token that each route accepts, and every route that writes and accepts all of them. */
+const ROUTES = {
+  own: `
+    POST /admin/plans
+    POST /admin/store-review-sites
+    POST /admin/stores
+    GET /account/sessions
+    DELETE /account/sessions/:id
+    GET /partner/embedding`,
+  person: `
+    POST /change-password
+    GET /account/personal-access-tokens
+    POST /account/personal-access-tokens
+    DELETE /account/personal-access-tokens/:id
+    PATCH /partner/embedding
+    GET /partner/tokens
+    DELETE /partner/tokens/:id
+    POST /partner/users
+    POST /partner/users/:id/activate
+    POST /partner/users/:id/deactivate
+    POST /partner/users/:id/invite
+    POST /partner/users/:id/role
+    POST /admin/accounts
+    POST /admin/accounts/:id/activate
+    POST /admin/accounts/:id/deactivate
+    POST /admin/partners
+    POST /admin/partners/:id/activate
+    POST /admin/partners/:id/deactivate
+    POST /admin/partners/:id/portal-links
+    POST /admin/providers
+    POST /admin/providers/:id/secret
+    POST /admin/sso-connections
+    DELETE /admin/sso-connections/:id
+    PATCH /admin/sso-connections/:id
+    POST /admin/sso-connections/:id
+    POST /admin/users
+    POST /admin/users/:id/activate
+    POST /admin/users/:id/deactivate
+    POST /admin/users/:id/invite
+    POST /admin/users/:id/unlock`,
+  sign_in: `
+    GET /account/api-token
+    POST /account/api-token
+    DELETE /account/api-token
+    POST /account/api-token/regenerate`,
+  password: `
+    POST /reset-password`,
+  /**
+   * Routes that write and check only the scope, so that a server of the partner can call them with a personal access
+   * token.
+   */
+  any: `
+    POST /account/reviews/:id/assign
+    POST /account/reviews/:id/flag
+    POST /account/reviews/:id/flag-status
+    POST /account/reviews/:id/notes
+    POST /account/reviews/:id/response
+    DELETE /account/reviews/:id/response
+    POST /partner/account-owner/token
+    PATCH /partner/alerts
+    POST /partner/alerts/rotate-secret
+    POST /partner/alerts/secret
+    POST /partner/oauth-clients
+    DELETE /partner/oauth-clients/:id
+    PATCH /partner/oauth-clients/:id
+    POST /partner/oauth-clients/:id
+    POST /partner/oauth-clients/:id/secret
+    POST /partner/portal-links
+    POST /partner/webhooks
+    DELETE /partner/webhooks/:id
+    PATCH /partner/webhooks/:id
+    POST /partner/webhooks/:id
+    POST /partner/webhooks/:id/deliveries/:eventId/redeliver
+    POST /partner/webhooks/:id/disable
+    POST /partner/webhooks/:id/enable
+    DELETE /partner/webhooks/:id/previous-secret
+    POST /partner/webhooks/:id/recover
+    POST /partner/webhooks/:id/rotate-secret
+    POST /partner/webhooks/:id/secret
+    POST /partner/webhooks/:id/test
+    POST /sso/clients
+    DELETE /sso/clients/:id
+    PATCH /sso/clients/:id
+    POST /sso/clients/:id
+    POST /sso/clients/:id/secret`,
+};
+
+type Demand = keyof typeof ROUTES;
+
+const DEMANDS = ["any", "own", "person", "sign_in", "password"] as const satisfies Demand[];
+
+/** The rows of the contract's table, in its order. */
+const STANDINGS = [
+  "sign_in",
+  "first_party",
+  "personal",
+  "third_party",
+  "impersonation",
+  "portal",
+  "password_reset",
+] as const;
+
+type Standing = (typeof STANDINGS)[number] | "refresh" | "none";
+
+type Kind = keyof typeof KINDS;
+
+interface Route {
+  readonly method: string;
+  /** Path below `{base_url}`. */
+  readonly path: string;
+  readonly demand: Demand;
+  /** Whether the route accepts a token of any scope. */
+  readonly takesNarrow: boolean;
+}
+
+const [p1] = tenants.partners;
+
+let routes: readonly Route[];
+
+const observed: string[] = [];
+
+beforeAll(() => {
+  routes = createApp(api.deps).routes.flatMap(({ method, path, hooks }) => {
+    const { detail } = hooks;
+    if (detail?.security === undefined || !path.startsWith(BASE_PATH)) return [];
+    const scopes: unknown = detail.security[0]?.bearer;
+    if (!Array.isArray(scopes) || /HEAD|ALL/.test(method)) return [];
+    const demand: Demand = detail["x-token"] ?? "any";
+    const takesNarrow = scopes.length === 0 && demand !== "password";
+    return [{ method, path: path.slice(BASE_PATH.length), demand, takesNarrow }];
+  });
+});
+
+afterAll(async () => {
+  console.log(matrix());
+  await world.stop();
+});
+
+/** The table of contract 3.10: the standings that satisfy each demand. */
+function contractTable(): Record<string, Record<string, boolean>> {
+  const page = readFileSync(join(import.meta.dir, "../../../docs/contract/3-access.md"), "utf8");
+  const section = page.slice(page.indexOf("## 3.10"));
+  const rows = [...section.matchAll(/^\|(.+)\|$/gm)].map(([, row = ""]) =>
+    row.split("|").map((cell) => cell.trim().replaceAll("`", "")),
+  );
+  const [heading = [], , ...body] = rows.slice(0, STANDINGS.length + 2);
+  expect(heading).toEqual(["Token", ...DEMANDS]);
+  return Object.fromEntries(
+    STANDINGS.map((standing, at) => [
+      standing,
+      Object.fromEntries(
+        DEMANDS.map((demand, column) => {
+          const cell = body[at]?.[column + 1];
+          expect(["yes", "no"]).toContain(cell ?? "");
+          return [demand, cell === "yes"];
+        }),
+      ),
+    ]),
+  );
+}
+
+const requestContext = { requestId: "r", ip: "127.0.0.1", userAgent: null, headers: new Headers() };
+
+const NARROW = "webhooks:read";
+
+async function signIn(
+  user: TestUser,
+  method: SignInMethod,
+  { clientId = null, scope = "*" }: { clientId?: string | null; scope?: string } = {},
+): Promise<string> {
+  const one = { user, method, clientId, scope, requestContext, now: clock.now() };
+  return (await db.transaction((tx) => openSession(tx, api.deps, one))).token;
+}
+
+/** Issues a token of this kind to the user, or to a user of the partner if this user can have none of the kind. */
+async function tokenOf(user: TestUser, kind: Kind): Promise<string | undefined> {
+  const userId = user.id;
+  const firstParty = async () => (await addClient(db, { firstParty: true })).clientId;
+  const thirdParty = async () => (await addClient(db)).clientId;
+  const box = api.deps.box;
+  switch (kind) {
+    case "login":
+      return signIn(user, "login");
+    case "login, narrow":
+      return signIn(user, "login", { scope: NARROW });
+    case "single sign-on":
+      return signIn(user, "sso");
+    case "after a reset":
+      return signIn(user, "password_reset");
+    case "first party, password grant":
+      return signIn(user, "password_grant", { clientId: await firstParty() });
+    case "first party, code":
+      return signIn(user, "authorization_code", { clientId: await firstParty() });
+    case "first party, narrow":
+      return signIn(user, "password_grant", { clientId: await firstParty(), scope: NARROW });
+    case "dashboard's personal":
+      return grant({ userId, kind: "dashboard_pat", ttlS: null, box });
+    case "API's personal":
+      return grant({ userId, kind: "api_pat", name: "one" });
+    case "API's personal, narrow":
+      return grant({ userId, kind: "api_pat", name: "one", scope: NARROW });
+    case "third party":
+      return signIn(user, "authorization_code", { clientId: await thirdParty() });
+    case "third party, narrow":
+      return signIn(user, "authorization_code", { clientId: await thirdParty(), scope: NARROW });
+    case "impersonation":
+      return acting(await signIn(p1.owner, "login"));
+    case "impersonation by a third party":
+      return acting(await signIn(p1.owner, "login", { clientId: await thirdParty() }));
+    case "portal link":
+      return opened(await signIn(p1.owner, "login"), "/partner/portal-links");
+    case "operator's portal link":
+      return opened(
+        await signIn(tenants.superAdmin, "login"),
+        `/admin/partners/${p1.id}/portal-links`,
+      );
+    case "mailed code":
+      return grant({ userId, kind: "password_reset", scope: "password:reset" });
+    case "refresh token":
+      return grant({ userId, kind: "refresh" });
+    case "no token":
+      return undefined;
+  }
+}
+
+async function acting(token: string): Promise<string> {
+  const body = { account_id: p1.accounts[0].id };
+  const made = await api.call("POST", "/partner/account-owner/token", { token, body });
+  return String(made.body["access_token"]);
+}
+
+async function opened(token: string, path: string): Promise<string> {
+  const body = { pages: ["webhooks"], access: "write" };
+  const link = await api.call("POST", path, { token, body });
+  const code = new URL(String(link.body["url"])).hash.slice("#code=".length);
+  const redeemed = await api.call("POST", "/embed/key/session", {
+    root: true,
+    body: { code },
+  });
+  expect(redeemed.status).toBe(200);
+  return String(redeemed.body["token"]);
+}
+
+type Outcome = "taken" | "forbidden" | "scope" | "unauthenticated";
+
+const LETTER: Record<Outcome, string> = {
+  taken: "y",
+  forbidden: "-",
+  scope: "s",
+  unauthenticated: "0",
+};
+
+function expected(kind: Kind, { demand, takesNarrow }: Route): Outcome {
+  const [standing, narrow]: readonly [Standing, "narrow"?] = KINDS[kind];
+  if (standing === "none" || standing === "refresh") return "unauthenticated";
+  if (contract[standing]?.[demand] !== true) return "forbidden";
+  return narrow === undefined || takesNarrow ? "taken" : "scope";
+}
+
+const contract = contractTable();
+
+/**
+ * Calls a route in a way that changes nothing. The record does not exist, or the body has an unknown field; both are
+ * detected only after the check of the token.
+ */
+async function outcomeOf({ method, path }: Route, token: string | undefined): Promise<Outcome> {
+  const body = method === "POST" || method === "PATCH" ? { surplus: 1 } : undefined;
+  const at = path.replaceAll(/:\w+/g, "999999");
+  const { status, body: answer } = await api.call(method, at, { token, body });
+  expect(status).toBeLessThan(500);
+  if (status === 401) return "unauthenticated";
+  if (status !== 403) return "taken";
+  return answer["code"] === "insufficient_scope" ? "scope" : "forbidden";
+}
+
+async function userOf(path: string): Promise<TestUser> {
+  const email = `matrix-${++people}@p1.test`;
+  const isPlatform = path.startsWith("/admin") || path.startsWith("/sso");
+  const { companyId } = isPlatform ? tenants.superAdmin : p1.owner;
+  return addUser(db, { companyId, role: isPlatform ? "super_admin" : "partner_owner", email });
+}
+
+let people = 0;
+
+const linesOf = (text: string) => text.trim().split(/\s*\n\s*/);
+
+const nameOf = ({ method, path }: Route) => `${method} ${path}`;
+
+/** The routes of the list that do not accept every kind of token, in the form of the list. */
+function judged(): Route[] {
+  const declared = new Map(routes.map((route) => [nameOf(route), route]));
+  return DEMANDS.filter((demand) => demand !== "any").flatMap((demand) =>
+    linesOf(ROUTES[demand]).map((name) => {
+      const [method = "", path = ""] = name.split(" ");
+      return { method, path, demand, takesNarrow: declared.get(name)?.takesNarrow ?? false };
+    }),
+  );
 }

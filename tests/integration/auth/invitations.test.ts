@@ -1,53 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import { addMs } from "../../../src/lib/clock.ts";
-import { PASSWORD, startApi, type Answer, type TestApi } from "../../support/api.ts";
+import { PASSWORD, startApi, type Answer } from "../../support/api.ts";
 import { codeSentTo, mailsTo } from "../../support/auth-mails.ts";
 import { createFakeClock } from "../../support/clock.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addSsoConnection, addTenants, type Tenants } from "../../support/tenants.ts";
-
-const DAY_MS = 86_400_000;
-
-let database: TestDatabase;
-let api: TestApi;
-let tenants: Tenants;
-let root = "";
-let people = 0;
+import { createDatabase } from "../../support/postgres.ts";
+import { addSsoConnection, addTenants } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 const clock = createFakeClock();
 
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db, clock });
-  root = await api.login(tenants.superAdmin.email);
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
-
-const admin = (path: string, body?: unknown): Promise<Answer> =>
-  api.call("POST", `/admin/users${path}`, { token: root, body });
-const accept = (code: string, password = PASSWORD): Promise<Answer> =>
-  api.call("POST", "/auth/invitation", { body: { code, password } });
-
-/** Creates a user without a password and reads the link in the mail. */
-async function invited(fields: Record<string, unknown> = {}) {
-  const email = `invited-${++people}@p1.test`;
-  const company_id = tenants.partners[0].id;
-  const user = { company_id, email, name: "New", role: "partner_admin", ...fields };
-  const { status, body } = await admin("", user);
-  expect(status).toBe(201);
-  return { id: Number(body["id"]), email: String(body["email"]), ...(await linkTo(email)) };
-}
-
-async function linkTo(email: string) {
-  const mail = (await mailsTo(api.deps, email)).at(-1);
-  const link = /^ {4}(http\S+)$/m.exec(mail?.text ?? "")?.[1] ?? "";
-  const fragment = new URLSearchParams(new URL(link).hash.slice(1));
-  return { link, mail, code: fragment.get("invitation") ?? "" };
-}
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const api = fixture(() => startApi({ db: database.db, clock }));
 
 describe("a user who is created without a password", () => {
   test("is mailed a link whose code is in the fragment, which no server sees", async () => {
@@ -182,3 +146,36 @@ describe("another invitation", () => {
     }
   });
 });
+
+const DAY_MS = 86_400_000;
+
+let root = "";
+
+let people = 0;
+
+beforeAll(async () => {
+  root = await api.login(tenants.superAdmin.email);
+});
+
+const admin = (path: string, body?: unknown): Promise<Answer> =>
+  api.call("POST", `/admin/users${path}`, { token: root, body });
+
+const accept = (code: string, password = PASSWORD): Promise<Answer> =>
+  api.call("POST", "/auth/invitation", { body: { code, password } });
+
+/** Creates a user without a password and reads the link in the mail. */
+async function invited(fields: Record<string, unknown> = {}) {
+  const email = `invited-${++people}@p1.test`;
+  const company_id = tenants.partners[0].id;
+  const user = { company_id, email, name: "New", role: "partner_admin", ...fields };
+  const { status, body } = await admin("", user);
+  expect(status).toBe(201);
+  return { id: Number(body["id"]), email: String(body["email"]), ...(await linkTo(email)) };
+}
+
+async function linkTo(email: string) {
+  const mail = (await mailsTo(api.deps, email)).at(-1);
+  const link = /^ {4}(http\S+)$/m.exec(mail?.text ?? "")?.[1] ?? "";
+  const fragment = new URLSearchParams(new URL(link).hash.slice(1));
+  return { link, mail, code: fragment.get("invitation") ?? "" };
+}

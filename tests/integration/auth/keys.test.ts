@@ -14,44 +14,6 @@ import { createFakeClock, type FakeClock } from "../../support/clock.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";
 
-const masterKey = randomBytes(32);
-const box = createSecretBox({ current: masterKey });
-const config = testConfig({ masterKey });
-const silent = { debug() {}, info() {}, warn() {}, error() {} };
-const claims = {
-  sub: "1",
-  jti: "abc",
-  exp: undefined,
-  client_id: "reviewrelay",
-  scope: "*",
-  act: undefined,
-};
-
-let database: TestDatabase;
-let clock: FakeClock;
-
-beforeEach(async () => {
-  database = await createDatabase();
-  clock = createFakeClock();
-});
-afterEach(async () => {
-  await database.drop();
-});
-
-const open = (over: Partial<Parameters<typeof openKeyRing>[0]> = {}) =>
-  openKeyRing({ db: database.db, box, clock, log: silent, config, ...over });
-const rotate = () => rotateKeys({ db: database.db, box, clock });
-const stored = () => database.db.select().from(signingKeys).orderBy(signingKeys.createdAt);
-const kidOf = (token: string) => decodeProtectedHeader(token).kid ?? "";
-const sign = async (ring: KeyRing) => (await ring.sign("at+jwt", claims)).token;
-
-/** Returns the message of the error that `work` throws; empty if it succeeds. */
-const failureOf = (work: Promise<unknown>): Promise<string> =>
-  work.then(
-    () => "",
-    (error: unknown) => String(error),
-  );
-
 describe("opening the key ring", () => {
   test("creates one current and one next key, even if five processes start at once", async () => {
     const rings = await Promise.all([1, 2, 3, 4, 5].map(() => open({ db: database.connect() })));
@@ -261,3 +223,51 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
   }
   throw new Error("It did not come true.");
 }
+
+const masterKey = randomBytes(32);
+
+const box = createSecretBox({ current: masterKey });
+
+const config = testConfig({ masterKey });
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
+
+const claims = {
+  sub: "1",
+  jti: "abc",
+  exp: undefined,
+  client_id: "reviewrelay",
+  scope: "*",
+  act: undefined,
+};
+
+let database: TestDatabase;
+
+let clock: FakeClock;
+
+beforeEach(async () => {
+  database = await createDatabase();
+  clock = createFakeClock();
+});
+
+afterEach(async () => {
+  await database.drop();
+});
+
+const open = (over: Partial<Parameters<typeof openKeyRing>[0]> = {}) =>
+  openKeyRing({ db: database.db, box, clock, log: silent, config, ...over });
+
+const rotate = () => rotateKeys({ db: database.db, box, clock });
+
+const stored = () => database.db.select().from(signingKeys).orderBy(signingKeys.createdAt);
+
+const kidOf = (token: string) => decodeProtectedHeader(token).kid ?? "";
+
+const sign = async (ring: KeyRing) => (await ring.sign("at+jwt", claims)).token;
+
+/** Returns the message of the error that `work` throws; empty if it succeeds. */
+const failureOf = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    () => "",
+    (error: unknown) => String(error),
+  );

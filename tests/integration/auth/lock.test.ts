@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 
@@ -11,18 +11,12 @@ import { addMs } from "../../../src/lib/clock.ts";
 import type { Passwords } from "../../../src/lib/password.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { createFakeClock } from "../../support/clock.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants, addUser } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const SCHEDULE_S = [60, 120, 240, 480, 900];
-const DAY_MS = 24 * 60 * 60 * 1000;
-
-let database: TestDatabase;
-let tenants: Tenants;
-/** Real hashes and the machine's clock, for tests with parallel requests. */
-let api: TestApi;
 /** A fake clock and cheap passwords, for tests that need minutes. */
-let timed: TestApi;
+
 const clock = createFakeClock();
 const plain: Passwords = {
   hash: async (password) => `plain ${password}`,
@@ -30,51 +24,13 @@ const plain: Passwords = {
   needsRehash: () => false,
 };
 
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db });
-  timed = await startApi({ db: database.db, clock, passwords: plain, config: api.deps.config });
-});
-afterAll(async () => {
-  await database.drop();
-});
-
-let users = 0;
-/** Returns a new email for each test, known or unknown. */
-async function freshEmail(known: "known" | "unknown", passwordHash?: string): Promise<string> {
-  const email = `lock-${++users}@p1.test`;
-  const user = { companyId: tenants.partners[0].id, role: "partner_admin", email } as const;
-  if (known === "known")
-    await addUser(database.db, { ...user, ...(passwordHash && { passwordHash }) });
-  return email;
-}
-
-function attempt(on: TestApi, email: string, password: string, requestId = "r") {
-  const headers = { "X-Request-Id": requestId };
-  return on.call("POST", "/login", { body: { email, password }, headers });
-}
-
-function counts(answers: readonly { status: number }[]): Record<number, number> {
-  const count: Record<number, number> = {};
-  for (const { status } of answers) count[status] = (count[status] ?? 0) + 1;
-  return count;
-}
-
-/** Sends `times` wrong passwords one after the other and returns the answers. */
-async function wrong(email: string, times: number): Promise<number[]> {
-  const statuses: number[] = [];
-  for (let i = 0; i < times; i++) statuses.push((await attempt(timed, email, "wrong")).status);
-  return statuses;
-}
-
-const lockOf = async (email: string) => {
-  const rows = await database.db
-    .select()
-    .from(signInLocks)
-    .where(eq(signInLocks.emailDigest, emailDigest(email)));
-  return rows[0];
-};
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+/** Real hashes and the machine's clock, for tests with parallel requests. */
+const api = fixture(() => startApi({ db: database.db }));
+const timed = fixture(() =>
+  startApi({ db: database.db, clock, passwords: plain, config: api.deps.config }),
+);
 
 describe("parallel attempts", () => {
   test.each(["known", "unknown"] as const)(
@@ -233,3 +189,44 @@ test("the SQL statement and decideWrongAttempt agree on a thousand random attemp
     ...(lock ?? { failures: 0, locks: 0, lockedUntil: null, lastFailureAt: now }),
   });
 });
+
+const SCHEDULE_S = [60, 120, 240, 480, 900];
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+let users = 0;
+
+/** Returns a new email for each test, known or unknown. */
+async function freshEmail(known: "known" | "unknown", passwordHash?: string): Promise<string> {
+  const email = `lock-${++users}@p1.test`;
+  const user = { companyId: tenants.partners[0].id, role: "partner_admin", email } as const;
+  if (known === "known")
+    await addUser(database.db, { ...user, ...(passwordHash && { passwordHash }) });
+  return email;
+}
+
+function attempt(on: TestApi, email: string, password: string, requestId = "r") {
+  const headers = { "X-Request-Id": requestId };
+  return on.call("POST", "/login", { body: { email, password }, headers });
+}
+
+function counts(answers: readonly { status: number }[]): Record<number, number> {
+  const count: Record<number, number> = {};
+  for (const { status } of answers) count[status] = (count[status] ?? 0) + 1;
+  return count;
+}
+
+/** Sends `times` wrong passwords one after the other and returns the answers. */
+async function wrong(email: string, times: number): Promise<number[]> {
+  const statuses: number[] = [];
+  for (let i = 0; i < times; i++) statuses.push((await attempt(timed, email, "wrong")).status);
+  return statuses;
+}
+
+const lockOf = async (email: string) => {
+  const rows = await database.db
+    .select()
+    .from(signInLocks)
+    .where(eq(signInLocks.emailDigest, emailDigest(email)));
+  return rows[0];
+};

@@ -6,49 +6,12 @@ import { auditLog, companies, users } from "../../../db/schema/companies.ts";
 import { authenticationEvents, tokens } from "../../../db/schema/tokens.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, addUser, type Tenants, type TestUser } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants, addUser, type TestUser } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-let api: TestApi;
-let tenants: Tenants;
-let verifications = 0;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  const passwords = createPasswords();
-  api = await startApi({
-    db: database.db,
-    passwords: {
-      ...passwords,
-      verify(password, hash) {
-        verifications++;
-        return passwords.verify(password, hash);
-      },
-    },
-  });
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
-
-const login = (body: unknown, headers: Record<string, string> = {}) =>
-  api.call("POST", "/login", { body, headers });
-const auditOf = (requestId: string) =>
-  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);
-
-function userOf({ id, email, role, companyId }: TestUser, storeIds: readonly number[]) {
-  return {
-    id,
-    email,
-    role,
-    company_id: companyId,
-    name: `Name of ${email}`,
-    store_ids: storeIds,
-  };
-}
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
 
 describe("the login object", () => {
   test("of a super-admin shows the platform, every store's count and no plan", async () => {
@@ -352,3 +315,42 @@ test("a sign-in is rejected if the password was changed while it was being verif
   expect(answer.status).toBe(401);
   expect(await db.select().from(tokens).where(eq(tokens.userId, id))).toEqual([]);
 });
+
+let api: TestApi;
+
+let verifications = 0;
+
+beforeAll(async () => {
+  const passwords = createPasswords();
+  api = await startApi({
+    db: database.db,
+    passwords: {
+      ...passwords,
+      verify(password, hash) {
+        verifications++;
+        return passwords.verify(password, hash);
+      },
+    },
+  });
+});
+
+afterAll(async () => {
+  await api.stop();
+});
+
+const login = (body: unknown, headers: Record<string, string> = {}) =>
+  api.call("POST", "/login", { body, headers });
+
+const auditOf = (requestId: string) =>
+  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);
+
+function userOf({ id, email, role, companyId }: TestUser, storeIds: readonly number[]) {
+  return {
+    id,
+    email,
+    role,
+    company_id: companyId,
+    name: `Name of ${email}`,
+    store_ids: storeIds,
+  };
+}

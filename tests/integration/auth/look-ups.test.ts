@@ -7,37 +7,6 @@ import { deleteToken } from "../../../src/auth/queries/tokens.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 
 const world = await startSignInWorld();
-const { database, tenants, clock, api } = world;
-
-let db: RawDb;
-let lookUps = 0;
-beforeAll(() => {
-  const onStatement = (text: string) => {
-    if (text.includes("from tokens t")) lookUps += 1;
-  };
-  db = connect(database.url, { max: 4, name: "test", onStatement });
-});
-afterAll(async () => {
-  await db.close();
-  await world.stop();
-});
-
-async function grant(userId: number): Promise<{ token: string; jti: string }> {
-  const given = { kind: "access", familyId: null, clientId: null, impersonatorId: null } as const;
-  const made = { ...given, userId, scope: "*", ttlS: 60, now: clock.now() };
-  const { token } = await database.db.transaction((tx) => issueToken(tx, api.deps.keys, made));
-  const payload: unknown = JSON.parse(
-    Buffer.from(token.split(".")[1] ?? "", "base64url").toString(),
-  );
-  return { token, jti: String(Reflect.get(Object(payload), "jti")) };
-}
-
-const callWith = (token: string) => ({
-  requestId: "test",
-  ip: "127.0.0.1",
-  userAgent: null,
-  headers: new Headers({ Authorization: `Bearer ${token}` }),
-});
 
 test("concurrent requests share their look-ups, and each gets its own answer", async () => {
   const authenticate = createAuthenticate({ ...api.deps, db });
@@ -76,4 +45,39 @@ test("a token that is revoked while others are looked up is rejected at the next
     code: "unauthenticated",
   });
   await under;
+});
+
+const { database, tenants, clock, api } = world;
+
+let db: RawDb;
+
+let lookUps = 0;
+
+beforeAll(() => {
+  const onStatement = (text: string) => {
+    if (text.includes("from tokens t")) lookUps += 1;
+  };
+  db = connect(database.url, { max: 4, name: "test", onStatement });
+});
+
+afterAll(async () => {
+  await db.close();
+  await world.stop();
+});
+
+async function grant(userId: number): Promise<{ token: string; jti: string }> {
+  const given = { kind: "access", familyId: null, clientId: null, impersonatorId: null } as const;
+  const made = { ...given, userId, scope: "*", ttlS: 60, now: clock.now() };
+  const { token } = await database.db.transaction((tx) => issueToken(tx, api.deps.keys, made));
+  const payload: unknown = JSON.parse(
+    Buffer.from(token.split(".")[1] ?? "", "base64url").toString(),
+  );
+  return { token, jti: String(Reflect.get(Object(payload), "jti")) };
+}
+
+const callWith = (token: string) => ({
+  requestId: "test",
+  ip: "127.0.0.1",
+  userAgent: null,
+  headers: new Headers({ Authorization: `Bearer ${token}` }),
 });

@@ -19,156 +19,16 @@ import type { TestUser } from "../../support/tenants.ts";
 // A token ends together with the token that made it (contract 4.23).
 
 const world = await startSignInWorld();
-type Sql = typeof world.database.db.sql;
 const { database, tenants, clock, api, other, freshUser } = world;
 const [p1, p2] = tenants.partners;
-const account = p1.accounts[0];
-const NEW_PASSWORD = { password: "violet anchor museum 71" };
-let subscription = "";
-beforeAll(async () => {
-  const made = await post(await api.login(p1.owner.email), "/partner/webhooks", {
-    label: "One",
-    delivery_kind: "immediate",
-    webhook_url: "http://127.0.0.1:9/x",
-  });
-  subscription = String(made.body["id"]);
-});
-afterAll(() => world.stop());
 
 const ask = (token: string, method: string, path: string, body?: unknown) =>
   api.call(method, path, { token, body });
 const post = (token: string, path: string, body: unknown = {}) => ask(token, "POST", path, body);
 
-async function impersonate(token: string): Promise<string> {
-  const made = await post(token, "/partner/account-owner/token", { account_id: account.id });
-  expect(made.status).toBe(201);
-  return String(made.body["access_token"]);
-}
-
-async function link(token: string, path = "/partner/portal-links"): Promise<string> {
-  const made = await post(token, path, { pages: ["webhooks"], access: "write" });
-  expect(made.status).toBe(201);
-  return new URL(String(made.body["url"])).hash.slice("#code=".length);
-}
-const redeem = (code: string): Promise<Answer> =>
-  api.call("POST", "/embed/key/session", { root: true, body: { code } });
-async function open(token: string, path?: string): Promise<string> {
-  const session = await redeem(await link(token, path));
-  expect(session.status).toBe(200);
-  return String(session.body["token"]);
-}
-
-/** Asks the second process. */
-const statusOf = async (token: string) =>
-  (await other.call("GET", "/verify-token", { token })).status;
-const both = (tokens: readonly string[]) => Promise.all(tokens.map(statusOf));
-
 const jtiOf = (token: string): string => JSON.parse(atob(token.split(".")[1] ?? "")).jti;
-
-/** Runs `work` while a transaction has made `change` and not committed yet. Returns after both have ended. */
-async function during<T>(
-  change: (sql: Sql) => Promise<unknown>,
-  work: () => Promise<T>,
-): Promise<T> {
-  const { db } = database;
-  let working: Promise<T> | undefined;
-  await db.transaction(async ({ sql }) => {
-    await change(sql);
-    working = work();
-    await until("the work waits for a row", async () => {
-      const waiting = await db.sql`
-        select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-      return waiting.length > 0;
-    });
-  });
-  if (working === undefined) throw new Error("The work was not begun.");
-  return working;
-}
-
-/** A token that may make others, and the ways to revoke it. */
-interface Maker {
-  readonly token: string;
-  readonly revoke: () => Promise<Answer>;
-}
-
-async function signedIn(role: "partner_owner" | "partner_admin" = "partner_admin") {
-  const user = await freshUser(role);
-  return { user, token: await api.login(user.email) };
-}
-
-async function apiPat(): Promise<Maker> {
-  const { token: own } = await signedIn();
-  const { body } = await post(own, "/account/personal-access-tokens", { name: "one" });
-  const { id } = Object(body["token"]);
-  return {
-    token: String(body["access_token"]),
-    revoke: () => ask(own, "DELETE", `/account/personal-access-tokens/${id}`),
-  };
-}
-
-async function dashboardPat(ending: "delete" | "regenerate"): Promise<Maker> {
-  const { token: own } = await signedIn();
-  const { body } = await post(own, "/account/api-token");
-  const revoke = () =>
-    ending === "delete"
-      ? ask(own, "DELETE", "/account/api-token")
-      : post(own, "/account/api-token/regenerate");
-  return { token: String(body["token"]), revoke };
-}
-
-interface App {
-  readonly client: TestClient;
-  readonly user: TestUser;
-  readonly access: string;
-  readonly refresh: string;
-}
-
-/** Signs a user in to a third-party app. */
-async function inApp(): Promise<App> {
-  const client = await addClient(database.db, { companyId: p1.id });
-  const user = await freshUser();
-  const pkce = newPkce();
-  const code = await obtainCode(api, authorizeParams(client, pkce), user.email);
-  const { body } = await postForm(api, "/oauth/token", {
-    ...credentialsOf(client),
-    grant_type: "authorization_code",
-    code,
-    redirect_uri: CALLBACK,
-    code_verifier: pkce.verifier,
-  });
-  return {
-    client,
-    user,
-    access: String(body["access_token"]),
-    refresh: String(body["refresh_token"]),
-  };
-}
 const revokeInApp = ({ client }: App, token: string) =>
   postForm(api, "/oauth/revoke", { ...credentialsOf(client), token });
-
-async function app(ending: "access" | "refresh" | "session" | "client"): Promise<Maker> {
-  const one = await inApp();
-  const revoke = async () => {
-    if (ending === "access" || ending === "refresh") return revokeInApp(one, one[ending]);
-    const own = await api.login(one.user.email);
-    if (ending === "client") {
-      const owner = await api.login(p1.owner.email);
-      return ask(owner, "DELETE", `/partner/oauth-clients/${one.client.clientId}`);
-    }
-    const { body } = await ask(own, "GET", "/account/sessions");
-    const session = (body["data"] as { id: string; client_id: string; method: string }[]).find(
-      ({ client_id, method }) =>
-        client_id === one.client.clientId && method === "authorization_code",
-    );
-    return ask(own, "DELETE", `/account/sessions/${session?.id}`);
-  };
-  return { token: one.access, revoke };
-}
-
-async function login(path: "/logout" | "/sso/revoking-token"): Promise<Maker> {
-  const { token } = await signedIn();
-  return { token, revoke: () => ask(token, "GET", path) };
-}
 
 const MAKERS: readonly [string, () => Promise<Maker>][] = [
   ["a login that logs out", () => login("/logout")],
@@ -181,9 +41,6 @@ const MAKERS: readonly [string, () => Promise<Maker>][] = [
   ["an app whose session its user ends", () => app("session")],
   ["an app whose client is deleted", () => app("client")],
 ];
-
-const stampOf = (used: readonly string[]) => (sql: Sql) =>
-  sql`update tokens set last_used_at = ${clock.now()} where jti = any(${used.map(jtiOf)})`;
 
 describe("a token or link that was made by", () => {
   test.each(MAKERS)("%s ends with it at once, in another process too", async (_what, maker) => {
@@ -445,3 +302,155 @@ describe("DELETE /partner/tokens/{id}", () => {
     expect(await statusOf(token)).toBe(200);
   });
 });
+
+type Sql = typeof world.database.db.sql;
+
+const account = p1.accounts[0];
+
+const NEW_PASSWORD = { password: "violet anchor museum 71" };
+
+let subscription = "";
+
+beforeAll(async () => {
+  const made = await post(await api.login(p1.owner.email), "/partner/webhooks", {
+    label: "One",
+    delivery_kind: "immediate",
+    webhook_url: "http://127.0.0.1:9/x",
+  });
+  subscription = String(made.body["id"]);
+});
+
+afterAll(() => world.stop());
+
+async function impersonate(token: string): Promise<string> {
+  const made = await post(token, "/partner/account-owner/token", { account_id: account.id });
+  expect(made.status).toBe(201);
+  return String(made.body["access_token"]);
+}
+
+async function link(token: string, path = "/partner/portal-links"): Promise<string> {
+  const made = await post(token, path, { pages: ["webhooks"], access: "write" });
+  expect(made.status).toBe(201);
+  return new URL(String(made.body["url"])).hash.slice("#code=".length);
+}
+
+const redeem = (code: string): Promise<Answer> =>
+  api.call("POST", "/embed/key/session", { root: true, body: { code } });
+
+async function open(token: string, path?: string): Promise<string> {
+  const session = await redeem(await link(token, path));
+  expect(session.status).toBe(200);
+  return String(session.body["token"]);
+}
+
+/** Asks the second process. */
+const statusOf = async (token: string) =>
+  (await other.call("GET", "/verify-token", { token })).status;
+
+const both = (tokens: readonly string[]) => Promise.all(tokens.map(statusOf));
+
+/** Runs `work` while a transaction has made `change` and not committed yet. Returns after both have ended. */
+async function during<T>(
+  change: (sql: Sql) => Promise<unknown>,
+  work: () => Promise<T>,
+): Promise<T> {
+  const { db } = database;
+  let working: Promise<T> | undefined;
+  await db.transaction(async ({ sql }) => {
+    await change(sql);
+    working = work();
+    await until("the work waits for a row", async () => {
+      const waiting = await db.sql`
+        select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      return waiting.length > 0;
+    });
+  });
+  if (working === undefined) throw new Error("The work was not begun.");
+  return working;
+}
+
+/** A token that may make others, and the ways to revoke it. */
+interface Maker {
+  readonly token: string;
+  readonly revoke: () => Promise<Answer>;
+}
+
+async function signedIn(role: "partner_owner" | "partner_admin" = "partner_admin") {
+  const user = await freshUser(role);
+  return { user, token: await api.login(user.email) };
+}
+
+async function apiPat(): Promise<Maker> {
+  const { token: own } = await signedIn();
+  const { body } = await post(own, "/account/personal-access-tokens", { name: "one" });
+  const { id } = Object(body["token"]);
+  return {
+    token: String(body["access_token"]),
+    revoke: () => ask(own, "DELETE", `/account/personal-access-tokens/${id}`),
+  };
+}
+
+async function dashboardPat(ending: "delete" | "regenerate"): Promise<Maker> {
+  const { token: own } = await signedIn();
+  const { body } = await post(own, "/account/api-token");
+  const revoke = () =>
+    ending === "delete"
+      ? ask(own, "DELETE", "/account/api-token")
+      : post(own, "/account/api-token/regenerate");
+  return { token: String(body["token"]), revoke };
+}
+
+interface App {
+  readonly client: TestClient;
+  readonly user: TestUser;
+  readonly access: string;
+  readonly refresh: string;
+}
+
+/** Signs a user in to a third-party app. */
+async function inApp(): Promise<App> {
+  const client = await addClient(database.db, { companyId: p1.id });
+  const user = await freshUser();
+  const pkce = newPkce();
+  const code = await obtainCode(api, authorizeParams(client, pkce), user.email);
+  const { body } = await postForm(api, "/oauth/token", {
+    ...credentialsOf(client),
+    grant_type: "authorization_code",
+    code,
+    redirect_uri: CALLBACK,
+    code_verifier: pkce.verifier,
+  });
+  return {
+    client,
+    user,
+    access: String(body["access_token"]),
+    refresh: String(body["refresh_token"]),
+  };
+}
+
+async function app(ending: "access" | "refresh" | "session" | "client"): Promise<Maker> {
+  const one = await inApp();
+  const revoke = async () => {
+    if (ending === "access" || ending === "refresh") return revokeInApp(one, one[ending]);
+    const own = await api.login(one.user.email);
+    if (ending === "client") {
+      const owner = await api.login(p1.owner.email);
+      return ask(owner, "DELETE", `/partner/oauth-clients/${one.client.clientId}`);
+    }
+    const { body } = await ask(own, "GET", "/account/sessions");
+    const session = (body["data"] as { id: string; client_id: string; method: string }[]).find(
+      ({ client_id, method }) =>
+        client_id === one.client.clientId && method === "authorization_code",
+    );
+    return ask(own, "DELETE", `/account/sessions/${session?.id}`);
+  };
+  return { token: one.access, revoke };
+}
+
+async function login(path: "/logout" | "/sso/revoking-token"): Promise<Maker> {
+  const { token } = await signedIn();
+  return { token, revoke: () => ask(token, "GET", path) };
+}
+
+const stampOf = (used: readonly string[]) => (sql: Sql) =>
+  sql`update tokens set last_used_at = ${clock.now()} where jti = any(${used.map(jtiOf)})`;

@@ -13,8 +13,6 @@ import { addClient } from "../../support/oauth.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import type { TestUser } from "../../support/tenants.ts";
 
-const NEW_PASSWORD = "violet anchor museum 71";
-
 let verifications = 0;
 const passwords = createPasswords();
 const verify: typeof passwords.verify = (...given) => {
@@ -23,43 +21,9 @@ const verify: typeof passwords.verify = (...given) => {
 };
 const world = await startSignInWorld({ passwords: { ...passwords, verify } });
 const { database, tenants, clock, api, other, grant } = world;
-afterAll(() => world.stop());
 
 const freshUser = (role: "account_owner" | "partner_admin" = "account_owner") =>
   world.freshUser(role);
-
-const reset = (token: string, password: unknown = NEW_PASSWORD, on = api, requestId = "r") =>
-  on.call("POST", "/reset-password", {
-    token,
-    body: { password },
-    headers: { "X-Request-Id": requestId },
-  });
-const change = (token: string, current_password: unknown, requestId = "r") =>
-  api.call("POST", "/change-password", {
-    token,
-    body: { current_password },
-    headers: { "X-Request-Id": requestId },
-  });
-const statusOf = async (token: string, on = api) =>
-  (await on.call("GET", "/verify-token", { token })).status;
-const login = (email: string, password: string) =>
-  api.call("POST", "/login", { body: { email, password } });
-const tokensOf = (userId: number) =>
-  database.db.select().from(tokens).where(eq(tokens.userId, userId));
-const auditOf = (requestId: string) =>
-  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);
-
-/** Returns the token that a mailed code gives to this user. */
-async function otpToken({ email }: TestUser): Promise<string> {
-  await api.call("POST", "/email-otp/resend", {
-    body: { email, type: "forgot_password" },
-  });
-  const otp = await codeSentTo(api.deps, email);
-  const { body } = await api.call("POST", "/email-otp/verify", {
-    body: { email, otp, type: "forgot_password" },
-  });
-  return String(body["token"]);
-}
 
 describe("a password reset", () => {
   test("with a mailed code sets the password and returns the login object without location count and refresh token", async () => {
@@ -424,3 +388,45 @@ test("a used code's row stays after a reset, so that the cooldown still applies"
   // Mails that were queued in the same millisecond have no order.
   expect(mails.map((mail) => mail.kind).toSorted()).toEqual(["otp", "password_changed"]);
 });
+
+const NEW_PASSWORD = "violet anchor museum 71";
+
+afterAll(() => world.stop());
+
+const reset = (token: string, password: unknown = NEW_PASSWORD, on = api, requestId = "r") =>
+  on.call("POST", "/reset-password", {
+    token,
+    body: { password },
+    headers: { "X-Request-Id": requestId },
+  });
+
+const change = (token: string, current_password: unknown, requestId = "r") =>
+  api.call("POST", "/change-password", {
+    token,
+    body: { current_password },
+    headers: { "X-Request-Id": requestId },
+  });
+
+const statusOf = async (token: string, on = api) =>
+  (await on.call("GET", "/verify-token", { token })).status;
+
+const login = (email: string, password: string) =>
+  api.call("POST", "/login", { body: { email, password } });
+
+const tokensOf = (userId: number) =>
+  database.db.select().from(tokens).where(eq(tokens.userId, userId));
+
+const auditOf = (requestId: string) =>
+  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);
+
+/** Returns the token that a mailed code gives to this user. */
+async function otpToken({ email }: TestUser): Promise<string> {
+  await api.call("POST", "/email-otp/resend", {
+    body: { email, type: "forgot_password" },
+  });
+  const otp = await codeSentTo(api.deps, email);
+  const { body } = await api.call("POST", "/email-otp/verify", {
+    body: { email, otp, type: "forgot_password" },
+  });
+  return String(body["token"]);
+}

@@ -22,59 +22,8 @@ import type { TestUser } from "../../support/tenants.ts";
 
 const DASHBOARD = "/account/api-token";
 const API = "/account/personal-access-tokens";
-const HOUR_MS = 3_600_000;
 
 const world = await startSignInWorld();
-const { database, tenants, clock, api, other, freshUser, grant } = world;
-afterAll(() => world.stop());
-
-async function freshLogin(role: "partner_admin" | "account_user" = "partner_admin") {
-  const user = await freshUser(role);
-  return { user, token: await api.login(user.email) };
-}
-
-/** Issues the token of a sign-in with the given method. */
-async function session(
-  user: TestUser,
-  method: "sso" | "password_reset" | "password_grant" | "authorization_code",
-  over: { clientId?: string; scope?: string } = {},
-) {
-  const requestContext = {
-    requestId: "r",
-    ip: "127.0.0.1",
-    userAgent: null,
-    headers: new Headers(),
-  };
-  const base = {
-    user,
-    method,
-    clientId: null,
-    scope: "*",
-    requestContext,
-    now: clock.now(),
-    ...over,
-  };
-  const { token } = await database.db.transaction((tx) => openSession(tx, api.deps, base));
-  return token;
-}
-
-const statusOf = async (token: string, on = api) =>
-  (await on.call("GET", "/verify-token", { token })).status;
-const tokenOf = (answer: Answer) => String(answer.body["token"]);
-const isoNow = () => clock.now().toISOString().replace("Z", "+00:00");
-const requestContext = (
-  method: string,
-  path: string,
-  token: string,
-  { on = api, ...options }: CallOptions & { on?: TestApi } = {},
-) => on.call(method, path, { token, ...options });
-const auditOf = (requestId: string) =>
-  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);
-const livingPats = (userId: number) =>
-  database.db
-    .select()
-    .from(tokens)
-    .where(and(eq(tokens.userId, userId), eq(tokens.kind, "dashboard_pat")));
 
 describe("the dashboard's personal access token", () => {
   test("can be made, shown again, regenerated and deleted", async () => {
@@ -525,3 +474,62 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
   }
   throw new Error("It did not come true.");
 }
+
+const HOUR_MS = 3_600_000;
+
+const { database, tenants, clock, api, other, freshUser, grant } = world;
+
+afterAll(() => world.stop());
+
+async function freshLogin(role: "partner_admin" | "account_user" = "partner_admin") {
+  const user = await freshUser(role);
+  return { user, token: await api.login(user.email) };
+}
+
+/** Issues the token of a sign-in with the given method. */
+async function session(
+  user: TestUser,
+  method: "sso" | "password_reset" | "password_grant" | "authorization_code",
+  over: { clientId?: string; scope?: string } = {},
+) {
+  const requestContext = {
+    requestId: "r",
+    ip: "127.0.0.1",
+    userAgent: null,
+    headers: new Headers(),
+  };
+  const base = {
+    user,
+    method,
+    clientId: null,
+    scope: "*",
+    requestContext,
+    now: clock.now(),
+    ...over,
+  };
+  const { token } = await database.db.transaction((tx) => openSession(tx, api.deps, base));
+  return token;
+}
+
+const statusOf = async (token: string, on = api) =>
+  (await on.call("GET", "/verify-token", { token })).status;
+
+const tokenOf = (answer: Answer) => String(answer.body["token"]);
+
+const isoNow = () => clock.now().toISOString().replace("Z", "+00:00");
+
+const requestContext = (
+  method: string,
+  path: string,
+  token: string,
+  { on = api, ...options }: CallOptions & { on?: TestApi } = {},
+) => on.call(method, path, { token, ...options });
+
+const auditOf = (requestId: string) =>
+  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);
+
+const livingPats = (userId: number) =>
+  database.db
+    .select()
+    .from(tokens)
+    .where(and(eq(tokens.userId, userId), eq(tokens.kind, "dashboard_pat")));

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 import { decodeProtectedHeader } from "jose";
@@ -17,44 +17,15 @@ import {
 } from "../../../src/auth/actions/purge.ts";
 import { rotateKeys } from "../../../src/auth/actions/rotate-keys.ts";
 import { startApi, type TestApi } from "../../support/api.ts";
-import { createFakeClock, type FakeClock } from "../../support/clock.ts";
+import { createFakeClock } from "../../support/clock.ts";
 import { silentLog } from "../../support/dispatch.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const DAY_MS = 24 * 60 * 60 * 1000;
-
-let database: TestDatabase;
-let tenants: Tenants;
-let clock: FakeClock;
-let api: TestApi;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  clock = createFakeClock();
-  api = await startApi({ db: database.db, clock });
-});
-afterAll(async () => {
-  await database.drop();
-});
-
-async function grant(over: Partial<TokenGrant> = {}) {
-  const base = { kind: "access", familyId: null, clientId: null, impersonatorId: null } as const;
-  const userId = tenants.superAdmin.id;
-  return database.db.transaction((tx) =>
-    issueToken(tx, api.deps.keys, {
-      ...base,
-      userId,
-      scope: "*",
-      ttlS: 100,
-      now: clock.now(),
-      ...over,
-    }),
-  );
-}
-const isThere = async (jti: string) =>
-  (await database.db.select().from(tokens).where(eq(tokens.jti, jti))).length === 1;
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const clock = fixture(() => createFakeClock());
 
 describe("the purge", () => {
   test("deletes tokens a minute after they expire, not 1 ms earlier, and never one without an expiry", async () => {
@@ -207,3 +178,29 @@ test("a chunk of the job uses the clock of PostgreSQL and reports whether more m
   expect(lines).toMatchObject([["auth.purged", { tokens: PURGE_BATCH }]]);
   expect(await chunk()).toMatchObject({ next: undefined });
 });
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+let api: TestApi;
+
+beforeAll(async () => {
+  api = await startApi({ db: database.db, clock });
+});
+
+async function grant(over: Partial<TokenGrant> = {}) {
+  const base = { kind: "access", familyId: null, clientId: null, impersonatorId: null } as const;
+  const userId = tenants.superAdmin.id;
+  return database.db.transaction((tx) =>
+    issueToken(tx, api.deps.keys, {
+      ...base,
+      userId,
+      scope: "*",
+      ttlS: 100,
+      now: clock.now(),
+      ...over,
+    }),
+  );
+}
+
+const isThere = async (jti: string) =>
+  (await database.db.select().from(tokens).where(eq(tokens.jti, jti))).length === 1;

@@ -14,51 +14,7 @@ import type { TestUser } from "../../support/tenants.ts";
 
 // Tests the action that `/oauth/token` calls.
 
-const REFRESH_TTL_MS = 30 * 24 * 60 * 60 * 1000;
-const requestContext = {
-  requestId: "refresh",
-  ip: "127.0.0.1",
-  userAgent: null,
-  headers: new Headers(),
-};
-
 const world = await startSignInWorld();
-const { database, clock, api, other, freshUser } = world;
-afterAll(() => world.stop());
-
-/** Opens a sign-in with a refresh token, as the password grant does. */
-async function signIn(user: TestUser, { clientId = null as string | null, scope = "*" } = {}) {
-  const now = clock.now();
-  return database.db.transaction(async (tx) => {
-    const method = "password_grant";
-    const session = await openSession(tx, api.deps, {
-      user,
-      method,
-      clientId,
-      scope,
-      requestContext,
-      now,
-    });
-    const holder = { userId: user.id, familyId: session.familyId, clientId, scope, now };
-    const refresh = await issueRefreshToken(tx, api.deps, holder);
-    return { access: session.token, refresh: refresh.token, familyId: session.familyId };
-  });
-}
-
-const refresh = (
-  token: string,
-  on = api,
-  over: { clientId?: string | null; scopes?: string[] } = {},
-) => refreshSession(on.deps, { token, clientId: null, ...over }, requestContext);
-async function redeem(token: string, on = api) {
-  const outcome = await refresh(token, on);
-  if (outcome.kind !== "refreshed") throw new Error(`The refresh was answered ${outcome.kind}.`);
-  return outcome;
-}
-const statusOf = async (token: string, on = api) =>
-  (await on.call("GET", "/verify-token", { token })).status;
-const tokensOf = (userId: number) =>
-  database.db.select().from(tokens).where(eq(tokens.userId, userId));
 
 describe("a refresh", () => {
   test("returns a new pair, ends the old refresh token and leaves the earlier access token valid", async () => {
@@ -232,3 +188,53 @@ describe("a race", () => {
     }
   });
 });
+
+const REFRESH_TTL_MS = 30 * 24 * 60 * 60 * 1000;
+
+const requestContext = {
+  requestId: "refresh",
+  ip: "127.0.0.1",
+  userAgent: null,
+  headers: new Headers(),
+};
+
+const { database, clock, api, other, freshUser } = world;
+
+afterAll(() => world.stop());
+
+/** Opens a sign-in with a refresh token, as the password grant does. */
+async function signIn(user: TestUser, { clientId = null as string | null, scope = "*" } = {}) {
+  const now = clock.now();
+  return database.db.transaction(async (tx) => {
+    const method = "password_grant";
+    const session = await openSession(tx, api.deps, {
+      user,
+      method,
+      clientId,
+      scope,
+      requestContext,
+      now,
+    });
+    const holder = { userId: user.id, familyId: session.familyId, clientId, scope, now };
+    const refresh = await issueRefreshToken(tx, api.deps, holder);
+    return { access: session.token, refresh: refresh.token, familyId: session.familyId };
+  });
+}
+
+const refresh = (
+  token: string,
+  on = api,
+  over: { clientId?: string | null; scopes?: string[] } = {},
+) => refreshSession(on.deps, { token, clientId: null, ...over }, requestContext);
+
+async function redeem(token: string, on = api) {
+  const outcome = await refresh(token, on);
+  if (outcome.kind !== "refreshed") throw new Error(`The refresh was answered ${outcome.kind}.`);
+  return outcome;
+}
+
+const statusOf = async (token: string, on = api) =>
+  (await on.call("GET", "/verify-token", { token })).status;
+
+const tokensOf = (userId: number) =>
+  database.db.select().from(tokens).where(eq(tokens.userId, userId));

@@ -11,32 +11,6 @@ import { until } from "../../support/network/receiver.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 
 const world = await startSignInWorld();
-const { database, tenants, clock, api, other, freshUser, grant } = world;
-afterAll(() => world.stop());
-
-interface Session {
-  readonly id: string;
-  readonly method: string;
-  readonly is_current: boolean;
-  readonly user_agent: string | null;
-  readonly last_used_at: string | null;
-}
-async function sessions(token: string, query = ""): Promise<Session[]> {
-  const { status, body, text } = await api.call("GET", `/account/sessions${query}`, {
-    token,
-  });
-  if (status !== 200) throw new Error(text);
-  return body["data"] as Session[];
-}
-const end = (token: string, id: string, requestId = "r") =>
-  api.call("DELETE", `/account/sessions/${id}`, {
-    token,
-    headers: { "X-Request-Id": requestId },
-  });
-const statusOf = async (token: string, on = api) =>
-  (await on.call("GET", "/verify-token", { token })).status;
-const auditOf = (requestId: string) =>
-  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);
 
 describe("the list of sessions", () => {
   test("contains the live sign-ins of the user, newest first, and marks the current one", async () => {
@@ -197,3 +171,35 @@ describe("GET /sso/revoking-token", () => {
     expect((await api.call("GET", "/sso/revoking-token")).status).toBe(401);
   });
 });
+
+const { database, tenants, clock, api, other, freshUser, grant } = world;
+
+afterAll(() => world.stop());
+
+interface Session {
+  readonly id: string;
+  readonly method: string;
+  readonly is_current: boolean;
+  readonly user_agent: string | null;
+  readonly last_used_at: string | null;
+}
+
+async function sessions(token: string, query = ""): Promise<Session[]> {
+  const { status, body, text } = await api.call("GET", `/account/sessions${query}`, {
+    token,
+  });
+  if (status !== 200) throw new Error(text);
+  return body["data"] as Session[];
+}
+
+const end = (token: string, id: string, requestId = "r") =>
+  api.call("DELETE", `/account/sessions/${id}`, {
+    token,
+    headers: { "X-Request-Id": requestId },
+  });
+
+const statusOf = async (token: string, on = api) =>
+  (await on.call("GET", "/verify-token", { token })).status;
+
+const auditOf = (requestId: string) =>
+  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);

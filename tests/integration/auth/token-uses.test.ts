@@ -1,40 +1,13 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 
 import { saveUse, keepNewestUses, USES_KEPT } from "../../../src/auth/queries/token-uses.ts";
 import { until } from "../../support/network/receiver.ts";
-import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+import { startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
 // Tests the list of uses of a partner's tokens (contract 10.5).
 
-let world: WebhookWorld;
-let pat: string;
-beforeAll(async () => {
-  world = await startWebhooks({ config: { trustedProxies: ["127.0.0.1"] } });
-  const made = await world.api.call("POST", "/account/api-token", {
-    token: world.tokens.admin,
-    body: {},
-  });
-  pat = String(made.body["token"]);
-});
-afterAll(() => world.stop());
-
-interface Listed {
-  readonly id: string;
-  readonly kind: string;
-  readonly user_name: string;
-  readonly uses: readonly { readonly route: string; readonly ip: string; last_used_at: string }[];
-}
-
-async function tokens(token = world.tokens.owner): Promise<Listed[]> {
-  const { status, body, text } = await world.api.call("GET", "/partner/tokens", {
-    token,
-  });
-  if (status !== 200) throw new Error(text);
-  return body["data"] as Listed[];
-}
-const useFrom = (ip: string, path: string) =>
-  world.api.call("GET", path, { token: pat, headers: { "X-Forwarded-For": ip } });
-const usesOf = async () => (await tokens())[0]?.uses ?? [];
+const world = fixture(() => startWebhooks({ config: { trustedProxies: ["127.0.0.1"] } }));
 
 test("shows by route and address where a token was used, and when last", async () => {
   const { id } = await world.subscribe();
@@ -117,3 +90,33 @@ test("contains the tokens of the partner's users, with those that act for its ac
   const rows = await world.database.db.sql`select 1 from token_uses`;
   expect(rows.length).toBe(0);
 });
+
+let pat: string;
+
+beforeAll(async () => {
+  const made = await world.api.call("POST", "/account/api-token", {
+    token: world.tokens.admin,
+    body: {},
+  });
+  pat = String(made.body["token"]);
+});
+
+interface Listed {
+  readonly id: string;
+  readonly kind: string;
+  readonly user_name: string;
+  readonly uses: readonly { readonly route: string; readonly ip: string; last_used_at: string }[];
+}
+
+async function tokens(token = world.tokens.owner): Promise<Listed[]> {
+  const { status, body, text } = await world.api.call("GET", "/partner/tokens", {
+    token,
+  });
+  if (status !== 200) throw new Error(text);
+  return body["data"] as Listed[];
+}
+
+const useFrom = (ip: string, path: string) =>
+  world.api.call("GET", path, { token: pat, headers: { "X-Forwarded-For": ip } });
+
+const usesOf = async () => (await tokens())[0]?.uses ?? [];

@@ -19,33 +19,6 @@ const AUDIENCE = `${ISSUER}/api`;
 
 const world = await startSignInWorld();
 const { database, tenants, clock, api, other } = world;
-afterAll(() => world.stop());
-
-const verify = (token: string, on = api) => on.call("GET", "/verify-token", { token });
-
-/** Issues a token with its row, without a route. */
-async function grant(over: Partial<TokenGrant> = {}) {
-  const userId = over.userId ?? tenants.partners[0].owner.id;
-  const base = {
-    kind: "access",
-    familyId: null,
-    clientId: null,
-    impersonatorId: null,
-    scope: "*",
-  } as const;
-  return database.db.transaction((tx) =>
-    issueToken(tx, api.deps.keys, { ...base, userId, ttlS: 86_400, now: clock.now(), ...over }),
-  );
-}
-
-async function family(
-  userId: number,
-  method: "login" | "impersonation" = "login",
-): Promise<string> {
-  const id = `F${crypto.randomUUID()}`;
-  await database.db.insert(authenticationEvents).values({ id, userId, method, at: clock.now() });
-  return id;
-}
 
 const nowS = () => Math.floor(clock.now().getTime() / 1000);
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
@@ -506,3 +479,31 @@ test("HEAD is rejected where GET has an effect, and ends nothing", async () => {
   expect((await verify(token)).status).toBe(200);
   expect((await api.call("HEAD", "/verify-token", { token })).status).toBe(200);
 });
+
+afterAll(() => world.stop());
+
+const verify = (token: string, on = api) => on.call("GET", "/verify-token", { token });
+
+/** Issues a token with its row, without a route. */
+async function grant(over: Partial<TokenGrant> = {}) {
+  const userId = over.userId ?? tenants.partners[0].owner.id;
+  const base = {
+    kind: "access",
+    familyId: null,
+    clientId: null,
+    impersonatorId: null,
+    scope: "*",
+  } as const;
+  return database.db.transaction((tx) =>
+    issueToken(tx, api.deps.keys, { ...base, userId, ttlS: 86_400, now: clock.now(), ...over }),
+  );
+}
+
+async function family(
+  userId: number,
+  method: "login" | "impersonation" = "login",
+): Promise<string> {
+  const id = `F${crypto.randomUUID()}`;
+  await database.db.insert(authenticationEvents).values({ id, userId, method, at: clock.now() });
+  return id;
+}

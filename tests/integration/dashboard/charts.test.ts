@@ -1,110 +1,18 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import type { Locator, Page } from "playwright-core";
 import { ulid } from "ulid";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
 import { allErrors } from "../../support/dashboard/dashboard.ts";
-import {
-  startWebhookDashboard,
-  type WebhookDashboard,
-} from "../../support/dashboard/dashboard-webhooks.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { forgetQueue } from "../../support/outbox.ts";
 import { until } from "../../support/network/receiver.ts";
 
 // Selecting a period in a chart, by pointer and by keyboard, filters the list below. SHOTS=folder saves
 // screenshots.
 
-const HOUR_MS = 3_600_000;
-let world: WebhookDashboard;
-let id: string;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  world = await startWebhookDashboard();
-  ({ id } = await world.subscribe({ webhook_url: "http://127.0.0.1:9/hook" }));
-  const kinds = ["review_received", "note_added", "review_updated", "review_removed"];
-  for (let i = 0; i < 12; i++) await attempt(20, kinds[i % 4] ?? "", i % 3 !== 0);
-  for (const event of ["response_submitted", "response_updated", "review_flagged"])
-    await attempt(2, event, true);
-});
-afterEach(async () => {
-  if (chromium !== undefined) await world.closePages();
-});
-afterAll(async () => {
-  if (chromium !== undefined) await world.stop();
-});
-
-let sequence = 0;
-async function attempt(hoursAgo: number, event: string, isGood: boolean): Promise<void> {
-  const at = Date.now() - hoursAgo * HOUR_MS + ++sequence;
-  const { sql } = world.database.db;
-  await sql`insert into delivery_attempts ${sql({
-    id: ulid(at),
-    subscription_id: id,
-    sequence,
-    event_id: ulid(at - 100),
-    event,
-    round: 1,
-    attempt: 1,
-    started_at: new Date(at),
-    duration_ms: 20,
-    outcome: isGood ? "delivered" : "failed",
-    status_code: isGood ? 200 : 410,
-    error_code: isGood ? null : "http_status",
-    request_headers: "{}",
-    request_body: "{}",
-    response_truncated: false,
-    next_attempt_at: null,
-    recorded_at: new Date(at),
-    payload_mode: "full",
-  })}`;
-}
-
-const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
-const shows = (page: Page, count: number) =>
-  until(
-    `${count} rows`,
-    async () => {
-      // Rows below the window are not in the document.
-      const rows = page.locator(`table[aria-rowcount="${count + 1}"]`);
-      return (await rows.count()) === 1;
-    },
-    15_000,
-  ).catch(async (error: unknown) => {
-    await shoot(page, `failed-${count}`);
-    throw error;
-  });
-const chart = (page: Page) => page.getByRole("figure").filter({ hasText: "Attempts" }).first();
-const legend = async (page: Page, text: string) => {
-  const item = chart(page).getByRole("listitem").filter({ hasText: text });
-  await item.waitFor({ timeout: 15_000 }).catch(async (error: unknown) => {
-    await shoot(page, "failed-legend");
-    throw error;
-  });
-};
-
-async function shoot(page: Page, name: string): Promise<void> {
-  const folder = process.env["SHOTS"];
-  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png` });
-}
-
-/** Drags over a part of the plot; `from` and `to` are fractions of its width. */
-async function drag(page: Page, plot: Locator, from: number, to: number): Promise<void> {
-  await plot.waitFor();
-  await plot.scrollIntoViewIfNeeded();
-  const box = await plot.boundingBox();
-  if (box === null) throw new Error("There is no plot.");
-  const y = box.y + box.height / 2;
-  await page.mouse.move(box.x + box.width * from, y);
-  await page.mouse.down();
-  await page.mouse.move(box.x + box.width * ((from + to) / 2), y, { steps: 3 });
-  await page.mouse.move(box.x + box.width * to, y, { steps: 3 });
-  await page.mouse.up();
-  // The legend shows the values under the pointer, so the pointer moves away.
-  await page.mouse.move(0, 0);
-}
-const plot = (page: Page) => chart(page).locator(".u-over");
+const world = useWebhookDashboard();
 
 describe.skipIf(chromium === undefined)("the chart above the deliveries", () => {
   test("filters them by a dragged period, which is in the address, until it is cleared", async () => {
@@ -226,3 +134,93 @@ describe.skipIf(chromium === undefined)("the charts have no accessibility violat
       expect(faults).toEqual([]);
     });
 });
+
+const HOUR_MS = 3_600_000;
+
+let id: string;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  ({ id } = await world.subscribe({ webhook_url: "http://127.0.0.1:9/hook" }));
+  const kinds = ["review_received", "note_added", "review_updated", "review_removed"];
+  for (let i = 0; i < 12; i++) await attempt(20, kinds[i % 4] ?? "", i % 3 !== 0);
+  for (const event of ["response_submitted", "response_updated", "review_flagged"])
+    await attempt(2, event, true);
+});
+
+let sequence = 0;
+
+async function attempt(hoursAgo: number, event: string, isGood: boolean): Promise<void> {
+  const at = Date.now() - hoursAgo * HOUR_MS + ++sequence;
+  const { sql } = world.database.db;
+  await sql`insert into delivery_attempts ${sql({
+    id: ulid(at),
+    subscription_id: id,
+    sequence,
+    event_id: ulid(at - 100),
+    event,
+    round: 1,
+    attempt: 1,
+    started_at: new Date(at),
+    duration_ms: 20,
+    outcome: isGood ? "delivered" : "failed",
+    status_code: isGood ? 200 : 410,
+    error_code: isGood ? null : "http_status",
+    request_headers: "{}",
+    request_body: "{}",
+    response_truncated: false,
+    next_attempt_at: null,
+    recorded_at: new Date(at),
+    payload_mode: "full",
+  })}`;
+}
+
+const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
+
+const shows = (page: Page, count: number) =>
+  until(
+    `${count} rows`,
+    async () => {
+      // Rows below the window are not in the document.
+      const rows = page.locator(`table[aria-rowcount="${count + 1}"]`);
+      return (await rows.count()) === 1;
+    },
+    15_000,
+  ).catch(async (error: unknown) => {
+    await shoot(page, `failed-${count}`);
+    throw error;
+  });
+
+const chart = (page: Page) => page.getByRole("figure").filter({ hasText: "Attempts" }).first();
+
+const legend = async (page: Page, text: string) => {
+  const item = chart(page).getByRole("listitem").filter({ hasText: text });
+  await item.waitFor({ timeout: 15_000 }).catch(async (error: unknown) => {
+    await shoot(page, "failed-legend");
+    throw error;
+  });
+};
+
+async function shoot(page: Page, name: string): Promise<void> {
+  const folder = process.env["SHOTS"];
+  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png` });
+}
+
+/** Drags over a part of the plot; `from` and `to` are fractions of its width. */
+async function drag(page: Page, plot: Locator, from: number, to: number): Promise<void> {
+  await plot.waitFor();
+  await plot.scrollIntoViewIfNeeded();
+  const box = await plot.boundingBox();
+  if (box === null) throw new Error("There is no plot.");
+  const y = box.y + box.height / 2;
+  await page.mouse.move(box.x + box.width * from, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * ((from + to) / 2), y, { steps: 3 });
+  await page.mouse.move(box.x + box.width * to, y, { steps: 3 });
+  await page.mouse.up();
+  // The legend shows the values under the pointer, so the pointer moves away.
+  await page.mouse.move(0, 0);
+}
+
+const plot = (page: Page) => chart(page).locator(".u-over");

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
 import { decodeJwt } from "jose";
 import type { Page } from "playwright-core";
@@ -6,71 +6,18 @@ import type { Page } from "playwright-core";
 import { PASSWORD } from "../../support/api.ts";
 import { chromium } from "../../../scripts/proof/chromium.ts";
 import { signIn } from "../../support/dashboard/dashboard.ts";
-import {
-  startWebhookDashboard,
-  type WebhookDashboard,
-} from "../../support/dashboard/dashboard-webhooks.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { reviewIdOf } from "../../support/factory.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // Interruptions of a user's work: a deploy, the end of a session, another tab, the back button, no network.
 // Typed text is kept, and every page remains usable.
 
-let world: WebhookDashboard;
-let receiver: Receiver;
+const world = useWebhookDashboard();
+const receiver = browserFixture(() => Receiver.start());
 
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  world = await startWebhookDashboard();
-  receiver = await Receiver.start();
-});
-afterEach(async () => {
-  if (chromium !== undefined) await world.closePages();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await world.stop();
-  await receiver.stop();
-});
-
-const inBrowser = describe.skipIf(chromium === undefined);
-const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
-const inDialog = (page: Page, name: string) =>
-  page.getByRole("dialog").getByRole("button", { name, exact: true });
-const go = (page: Page, name: string) =>
-  page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
-const heading = (page: Page, name: string | RegExp) =>
-  page.getByRole("heading", { name, level: 1 }).waitFor();
-const tab = (page: Page, name: string) => page.getByRole("tab", { name }).click();
-const live = (page: Page) => page.getByText("Updates live", { exact: true }).waitFor();
-const owner = () => world.tenants.partners[0].owner.email;
-const accountOwner = () => world.tenants.partners[0].accounts[0].owner.email;
-const subscribe = () => world.subscribe({ webhook_url: receiver.url, label: "Test" });
-const labelOf = async (id: string) => (await world.ask("GET", `/${id}`)).body["label"];
-
-/** Ends every session except that of the test itself. */
-async function endSessions(): Promise<void> {
-  const own = String(decodeJwt(world.token).jti);
-  await world.database.db.sql`delete from tokens where jti <> ${own}`;
-}
-
-async function signInAgain(page: Page, email: string): Promise<void> {
-  await page.getByText("Your session has ended").or(page.getByLabel("Email")).first().waitFor();
-  await signIn(page, email, PASSWORD);
-}
-
-async function reviewPage(): Promise<{ page: Page; id: number }> {
-  await world.emit(1);
-  const { db } = world.database;
-  const [last] = await db.sql<{ name: string }[]>`
-    select external_review_id as name from reviews order by id desc limit 1`;
-  const id = await reviewIdOf(db, String(last?.name));
-  const { page } = await world.open(`/reviews/${id}`, { email: accountOwner() });
-  await page.getByLabel("Your response").waitFor();
-  return { page, id };
-}
-
-inBrowser("a deploy", () => {
+describe.skipIf(chromium === undefined)("a deploy", () => {
   test("keeps a form, which is sent once the server is back", async () => {
     const { id } = await subscribe();
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
@@ -118,7 +65,7 @@ inBrowser("a deploy", () => {
   });
 });
 
-inBrowser("a session that ends", () => {
+describe.skipIf(chromium === undefined)("a session that ends", () => {
   test("leaves a half-written response on its page", async () => {
     const { page, id } = await reviewPage();
     await page.getByLabel("Your response").fill("Thank you for");
@@ -217,7 +164,7 @@ inBrowser("a session that ends", () => {
   });
 });
 
-inBrowser("two tabs", () => {
+describe.skipIf(chromium === undefined)("two tabs", () => {
   test("show each other's changes, keep drafts, and sign out together", async () => {
     const { id } = await subscribe();
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
@@ -241,7 +188,7 @@ inBrowser("two tabs", () => {
   });
 });
 
-inBrowser("back and forward", () => {
+describe.skipIf(chromium === undefined)("back and forward", () => {
   test("go through filters, a delivery and a dialog, and leave each page usable", async () => {
     const { id } = await subscribe();
     await world.emit(2);
@@ -279,7 +226,7 @@ inBrowser("back and forward", () => {
   });
 });
 
-inBrowser("a link into the dashboard", () => {
+describe.skipIf(chromium === undefined)("a link into the dashboard", () => {
   test("opens after the sign-in, for every page of every role", async () => {
     const { id } = await subscribe();
     receiver.received.length = 0;
@@ -333,7 +280,7 @@ async function lastReview(): Promise<string> {
   return String(last?.name);
 }
 
-inBrowser("without a network", () => {
+describe.skipIf(chromium === undefined)("without a network", () => {
   test("a form shows the error and keeps its text, a list recovers automatically, and a page that failed can be loaded again", async () => {
     const { id } = await subscribe();
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`, { isFirst: true });
@@ -362,3 +309,48 @@ inBrowser("without a network", () => {
     await heading(page, "Team");
   });
 });
+
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+
+const inDialog = (page: Page, name: string) =>
+  page.getByRole("dialog").getByRole("button", { name, exact: true });
+
+const go = (page: Page, name: string) =>
+  page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
+
+const heading = (page: Page, name: string | RegExp) =>
+  page.getByRole("heading", { name, level: 1 }).waitFor();
+
+const tab = (page: Page, name: string) => page.getByRole("tab", { name }).click();
+
+const live = (page: Page) => page.getByText("Updates live", { exact: true }).waitFor();
+
+const owner = () => world.tenants.partners[0].owner.email;
+
+const accountOwner = () => world.tenants.partners[0].accounts[0].owner.email;
+
+const subscribe = () => world.subscribe({ webhook_url: receiver.url, label: "Test" });
+
+const labelOf = async (id: string) => (await world.ask("GET", `/${id}`)).body["label"];
+
+/** Ends every session except that of the test itself. */
+async function endSessions(): Promise<void> {
+  const own = String(decodeJwt(world.token).jti);
+  await world.database.db.sql`delete from tokens where jti <> ${own}`;
+}
+
+async function signInAgain(page: Page, email: string): Promise<void> {
+  await page.getByText("Your session has ended").or(page.getByLabel("Email")).first().waitFor();
+  await signIn(page, email, PASSWORD);
+}
+
+async function reviewPage(): Promise<{ page: Page; id: number }> {
+  await world.emit(1);
+  const { db } = world.database;
+  const [last] = await db.sql<{ name: string }[]>`
+    select external_review_id as name from reviews order by id desc limit 1`;
+  const id = await reviewIdOf(db, String(last?.name));
+  const { page } = await world.open(`/reviews/${id}`, { email: accountOwner() });
+  await page.getByLabel("Your response").waitFor();
+  return { page, id };
+}

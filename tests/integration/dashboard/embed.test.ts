@@ -8,124 +8,16 @@ import type { Browser, BrowserContext, Frame, Page } from "playwright-core";
 import type { TestApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
 import { allErrors, openSignedIn, serveDashboard } from "../../support/dashboard/dashboard.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
-import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
+import { addTenants, addUser } from "../../support/tenants.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // The portal in a frame of another origin (contract 6.20), in the host page of the guide "Embedding".
 // SCREENSHOTS=<folder> saves screenshots.
 
-const HOST_PAGE = readFileSync(join(import.meta.dir, "../../../src/docs/embed/host.html"), "utf8");
-
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let root: string;
-let browser: Browser;
-let context: BrowserContext;
-let token: string;
-let webhook: string;
-/** The portal links that the host's server returns to its page, in this order. */
-let links: string[] = [];
-
-/** The partner's site. Its server would request portal links from the API; here they are prepared. */
-const host = Bun.serve({
-  port: 0,
-  hostname: "127.0.0.1",
-  fetch: ({ method }) =>
-    method === "POST"
-      ? Response.json({ url: links.shift() ?? `${root}/embed/none` })
-      : new Response(HOST_PAGE, { headers: { "Content-Type": "text/html" } }),
-});
-/** The same server is another origin under another host name. */
-const LISTED = `http://localhost:${host.port}`;
-const UNLISTED = `http://127.0.0.1:${host.port}`;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  const [{ id }] = tenants.partners;
-  await database.db.sql`update companies set primary_color = '#7b1fa2' where id = ${id}`;
-  ({ api, root } = await serveDashboard({ db: database.db }));
-  token = await api.login(tenants.partners[0].owner.email);
-  await ask("PATCH", "/partner/embedding", { origins: [LISTED] });
-  const body = { label: "Reviews", delivery_kind: "immediate", webhook_url: "http://127.0.0.1:9/" };
-  webhook = String((await ask("POST", "/partner/webhooks", body)).body["id"]);
-  browser = await openBrowser();
-});
-beforeEach(() => {
-  links = [];
-});
-afterEach(async () => {
-  await context?.close();
-});
-afterAll(async () => {
-  await host.stop(true);
-  if (chromium === undefined) return;
-  await browser.close();
-  await api.stop();
-  await database.drop();
-});
-
-const ask = (method: string, path: string, body?: object, as = token) =>
-  api.call(method, path, { token: as, body });
-
-async function link(fields: object = {}, as = token): Promise<string> {
-  const made = await ask("POST", "/partner/portal-links", { pages: ["webhooks"], ...fields }, as);
-  expect(made.status).toBe(201);
-  return String(made.body["url"]);
-}
-
-interface Visit {
-  readonly at?: string;
-  readonly width?: number;
-  readonly colorScheme?: "light" | "dark";
-}
-
-/** Opens the host page. Returns it with the requests of its browser; `told` collects the messages of the frame. */
-async function visit({ at = LISTED, width = 1280, colorScheme = "light" }: Visit = {}) {
-  const viewport = { width, height: 900 };
-  context = await browser.newContext({ viewport, colorScheme, reducedMotion: "reduce" });
-  const page = await context.newPage();
-  page.setDefaultTimeout(60_000);
-  const requests: { url: string; referer: string; body: string; token: string }[] = [];
-  const complaints: string[] = [];
-  context.on("request", (one) => {
-    const { referer = "", authorization = "" } = one.headers();
-    requests.push({ url: one.url(), referer, body: one.postData() ?? "", token: authorization });
-  });
-  page.on("console", (message) => complaints.push(message.text()));
-  await page.addInitScript(
-    "addEventListener('message', ({ data, origin }) => (window.told ??= []).push({ ...data, origin }))",
-  );
-  await page.goto(at);
-  const told = () =>
-    page.evaluate<{ type: string; height?: number; origin: string }[]>("window.told ?? []");
-  return { page, requests, complaints, told };
-}
-
-const inFrame = (page: Page) => page.frameLocator("#portal");
-const heading = (page: Page, name: string) =>
-  inFrame(page).getByRole("heading", { name, level: 1 });
-const ended = (page: Page) => inFrame(page).getByText("This view has ended");
-function frameOf(page: Page): Frame {
-  const frame = page.frames().find((one) => one.parentFrame() !== null);
-  if (frame === undefined) throw new Error("There is no frame.");
-  return frame;
-}
-async function picture(page: Page, name: string): Promise<void> {
-  const folder = process.env["SCREENSHOTS"];
-  if (folder !== undefined) await page.screenshot({ path: join(folder, `${name}.png`) });
-}
-const fits = (frame: Frame) =>
-  until("the frame fits", async () =>
-    Boolean(
-      await frame.evaluate(
-        "document.documentElement.scrollWidth <= document.documentElement.clientWidth",
-      ),
-    ),
-  );
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 describe.skipIf(chromium === undefined)("the portal in a frame", () => {
   const LOOKS = [
@@ -328,3 +220,127 @@ describe.skipIf(chromium === undefined)("the page about embedding", () => {
     },
   );
 });
+
+const HOST_PAGE = readFileSync(join(import.meta.dir, "../../../src/docs/embed/host.html"), "utf8");
+
+let api: TestApi;
+
+let root: string;
+
+let browser: Browser;
+
+let context: BrowserContext;
+
+let token: string;
+
+let webhook: string;
+
+/** The portal links that the host's server returns to its page, in this order. */
+let links: string[] = [];
+
+/** The partner's site. Its server would request portal links from the API; here they are prepared. */
+const host = Bun.serve({
+  port: 0,
+  hostname: "127.0.0.1",
+  fetch: ({ method }) =>
+    method === "POST"
+      ? Response.json({ url: links.shift() ?? `${root}/embed/none` })
+      : new Response(HOST_PAGE, { headers: { "Content-Type": "text/html" } }),
+});
+
+/** The same server is another origin under another host name. */
+const LISTED = `http://localhost:${host.port}`;
+
+const UNLISTED = `http://127.0.0.1:${host.port}`;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  const [{ id }] = tenants.partners;
+  await database.db.sql`update companies set primary_color = '#7b1fa2' where id = ${id}`;
+  ({ api, root } = await serveDashboard({ db: database.db }));
+  token = await api.login(tenants.partners[0].owner.email);
+  await ask("PATCH", "/partner/embedding", { origins: [LISTED] });
+  const body = { label: "Reviews", delivery_kind: "immediate", webhook_url: "http://127.0.0.1:9/" };
+  webhook = String((await ask("POST", "/partner/webhooks", body)).body["id"]);
+  browser = await openBrowser();
+});
+
+beforeEach(() => {
+  links = [];
+});
+
+afterEach(async () => {
+  await context?.close();
+});
+
+afterAll(async () => {
+  await host.stop(true);
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+});
+
+const ask = (method: string, path: string, body?: object, as = token) =>
+  api.call(method, path, { token: as, body });
+
+async function link(fields: object = {}, as = token): Promise<string> {
+  const made = await ask("POST", "/partner/portal-links", { pages: ["webhooks"], ...fields }, as);
+  expect(made.status).toBe(201);
+  return String(made.body["url"]);
+}
+
+interface Visit {
+  readonly at?: string;
+  readonly width?: number;
+  readonly colorScheme?: "light" | "dark";
+}
+
+/** Opens the host page. Returns it with the requests of its browser; `told` collects the messages of the frame. */
+async function visit({ at = LISTED, width = 1280, colorScheme = "light" }: Visit = {}) {
+  const viewport = { width, height: 900 };
+  context = await browser.newContext({ viewport, colorScheme, reducedMotion: "reduce" });
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  const requests: { url: string; referer: string; body: string; token: string }[] = [];
+  const complaints: string[] = [];
+  context.on("request", (one) => {
+    const { referer = "", authorization = "" } = one.headers();
+    requests.push({ url: one.url(), referer, body: one.postData() ?? "", token: authorization });
+  });
+  page.on("console", (message) => complaints.push(message.text()));
+  await page.addInitScript(
+    "addEventListener('message', ({ data, origin }) => (window.told ??= []).push({ ...data, origin }))",
+  );
+  await page.goto(at);
+  const told = () =>
+    page.evaluate<{ type: string; height?: number; origin: string }[]>("window.told ?? []");
+  return { page, requests, complaints, told };
+}
+
+const inFrame = (page: Page) => page.frameLocator("#portal");
+
+const heading = (page: Page, name: string) =>
+  inFrame(page).getByRole("heading", { name, level: 1 });
+
+const ended = (page: Page) => inFrame(page).getByText("This view has ended");
+
+function frameOf(page: Page): Frame {
+  const frame = page.frames().find((one) => one.parentFrame() !== null);
+  if (frame === undefined) throw new Error("There is no frame.");
+  return frame;
+}
+
+async function picture(page: Page, name: string): Promise<void> {
+  const folder = process.env["SCREENSHOTS"];
+  if (folder !== undefined) await page.screenshot({ path: join(folder, `${name}.png`) });
+}
+
+const fits = (frame: Frame) =>
+  until("the frame fits", async () =>
+    Boolean(
+      await frame.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth",
+      ),
+    ),
+  );

@@ -1,43 +1,17 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
 import { allErrors } from "../../support/dashboard/dashboard.ts";
-import {
-  startWebhookDashboard,
-  type WebhookDashboard,
-} from "../../support/dashboard/dashboard-webhooks.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver } from "../../support/network/receiver.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // The event catalog, as the developer of a receiver uses it. SHOTS=folder saves screenshots.
 
-let world: WebhookDashboard;
-let receiver: Receiver;
-let id: string;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  world = await startWebhookDashboard();
-  receiver = await Receiver.start();
-  ({ id } = await world.subscribe({ webhook_url: receiver.url, events: ["review_received"] }));
-});
-afterEach(async () => {
-  if (chromium !== undefined) await world.closePages();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await world.stop();
-  await receiver.stop();
-});
-
-const button = (page: Page, name: string) => page.getByRole("button", { name });
-const heading = (page: Page, name: string) => page.getByRole("heading", { name, level: 1 });
-
-async function shoot(page: Page, name: string): Promise<void> {
-  const folder = process.env["SHOTS"];
-  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png` });
-}
+const world = useWebhookDashboard();
+const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("the catalog of events", () => {
   test("is in the navigation, lists every event and is searched, in the address too", async () => {
@@ -133,3 +107,20 @@ describe.skipIf(chromium === undefined)("the catalog of events", () => {
       expect(faults).toEqual([]);
     });
 });
+
+let id: string;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  ({ id } = await world.subscribe({ webhook_url: receiver.url, events: ["review_received"] }));
+});
+
+const button = (page: Page, name: string) => page.getByRole("button", { name });
+
+const heading = (page: Page, name: string) => page.getByRole("heading", { name, level: 1 });
+
+async function shoot(page: Page, name: string): Promise<void> {
+  const folder = process.env["SHOTS"];
+  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png` });
+}

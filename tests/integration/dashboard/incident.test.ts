@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 
 import type { Page } from "playwright-core";
 
@@ -7,62 +7,16 @@ import type { AlertKind } from "../../../src/outbox/mail.ts";
 import { startAlerts } from "../../support/alerts.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
 import { allErrors, LOOKS } from "../../support/dashboard/dashboard.ts";
-import {
-  startWebhookDashboard,
-  type WebhookDashboard,
-} from "../../support/dashboard/dashboard-webhooks.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // Trouble as people meet it. With SCREENSHOTS=<folder> it leaves pictures there.
 
-const FOLDER = process.env["SCREENSHOTS"];
-let world: WebhookDashboard;
-let receiver: Receiver;
-let alerting: ReturnType<typeof startAlerts> | undefined;
+const world = useWebhookDashboard({ retryDelaysMs: [600_000] });
+const receiver = browserFixture(() => Receiver.start());
 
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  // A retry waits for as long as a test looks at it; 410 is a permanent failure at once.
-  world = await startWebhookDashboard({ retryDelaysMs: [600_000] });
-  receiver = await Receiver.start();
-});
-afterEach(async () => {
-  if (chromium === undefined) return;
-  receiver.answer = () => 200;
-  await alerting?.stop();
-  alerting = undefined;
-  await world.closePages();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await world.stop();
-  await receiver.stop();
-});
-
-const inBrowser = describe.skipIf(chromium === undefined);
-const button = (page: Page, name: string) => page.getByRole("button", { name });
-const shoot = async (page: Page, name: string) => {
-  if (FOLDER !== undefined)
-    await page.screenshot({ path: `${FOLDER}/${name}.png`, fullPage: true });
-};
-const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];
-
-/** A subscription that has just been disabled, with two events held and what was told of it. */
-async function disabled(): Promise<string> {
-  const { id } = await world.subscribe({ webhook_url: receiver.url });
-  receiver.answer = () => 410;
-  await world.emit(20);
-  await until("disabled", async () => (await isActive(id)) === false);
-  await world.emit(2);
-  alerting = startAlerts(world);
-  await until("the alerts", async () => {
-    const { body } = await world.ask("GET", `/${id}/incident`);
-    return (body["alerts"] as unknown[]).length === 4;
-  });
-  return id;
-}
-
-inBrowser("the incident card", () => {
+describe.skipIf(chromium === undefined)("the incident card", () => {
   test("says since when, what was answered, the causes and who was told, in every look", async () => {
     const id = await disabled();
     for (const look of LOOKS) {
@@ -203,7 +157,7 @@ inBrowser("the incident card", () => {
   });
 });
 
-inBrowser("the page of alerts", () => {
+describe.skipIf(chromium === undefined)("the page of alerts", () => {
   test("changes who is told of what, in every look", async () => {
     for (const look of LOOKS) {
       const { page, faults } = await world.open("/webhooks/alerts", look);
@@ -235,7 +189,7 @@ inBrowser("the page of alerts", () => {
   });
 });
 
-inBrowser("the mails", () => {
+describe.skipIf(chromium === undefined)("the mails", () => {
   const failure = {
     at: "2026-06-01T12:00:00.000+00:00",
     event: "review_received",
@@ -288,3 +242,38 @@ inBrowser("the mails", () => {
     }
   });
 });
+
+const FOLDER = process.env["SCREENSHOTS"];
+
+let alerting: ReturnType<typeof startAlerts> | undefined;
+
+afterEach(async () => {
+  if (chromium === undefined) return;
+  receiver.answer = () => 200;
+  await alerting?.stop();
+  alerting = undefined;
+});
+
+const button = (page: Page, name: string) => page.getByRole("button", { name });
+
+const shoot = async (page: Page, name: string) => {
+  if (FOLDER !== undefined)
+    await page.screenshot({ path: `${FOLDER}/${name}.png`, fullPage: true });
+};
+
+const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];
+
+/** A subscription that has just been disabled, with two events held and what was told of it. */
+async function disabled(): Promise<string> {
+  const { id } = await world.subscribe({ webhook_url: receiver.url });
+  receiver.answer = () => 410;
+  await world.emit(20);
+  await until("disabled", async () => (await isActive(id)) === false);
+  await world.emit(2);
+  alerting = startAlerts(world);
+  await until("the alerts", async () => {
+    const { body } = await world.ask("GET", `/${id}/incident`);
+    return (body["alerts"] as unknown[]).length === 4;
+  });
+  return id;
+}

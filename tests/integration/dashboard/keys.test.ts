@@ -12,65 +12,12 @@ import {
   serveDashboard,
 } from "../../support/dashboard/dashboard.ts";
 import { addClient, credentialsOf, postForm } from "../../support/oauth.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants, addUser } from "../../support/tenants.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let root: string;
-let browser: Browser;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  ({ api, root } = await serveDashboard({ db: database.db }));
-  browser = await openBrowser();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await browser.close();
-  await api.stop();
-  await database.drop();
-});
-
-let names = 0;
-const freshUser = () =>
-  addUser(database.db, {
-    companyId: tenants.partners[0].id,
-    role: "partner_admin",
-    email: `person-${++names}@p1.test`,
-  });
-
-const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
-const inDialog = (page: Page, name: string) =>
-  page.getByRole("dialog").getByRole("button", { name, exact: true });
-const statusOf = async (token: string, path = "/verify-token") =>
-  (await api.call("GET", path, { token })).status;
-const html = (page: Page) => page.evaluate<string>("document.documentElement.outerHTML");
-
-async function openKeys(email: string, look: { colorScheme?: "light" | "dark" } = {}) {
-  const opened = await openSignedIn(browser, { root, path: "/keys", email, ...look });
-  const { page } = opened;
-  await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: root });
-  await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
-  return opened;
-}
-
-/** Reveals a masked field and returns its value. */
-async function shownSecret(page: Page, label: string): Promise<string> {
-  const field = page.getByRole("textbox", { name: label, exact: true });
-  expect(await field.inputValue()).toMatch(/^•+$/);
-  await button(page, "Show").click();
-  return field.inputValue();
-}
-
-async function copied(page: Page): Promise<string> {
-  await button(page, "Copy").click();
-  await button(page, "Copied").waitFor();
-  return page.evaluate<string>("navigator.clipboard.readText()");
-}
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 describe.skipIf(chromium === undefined)("the personal access token", () => {
   test("is generated, shown on request, copied, replaced and deleted; what is replaced stops at once", async () => {
@@ -330,3 +277,63 @@ describe.skipIf(chromium === undefined)("everybody can use the API keys", () => 
     await page.close();
   });
 });
+
+let api: TestApi;
+
+let root: string;
+
+let browser: Browser;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  ({ api, root } = await serveDashboard({ db: database.db }));
+  browser = await openBrowser();
+});
+
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+});
+
+let names = 0;
+
+const freshUser = () =>
+  addUser(database.db, {
+    companyId: tenants.partners[0].id,
+    role: "partner_admin",
+    email: `person-${++names}@p1.test`,
+  });
+
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+
+const inDialog = (page: Page, name: string) =>
+  page.getByRole("dialog").getByRole("button", { name, exact: true });
+
+const statusOf = async (token: string, path = "/verify-token") =>
+  (await api.call("GET", path, { token })).status;
+
+const html = (page: Page) => page.evaluate<string>("document.documentElement.outerHTML");
+
+async function openKeys(email: string, look: { colorScheme?: "light" | "dark" } = {}) {
+  const opened = await openSignedIn(browser, { root, path: "/keys", email, ...look });
+  const { page } = opened;
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: root });
+  await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
+  return opened;
+}
+
+/** Reveals a masked field and returns its value. */
+async function shownSecret(page: Page, label: string): Promise<string> {
+  const field = page.getByRole("textbox", { name: label, exact: true });
+  expect(await field.inputValue()).toMatch(/^•+$/);
+  await button(page, "Show").click();
+  return field.inputValue();
+}
+
+async function copied(page: Page): Promise<string> {
+  await button(page, "Copy").click();
+  await button(page, "Copied").waitFor();
+  return page.evaluate<string>("navigator.clipboard.readText()");
+}

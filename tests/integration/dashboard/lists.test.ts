@@ -1,40 +1,15 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
 import { allErrors } from "../../support/dashboard/dashboard.ts";
-import {
-  startWebhookDashboard,
-  type WebhookDashboard,
-} from "../../support/dashboard/dashboard-webhooks.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { until } from "../../support/network/receiver.ts";
 
 // Long lists render only the rows in view, and dates follow the user's locale.
 
-const ENTRIES = 300;
-let world: WebhookDashboard;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  world = await startWebhookDashboard();
-  const [{ id: companyId, owner }] = world.tenants.partners;
-  await world.database.db.sql`
-    insert into audit_log (at, action, actor_id, company_id, request_id, details)
-    select '2026-03-04T12:00:00Z'::timestamptz + n * interval '1 second', 'WEBHOOK_TESTED', ${owner.id}::int,
-           ${companyId}::int, 'list-' || n, '{}'
-      from generate_series(1, ${ENTRIES}::int) n`;
-});
-afterEach(async () => {
-  if (chromium !== undefined) await world.closePages();
-});
-afterAll(async () => {
-  if (chromium !== undefined) await world.stop();
-});
-
-const entries = (page: Page) =>
-  page.getByRole("list", { name: "Entries, newest first" }).getByRole("listitem");
-const rowsLoaded = (page: Page) => page.getByRole("main").locator("output").last();
+const world = useWebhookDashboard();
 
 describe.skipIf(chromium === undefined)("the audit log", () => {
   test("renders only the entries in view, and shows their number", async () => {
@@ -76,3 +51,21 @@ describe.skipIf(chromium === undefined)("dates", () => {
     await entries(page).first().getByText(date).first().waitFor();
   });
 });
+
+const ENTRIES = 300;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  const [{ id: companyId, owner }] = world.tenants.partners;
+  await world.database.db.sql`
+    insert into audit_log (at, action, actor_id, company_id, request_id, details)
+    select '2026-03-04T12:00:00Z'::timestamptz + n * interval '1 second', 'WEBHOOK_TESTED', ${owner.id}::int,
+           ${companyId}::int, 'list-' || n, '{}'
+      from generate_series(1, ${ENTRIES}::int) n`;
+});
+
+const entries = (page: Page) =>
+  page.getByRole("list", { name: "Entries, newest first" }).getByRole("listitem");
+
+const rowsLoaded = (page: Page) => page.getByRole("main").locator("output").last();

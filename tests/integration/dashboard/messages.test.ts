@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import { readFileSync } from "node:fs";
 
@@ -6,58 +6,15 @@ import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
 import { allErrors, held, LOOKS } from "../../support/dashboard/dashboard.ts";
-import {
-  startWebhookDashboard,
-  type WebhookDashboard,
-} from "../../support/dashboard/dashboard-webhooks.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // The list of events: a partner finds the deliveries of a review and sends them again. SHOTS=folder saves
 // screenshots.
 
-let world: WebhookDashboard;
-let receiver: Receiver;
-let id: string;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  world = await startWebhookDashboard();
-  receiver = await Receiver.start();
-  ({ id } = await world.subscribe({ webhook_url: receiver.url, ordering: "review" }));
-  await world.emit(3);
-  await settled(3);
-  receiver.answer = () => 410;
-  await world.emit(1);
-  await settled(4);
-  receiver.answer = () => 503;
-  await world.emit(1);
-  await settled(8);
-  receiver.answer = () => 200;
-});
-afterEach(async () => {
-  if (chromium !== undefined) await world.closePages();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await world.stop();
-  await receiver.stop();
-});
-
-const settled = (count: number) =>
-  until(`${count} attempts`, async () => {
-    const { body } = await world.ask("GET", `/${id}/deliveries?limit=100`);
-    return (body["data"] as unknown[]).length >= count;
-  });
-const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
-/** The first row is the header. */
-const rows = (page: Page) => page.getByRole("table", { name: "Events" }).getByRole("row");
-const shows = (page: Page, count: number) =>
-  until(`${count} rows`, async () => (await rows(page).count()) === count + 1);
-
-async function shoot(page: Page, name: string): Promise<void> {
-  const folder = process.env["SHOTS"];
-  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png` });
-}
+const world = useWebhookDashboard();
+const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("the events of a subscription", () => {
   test.each(LOOKS)(
@@ -268,3 +225,39 @@ describe.skipIf(chromium === undefined)("the search", () => {
     expect(guide.url()).toContain("/docs/");
   });
 });
+
+let id: string;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  ({ id } = await world.subscribe({ webhook_url: receiver.url, ordering: "review" }));
+  await world.emit(3);
+  await settled(3);
+  receiver.answer = () => 410;
+  await world.emit(1);
+  await settled(4);
+  receiver.answer = () => 503;
+  await world.emit(1);
+  await settled(8);
+  receiver.answer = () => 200;
+});
+
+const settled = (count: number) =>
+  until(`${count} attempts`, async () => {
+    const { body } = await world.ask("GET", `/${id}/deliveries?limit=100`);
+    return (body["data"] as unknown[]).length >= count;
+  });
+
+const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
+
+/** The first row is the header. */
+const rows = (page: Page) => page.getByRole("table", { name: "Events" }).getByRole("row");
+
+const shows = (page: Page, count: number) =>
+  until(`${count} rows`, async () => (await rows(page).count()) === count + 1);
+
+async function shoot(page: Page, name: string): Promise<void> {
+  const folder = process.env["SHOTS"];
+  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png` });
+}

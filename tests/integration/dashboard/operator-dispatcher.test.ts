@@ -13,66 +13,16 @@ import {
   report,
   type TestProvider,
 } from "../../support/factory.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
-import { addTenants, type Tenants } from "../../support/tenants.ts";
+import { addTenants } from "../../support/tenants.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // The dispatcher page, with a real dispatcher that is started, blocked and stopped.
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let root: string;
-let browser: Browser;
-let redis: Awaited<ReturnType<typeof createTestSchedule>>;
-let provider: TestProvider;
-let siteId = 0;
-let reviews = 0;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  database = await createDatabase();
-  redis = await createTestSchedule();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db, schedule: redis.schedule });
-  root = api.listen();
-  provider = await addProvider(database.db, api.deps.box);
-  const [account] = tenants.partners[0].accounts;
-  siteId = await connectStore(database.db, account, { provider });
-  browser = await openBrowser();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await browser.close();
-  await api.stop();
-  await redis.flush();
-  redis.close();
-  await database.drop();
-});
-
-async function subscribe(url: string, label: string): Promise<string> {
-  const token = await api.login(tenants.partners[0].owner.email);
-  const body = { label, webhook_url: url, delivery_kind: "immediate" };
-  const made = await api.call("POST", "/partner/webhooks", { token, body });
-  if (made.status !== 201) throw new Error(made.text);
-  return String(made.body["id"]);
-}
-
-const emit = (count: number) =>
-  report(
-    api,
-    provider,
-    Array.from({ length: count }, () => created(siteId, `live-${++reviews}`)),
-  );
-
-const start = (retryDelaysMs: readonly number[]) => {
-  const { db } = database;
-  return startDispatcher({ db, box: api.deps.box, schedule: redis.schedule, retryDelaysMs });
-};
-
-const openOverview = () =>
-  openSignedIn(browser, { root, path: "/dispatcher", email: tenants.superAdmin.email });
-const panel = (page: Page, name: string) => page.getByRole("region", { name, exact: true });
+const database = browserFixture(createDatabase);
+const redis = browserFixture(createTestSchedule);
+const tenants = browserFixture(() => addTenants(database.db));
 
 describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
   test("is shown live: missing, running, with a blocked head, with a disabled subscription, and recovered", async () => {
@@ -144,3 +94,58 @@ describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
     await page.close();
   });
 });
+
+let api: TestApi;
+
+let root: string;
+
+let browser: Browser;
+
+let provider: TestProvider;
+
+let siteId = 0;
+
+let reviews = 0;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  api = await startApi({ db: database.db, schedule: redis.schedule });
+  root = api.listen();
+  provider = await addProvider(database.db, api.deps.box);
+  const [account] = tenants.partners[0].accounts;
+  siteId = await connectStore(database.db, account, { provider });
+  browser = await openBrowser();
+});
+
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+  await redis.flush();
+});
+
+async function subscribe(url: string, label: string): Promise<string> {
+  const token = await api.login(tenants.partners[0].owner.email);
+  const body = { label, webhook_url: url, delivery_kind: "immediate" };
+  const made = await api.call("POST", "/partner/webhooks", { token, body });
+  if (made.status !== 201) throw new Error(made.text);
+  return String(made.body["id"]);
+}
+
+const emit = (count: number) =>
+  report(
+    api,
+    provider,
+    Array.from({ length: count }, () => created(siteId, `live-${++reviews}`)),
+  );
+
+const start = (retryDelaysMs: readonly number[]) => {
+  const { db } = database;
+  return startDispatcher({ db, box: api.deps.box, schedule: redis.schedule, retryDelaysMs });
+};
+
+const openOverview = () =>
+  openSignedIn(browser, { root, path: "/dispatcher", email: tenants.superAdmin.email });
+
+const panel = (page: Page, name: string) => page.getByRole("region", { name, exact: true });

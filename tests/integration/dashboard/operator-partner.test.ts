@@ -4,55 +4,12 @@ import type { Page } from "playwright-core";
 
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
 import { allErrors, openSignedIn, LOOKS } from "../../support/dashboard/dashboard.ts";
-import {
-  startWebhookDashboard,
-  type WebhookDashboard,
-} from "../../support/dashboard/dashboard-webhooks.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 
 // The queues of all partners, and a partner's pages as an operator sees them.
 
-let world: WebhookDashboard;
-let browser: Awaited<ReturnType<typeof openBrowser>>;
-let root: string;
-let receiver: Receiver;
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  world = await startWebhookDashboard({ retryDelaysMs: [600_000] });
-  root = world.api.listen();
-  browser = await openBrowser();
-  receiver = await Receiver.start(() => 500);
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await browser.close();
-  await world.stop();
-  await receiver.stop();
-});
-
-async function visit(path: string, look = {}) {
-  return openSignedIn(browser, { root, path, email: world.tenants.superAdmin.email, ...look });
-}
-
-const fits = (page: Page) =>
-  until("the page fits", async () =>
-    Boolean(
-      await page.evaluate(
-        "document.documentElement.scrollWidth <= document.documentElement.clientWidth",
-      ),
-    ),
-  );
-/** A chart must have the colours of its legend, with reduced motion, too. */
-const HAS_RED = `(() => {
-  const canvas = document.querySelector("figure canvas");
-  if (canvas === null || canvas.width === 0) return false;
-  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-  for (let i = 0; i < data.length; i += 4)
-    if (data[i] > 200 && data[i + 1] < 80 && data[i + 2] < 80 && data[i + 3] === 255) return true;
-  return false;
-})()`;
-/** The labels of all buttons that change something. */
-const CHANGES = /^(Test|Recover|Redeliver|Enable|Save|Rotate|Delete|Show the secret|New|Set up)/;
+const world = useWebhookDashboard({ retryDelaysMs: [600_000] });
 
 describe.skipIf(chromium === undefined)("an operator in a browser", () => {
   test("finds the longest queue and its reason in two clicks, without controls that change anything", async () => {
@@ -136,3 +93,49 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
     await page.close();
   });
 });
+
+let browser: Awaited<ReturnType<typeof openBrowser>>;
+
+let root: string;
+
+let receiver: Receiver;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  root = world.api.listen();
+  browser = await openBrowser();
+  receiver = await Receiver.start(() => 500);
+});
+
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await receiver.stop();
+});
+
+async function visit(path: string, look = {}) {
+  return openSignedIn(browser, { root, path, email: world.tenants.superAdmin.email, ...look });
+}
+
+const fits = (page: Page) =>
+  until("the page fits", async () =>
+    Boolean(
+      await page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth",
+      ),
+    ),
+  );
+
+/** A chart must have the colours of its legend, with reduced motion, too. */
+const HAS_RED = `(() => {
+  const canvas = document.querySelector("figure canvas");
+  if (canvas === null || canvas.width === 0) return false;
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  for (let i = 0; i < data.length; i += 4)
+    if (data[i] > 200 && data[i + 1] < 80 && data[i + 2] < 80 && data[i + 3] === 255) return true;
+  return false;
+})()`;
+
+/** The labels of all buttons that change something. */
+const CHANGES = /^(Test|Recover|Redeliver|Enable|Save|Rotate|Delete|Show the secret|New|Set up)/;

@@ -5,76 +5,15 @@ import type { Browser, Page } from "playwright-core";
 import { startApi, type TestApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
 import { openSignedIn, seriousFaults } from "../../support/dashboard/dashboard.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
-import { addTenants, type Tenants } from "../../support/tenants.ts";
+import { addTenants } from "../../support/tenants.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // The operator's pages: companies, users, connections, audit log.
 
-const HOSTILE = `<img src=x onerror="document.title='owned'"><b>bold</b>`;
-
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let root: string;
-let browser: Browser;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
-  const port = Number(probe.port);
-  await probe.stop(true);
-  root = `http://127.0.0.1:${port}`;
-  api = await startApi({ db: database.db, config: { serverRoot: root } });
-  api.listen(port);
-  browser = await openBrowser();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await browser.close();
-  await api.stop();
-  await database.drop();
-});
-
-/** Signs in and opens a page, by default as the operator. */
-async function visit(path: string, email = tenants.superAdmin.email, look = {}) {
-  return openSignedIn(browser, { root, path, email, ...look });
-}
-
-const go = (page: Page, name: string) =>
-  page.getByRole("navigation", { name: "Main" }).getByRole("link", { name }).click();
-const rowOf = (page: Page, text: string) => page.getByRole("row").filter({ hasText: text });
-const confirm = (page: Page, verb: string) =>
-  page.getByRole("dialog").getByRole("button", { name: verb, exact: true }).click();
-const choose = async (page: Page, label: string, option: string) => {
-  const field = page.getByRole("dialog").getByRole("combobox", { name: label });
-  await field.fill(option);
-  await page.getByRole("option", { name: option, exact: true }).click();
-};
-/** Resolves once the page is no wider than its window. The layout needs a moment after a change of width. */
-const fits = (page: Page) =>
-  until("the page fits", async () =>
-    Boolean(
-      await page.evaluate(
-        "document.documentElement.scrollWidth <= document.documentElement.clientWidth",
-      ),
-    ),
-  );
-const entries = (page: Page) => page.getByRole("list", { name: "Entries, newest first" });
-
-async function createUser(page: Page, user: Record<"name" | "email" | "role", string>) {
-  await page.getByRole("button", { name: "New user" }).click();
-  const dialog = page.getByRole("dialog");
-  await dialog.getByRole("textbox", { name: "Name" }).fill(user.name);
-  await dialog.getByRole("textbox", { name: "Email" }).fill(user.email);
-  await dialog.getByLabel("Role").selectOption({ label: user.role });
-  await dialog.getByRole("textbox", { name: "Password" }).fill("a long pass phrase of mine");
-}
-const NEW_PASSWORD = "a long pass phrase of mine";
-const login = (email: string, password = NEW_PASSWORD) =>
-  api.call("POST", "/login", { body: { email, password } });
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 describe.skipIf(chromium === undefined)("the operator in a browser", () => {
   test("creates a partner, an account and its users, who then sign in", async () => {
@@ -429,3 +368,74 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     }
   });
 });
+
+const HOSTILE = `<img src=x onerror="document.title='owned'"><b>bold</b>`;
+
+let api: TestApi;
+
+let root: string;
+
+let browser: Browser;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const port = Number(probe.port);
+  await probe.stop(true);
+  root = `http://127.0.0.1:${port}`;
+  api = await startApi({ db: database.db, config: { serverRoot: root } });
+  api.listen(port);
+  browser = await openBrowser();
+});
+
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+});
+
+/** Signs in and opens a page, by default as the operator. */
+async function visit(path: string, email = tenants.superAdmin.email, look = {}) {
+  return openSignedIn(browser, { root, path, email, ...look });
+}
+
+const go = (page: Page, name: string) =>
+  page.getByRole("navigation", { name: "Main" }).getByRole("link", { name }).click();
+
+const rowOf = (page: Page, text: string) => page.getByRole("row").filter({ hasText: text });
+
+const confirm = (page: Page, verb: string) =>
+  page.getByRole("dialog").getByRole("button", { name: verb, exact: true }).click();
+
+const choose = async (page: Page, label: string, option: string) => {
+  const field = page.getByRole("dialog").getByRole("combobox", { name: label });
+  await field.fill(option);
+  await page.getByRole("option", { name: option, exact: true }).click();
+};
+
+/** Resolves once the page is no wider than its window. The layout needs a moment after a change of width. */
+const fits = (page: Page) =>
+  until("the page fits", async () =>
+    Boolean(
+      await page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth",
+      ),
+    ),
+  );
+
+const entries = (page: Page) => page.getByRole("list", { name: "Entries, newest first" });
+
+async function createUser(page: Page, user: Record<"name" | "email" | "role", string>) {
+  await page.getByRole("button", { name: "New user" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("textbox", { name: "Name" }).fill(user.name);
+  await dialog.getByRole("textbox", { name: "Email" }).fill(user.email);
+  await dialog.getByLabel("Role").selectOption({ label: user.role });
+  await dialog.getByRole("textbox", { name: "Password" }).fill("a long pass phrase of mine");
+}
+
+const NEW_PASSWORD = "a long pass phrase of mine";
+
+const login = (email: string, password = NEW_PASSWORD) =>
+  api.call("POST", "/login", { body: { email, password } });

@@ -6,41 +6,15 @@ import type { TestApi } from "../../support/api.ts";
 import { mailsTo } from "../../support/auth-mails.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
 import { allErrors, openSignedIn, serveDashboard } from "../../support/dashboard/dashboard.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
-import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
+import { addTenants, addUser } from "../../support/tenants.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // A partner's pages: team, accounts with impersonation of their owners, audit log.
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let root: string;
-let browser: Browser;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  ({ api, root } = await serveDashboard({ db: database.db }));
-  browser = await openBrowser();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await browser.close();
-  await api.stop();
-  await database.drop();
-});
-
-async function visit(path: string, email = tenants.partners[0].owner.email, look = {}) {
-  return openSignedIn(browser, { root, path, email, ...look });
-}
-
-const rowOf = (page: Page, text: string) => page.getByRole("row").filter({ hasText: text });
-const confirm = (page: Page, verb: string) =>
-  page.getByRole("dialog").getByRole("button", { name: verb, exact: true }).click();
-const heading = (page: Page, name: string) =>
-  page.getByRole("heading", { level: 1, name }).waitFor();
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 describe.skipIf(chromium === undefined)("a partner in a browser", () => {
   test("invites a user, changes the role, deactivates and activates", async () => {
@@ -186,3 +160,34 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     await page.close();
   });
 });
+
+let api: TestApi;
+
+let root: string;
+
+let browser: Browser;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  ({ api, root } = await serveDashboard({ db: database.db }));
+  browser = await openBrowser();
+});
+
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+});
+
+async function visit(path: string, email = tenants.partners[0].owner.email, look = {}) {
+  return openSignedIn(browser, { root, path, email, ...look });
+}
+
+const rowOf = (page: Page, text: string) => page.getByRole("row").filter({ hasText: text });
+
+const confirm = (page: Page, verb: string) =>
+  page.getByRole("dialog").getByRole("button", { name: verb, exact: true }).click();
+
+const heading = (page: Page, name: string) =>
+  page.getByRole("heading", { level: 1, name }).waitFor();

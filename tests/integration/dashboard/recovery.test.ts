@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 
 import { decodeJwt } from "jose";
 import type { Page } from "playwright-core";
@@ -6,56 +6,17 @@ import type { Page } from "playwright-core";
 import { PASSWORD } from "../../support/api.ts";
 import { chromium } from "../../../scripts/proof/chromium.ts";
 import { allErrors, held } from "../../support/dashboard/dashboard.ts";
-import {
-  startWebhookDashboard,
-  type WebhookDashboard,
-} from "../../support/dashboard/dashboard-webhooks.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // Failures around the pages and the state that survives them: chunks that do not load, a deploy, expired
 // sessions.
 
-let world: WebhookDashboard;
-let receiver: Receiver;
+const world = useWebhookDashboard();
+const receiver = browserFixture(() => Receiver.start());
 
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  world = await startWebhookDashboard();
-  receiver = await Receiver.start();
-});
-afterEach(async () => {
-  if (chromium === undefined) return;
-  receiver.answer = () => 200;
-  await world.closePages();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await world.stop();
-  await receiver.stop();
-});
-
-const inBrowser = describe.skipIf(chromium === undefined);
-
-const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
-const go = (page: Page, name: string) =>
-  page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
-const heading = (page: Page, name: string) => page.getByRole("heading", { name, level: 1 });
-/** Blocks all scripts. Returns a function that allows them again. */
-async function withoutScripts(page: Page, status?: number): Promise<() => Promise<void>> {
-  await page.route("**/*.js", (route) =>
-    status === undefined ? route.abort() : route.fulfill({ status }),
-  );
-  return () => page.unroute("**/*.js");
-}
-const disabled = async (): Promise<string> => {
-  const { id } = await world.subscribe({ webhook_url: receiver.url });
-  await world.database.db.sql`
-    update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'consecutive_failures'
-     where id = ${id}`;
-  return id;
-};
-
-inBrowser("a page that failed to load", () => {
+describe.skipIf(chromium === undefined)("a page that failed to load", () => {
   test("can be loaded again, and the other pages stay usable", async () => {
     const { page } = await world.open("/webhooks");
     const restore = await withoutScripts(page);
@@ -94,7 +55,7 @@ inBrowser("a page that failed to load", () => {
   });
 });
 
-inBrowser("typed text", () => {
+describe.skipIf(chromium === undefined)("typed text", () => {
   test("is kept across tabs, pages and an expired session", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
@@ -133,7 +94,7 @@ inBrowser("typed text", () => {
   });
 });
 
-inBrowser("a disabled subscription", () => {
+describe.skipIf(chromium === undefined)("a disabled subscription", () => {
   test("explains at test, recover and redeliver that it must be enabled first", async () => {
     const id = await disabled();
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
@@ -163,3 +124,31 @@ inBrowser("a disabled subscription", () => {
     await next.getByText("Your endpoint took the test event").waitFor();
   });
 });
+
+afterEach(async () => {
+  if (chromium === undefined) return;
+  receiver.answer = () => 200;
+});
+
+const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
+
+const go = (page: Page, name: string) =>
+  page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
+
+const heading = (page: Page, name: string) => page.getByRole("heading", { name, level: 1 });
+
+/** Blocks all scripts. Returns a function that allows them again. */
+async function withoutScripts(page: Page, status?: number): Promise<() => Promise<void>> {
+  await page.route("**/*.js", (route) =>
+    status === undefined ? route.abort() : route.fulfill({ status }),
+  );
+  return () => page.unroute("**/*.js");
+}
+
+const disabled = async (): Promise<string> => {
+  const { id } = await world.subscribe({ webhook_url: receiver.url });
+  await world.database.db.sql`
+    update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'consecutive_failures'
+     where id = ${id}`;
+  return id;
+};

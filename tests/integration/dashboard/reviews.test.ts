@@ -14,79 +14,15 @@ import {
   reviewIdOf,
   type TestProvider,
 } from "../../support/factory.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
-import { addTenants, type TestAccount, type Tenants } from "../../support/tenants.ts";
+import { addTenants, type TestAccount } from "../../support/tenants.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // The pages of account users: reviews, one review, review sites.
 
-const HOSTILE = `<img src=x onerror="document.title='owned'"><b>bold</b>`;
-
-let database: TestDatabase;
-let tenants: Tenants;
-let account: TestAccount;
-let api: TestApi;
-let root: string;
-let browser: Browser;
-let google: TestProvider;
-const sites = { east: 0, west: 0 };
-let reviews = 0;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  [account] = tenants.partners[0].accounts;
-  api = await startApi({ db: database.db });
-  root = api.listen();
-  google = await addProvider(database.db, api.deps.box);
-  sites.east = await connectStore(database.db, account, { provider: google });
-  sites.west = await connectStore(database.db, account, { provider: google, store: 1 });
-  browser = await openBrowser();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await browser.close();
-  await api.stop();
-  await database.drop();
-});
-
-async function addReview(fields: Record<string, unknown> = {}, site = sites.east): Promise<number> {
-  const external = `dashboard-${++reviews}`;
-  await report(api, google, [created(site, external, fields)]);
-  return reviewIdOf(database.db, external);
-}
-
-const remove = (external: string) =>
-  report(api, google, [
-    providerEvent("review.removed", sites.east, { review: { external_review_id: external } }),
-  ]);
-
-const disconnect = (site: number, axis: "pull" | "post", code: string | null) =>
-  report(api, google, [
-    providerEvent("connection.changed", site, { axis, connected: code === null, error_code: code }),
-  ]);
-
-/** Signs in and opens a page. */
-async function visit(path: string, email: string, look = {}) {
-  return openSignedIn(browser, { root, path, email, ...look });
-}
-
-const heading = (page: Page, name: string) =>
-  page.getByRole("heading", { level: 1, name, exact: true });
-const history = (page: Page) => page.getByRole("list", { name: "History, latest first" });
-const said = async (page: Page, text: string) => {
-  await page.getByText(text, { exact: true }).first().waitFor();
-};
-/** Resolves once the page is no wider than its window. The layout needs a moment after a change of width. */
-const fits = (page: Page) =>
-  until("the page fits", async () =>
-    Boolean(
-      await page.evaluate(
-        "document.documentElement.scrollWidth <= document.documentElement.clientWidth",
-      ),
-    ),
-  );
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
   test("an account user responds, edits, deletes, flags, assigns and notes, and the history shows it", async () => {
@@ -321,3 +257,77 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     await disconnect(sites.east, "pull", null);
   });
 });
+
+const HOSTILE = `<img src=x onerror="document.title='owned'"><b>bold</b>`;
+
+let account: TestAccount;
+
+let api: TestApi;
+
+let root: string;
+
+let browser: Browser;
+
+let google: TestProvider;
+
+const sites = { east: 0, west: 0 };
+
+let reviews = 0;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  [account] = tenants.partners[0].accounts;
+  api = await startApi({ db: database.db });
+  root = api.listen();
+  google = await addProvider(database.db, api.deps.box);
+  sites.east = await connectStore(database.db, account, { provider: google });
+  sites.west = await connectStore(database.db, account, { provider: google, store: 1 });
+  browser = await openBrowser();
+});
+
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+});
+
+async function addReview(fields: Record<string, unknown> = {}, site = sites.east): Promise<number> {
+  const external = `dashboard-${++reviews}`;
+  await report(api, google, [created(site, external, fields)]);
+  return reviewIdOf(database.db, external);
+}
+
+const remove = (external: string) =>
+  report(api, google, [
+    providerEvent("review.removed", sites.east, { review: { external_review_id: external } }),
+  ]);
+
+const disconnect = (site: number, axis: "pull" | "post", code: string | null) =>
+  report(api, google, [
+    providerEvent("connection.changed", site, { axis, connected: code === null, error_code: code }),
+  ]);
+
+/** Signs in and opens a page. */
+async function visit(path: string, email: string, look = {}) {
+  return openSignedIn(browser, { root, path, email, ...look });
+}
+
+const heading = (page: Page, name: string) =>
+  page.getByRole("heading", { level: 1, name, exact: true });
+
+const history = (page: Page) => page.getByRole("list", { name: "History, latest first" });
+
+const said = async (page: Page, text: string) => {
+  await page.getByText(text, { exact: true }).first().waitFor();
+};
+
+/** Resolves once the page is no wider than its window. The layout needs a moment after a change of width. */
+const fits = (page: Page) =>
+  until("the page fits", async () =>
+    Boolean(
+      await page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth",
+      ),
+    ),
+  );

@@ -1,49 +1,18 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 
 import { verify } from "@octokit/webhooks-methods";
 import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
 import { allErrors } from "../../support/dashboard/dashboard.ts";
-import {
-  startWebhookDashboard,
-  type WebhookDashboard,
-} from "../../support/dashboard/dashboard-webhooks.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // A rotation of the signing secret: both signatures, the grace period, and its end.
 
-let world: WebhookDashboard;
-let receiver: Receiver;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  world = await startWebhookDashboard();
-  receiver = await Receiver.start();
-});
-afterEach(async () => {
-  if (chromium === undefined) return;
-  receiver.received.length = 0;
-  await world.closePages();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await world.stop();
-  await receiver.stop();
-});
-
-const button = (page: Page, name: string) => page.getByRole("button", { name });
-const signatures = (page: Page) => page.getByRole("region", { name: "Signatures sent now" });
-const rotated = async () => {
-  const { id } = await world.subscribe({ webhook_url: receiver.url });
-  const { body } = await world.ask("POST", `/${id}/rotate-secret`, { grace_period_hours: 24 });
-  return { id, secret: String(body["secret"]) };
-};
-
-async function shoot(page: Page, name: string): Promise<void> {
-  const folder = process.env["SHOTS"];
-  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png` });
-}
+const world = useWebhookDashboard();
+const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
   test("shows which secret signs which header and until when, and ends the old one by keyboard", async () => {
@@ -109,3 +78,23 @@ describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
       expect(faults).toEqual([]);
     });
 });
+
+afterEach(async () => {
+  if (chromium === undefined) return;
+  receiver.received.length = 0;
+});
+
+const button = (page: Page, name: string) => page.getByRole("button", { name });
+
+const signatures = (page: Page) => page.getByRole("region", { name: "Signatures sent now" });
+
+const rotated = async () => {
+  const { id } = await world.subscribe({ webhook_url: receiver.url });
+  const { body } = await world.ask("POST", `/${id}/rotate-secret`, { grace_period_hours: 24 });
+  return { id, secret: String(body["secret"]) };
+};
+
+async function shoot(page: Page, name: string): Promise<void> {
+  const folder = process.env["SHOTS"];
+  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png` });
+}

@@ -12,46 +12,12 @@ import {
   serveDashboard,
   type Look,
 } from "../../support/dashboard/dashboard.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addSsoConnection, addTenants, addUser, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addSsoConnection, addTenants, addUser } from "../../support/tenants.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let root: string;
-let browser: Browser;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  ({ api, root } = await serveDashboard({ db: database.db, config: { lockScheduleS: [2] } }));
-  browser = await openBrowser();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await browser.close();
-  await api.stop();
-  await database.drop();
-});
-
-let names = 0;
-const freshUser = (domain = "p1.test") =>
-  addUser(database.db, {
-    companyId: tenants.partners[0].id,
-    role: "partner_admin",
-    email: `person-${++names}@${domain}`,
-  });
-
-const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
-const isAlive = async (token: string) =>
-  (await api.call("GET", "/verify-token", { token })).status === 200;
-
-async function openSecurity(email: string, look: Look = {}) {
-  const opened = await openSignedIn(browser, { root, path: "/security", email, ...look });
-  await opened.page.getByText("This one").waitFor();
-  return opened;
-}
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 describe.skipIf(chromium === undefined)("the security page", () => {
   test("changes the password: the current one, the code from the mail, a new one; this tab stays", async () => {
@@ -211,3 +177,42 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     await page.close();
   });
 });
+
+let api: TestApi;
+
+let root: string;
+
+let browser: Browser;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  ({ api, root } = await serveDashboard({ db: database.db, config: { lockScheduleS: [2] } }));
+  browser = await openBrowser();
+});
+
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+});
+
+let names = 0;
+
+const freshUser = (domain = "p1.test") =>
+  addUser(database.db, {
+    companyId: tenants.partners[0].id,
+    role: "partner_admin",
+    email: `person-${++names}@${domain}`,
+  });
+
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+
+const isAlive = async (token: string) =>
+  (await api.call("GET", "/verify-token", { token })).status === 200;
+
+async function openSecurity(email: string, look: Look = {}) {
+  const opened = await openSignedIn(browser, { root, path: "/security", email, ...look });
+  await opened.page.getByText("This one").waitFor();
+  return opened;
+}

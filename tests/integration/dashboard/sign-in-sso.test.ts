@@ -5,84 +5,14 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { PASSWORD, type TestApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
 import { seriousFaults, serveDashboard } from "../../support/dashboard/dashboard.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { connect, endOfTrip, startProvider } from "../../support/sso.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // Single sign-on through a real identity provider with login pages.
 
-let database: TestDatabase;
-let api: TestApi;
-let root: string;
-let provider: Awaited<ReturnType<typeof startProvider>>;
-let browser: Browser;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  database = await createDatabase();
-  const { superAdmin, partners } = await addTenants(database.db);
-  ({ api, root } = await serveDashboard({ db: database.db }));
-  const token = await api.login(superAdmin.email);
-  const companyId = partners[0].id;
-  await addUser(database.db, { companyId, role: "partner_admin", email: "ada@corp.test" });
-  await addUser(database.db, { companyId, role: "partner_admin", email: "mallory@corp.test" });
-  provider = await startProvider(
-    (issuer) => connect(api, token, { company_id: companyId, issuer, domains: ["corp.test"] }),
-    {
-      ada: { email: "ada@corp.test" },
-      mallory: { email: "mallory@corp.test" },
-      stranger: { email: "stranger@corp.test" },
-    },
-    { serverRoot: root },
-  );
-  browser = await openBrowser();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await browser.close();
-  provider.stop();
-  await api.stop();
-  await database.drop();
-});
-
-const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
-const navigation = (page: Page) => page.getByRole("navigation", { name: "Main" });
-
-async function visit(context: BrowserContext, path = ""): Promise<{ page: Page; urls: string[] }> {
-  const page = await context.newPage();
-  page.setDefaultTimeout(60_000);
-  const urls: string[] = [];
-  page.on("framenavigated", (frame) => void urls.push(frame.url()));
-  await page.goto(`${root}/dashboard${path}`);
-  return { page, urls };
-}
-
-/** Starts an SSO flow and waits for the provider's first page. */
-async function leave(page: Page, { remember = false } = {}): Promise<void> {
-  await page.getByLabel("Email").fill("ada@corp.test");
-  await button(page, "Continue").click();
-  await page.getByLabel("Keep me signed in").setChecked(remember);
-  await button(page, "Continue with single sign-on").click();
-  await page.waitForURL(`${provider.issuer}/interaction/**`);
-}
-
-async function signInAtProvider(page: Page, login: string): Promise<void> {
-  await page.fill("input[name=login]", login);
-  await page.fill("input[name=password]", "any");
-  await page.click("button[type=submit]");
-  await page.waitForSelector("input[name=prompt][value=consent]", { state: "attached" });
-  await page.click("button[type=submit]");
-}
-
-/** Returns a valid code of an SSO flow that began outside of this tab. */
-async function codeOf(login: string): Promise<string> {
-  const context = await browser.newContext();
-  const page = await context.newPage();
-  await page.goto(`${root}/api/v1/auth/sso/redirect?email=${login}@corp.test`);
-  const end = await endOfTrip(page, login, (url) => url.startsWith(`${root}/dashboard?`));
-  await context.close();
-  return end.searchParams.get("code") ?? "";
-}
+const database = browserFixture(createDatabase);
 
 describe.skipIf(chromium === undefined)("single sign-on", () => {
   test("returns the user to the requested page, with a code that is bound to this tab", async () => {
@@ -193,3 +123,79 @@ describe.skipIf(chromium === undefined)("single sign-on", () => {
     await context.close();
   });
 });
+
+let api: TestApi;
+
+let root: string;
+
+let provider: Awaited<ReturnType<typeof startProvider>>;
+
+let browser: Browser;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  const { superAdmin, partners } = await addTenants(database.db);
+  ({ api, root } = await serveDashboard({ db: database.db }));
+  const token = await api.login(superAdmin.email);
+  const companyId = partners[0].id;
+  await addUser(database.db, { companyId, role: "partner_admin", email: "ada@corp.test" });
+  await addUser(database.db, { companyId, role: "partner_admin", email: "mallory@corp.test" });
+  provider = await startProvider(
+    (issuer) => connect(api, token, { company_id: companyId, issuer, domains: ["corp.test"] }),
+    {
+      ada: { email: "ada@corp.test" },
+      mallory: { email: "mallory@corp.test" },
+      stranger: { email: "stranger@corp.test" },
+    },
+    { serverRoot: root },
+  );
+  browser = await openBrowser();
+});
+
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  provider.stop();
+  await api.stop();
+});
+
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+
+const navigation = (page: Page) => page.getByRole("navigation", { name: "Main" });
+
+async function visit(context: BrowserContext, path = ""): Promise<{ page: Page; urls: string[] }> {
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  const urls: string[] = [];
+  page.on("framenavigated", (frame) => void urls.push(frame.url()));
+  await page.goto(`${root}/dashboard${path}`);
+  return { page, urls };
+}
+
+/** Starts an SSO flow and waits for the provider's first page. */
+async function leave(page: Page, { remember = false } = {}): Promise<void> {
+  await page.getByLabel("Email").fill("ada@corp.test");
+  await button(page, "Continue").click();
+  await page.getByLabel("Keep me signed in").setChecked(remember);
+  await button(page, "Continue with single sign-on").click();
+  await page.waitForURL(`${provider.issuer}/interaction/**`);
+}
+
+async function signInAtProvider(page: Page, login: string): Promise<void> {
+  await page.fill("input[name=login]", login);
+  await page.fill("input[name=password]", "any");
+  await page.click("button[type=submit]");
+  await page.waitForSelector("input[name=prompt][value=consent]", { state: "attached" });
+  await page.click("button[type=submit]");
+}
+
+/** Returns a valid code of an SSO flow that began outside of this tab. */
+async function codeOf(login: string): Promise<string> {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(`${root}/api/v1/auth/sso/redirect?email=${login}@corp.test`);
+  const end = await endOfTrip(page, login, (url) => url.startsWith(`${root}/dashboard?`));
+  await context.close();
+  return end.searchParams.get("code") ?? "";
+}

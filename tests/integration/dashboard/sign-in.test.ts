@@ -12,60 +12,12 @@ import {
   serveDashboard,
   signIn,
 } from "../../support/dashboard/dashboard.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addSsoConnection, addTenants, addUser, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addSsoConnection, addTenants, addUser } from "../../support/tenants.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let root: string;
-let browser: Browser;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  // The lock is long enough to be visible and short enough for a test to wait for it.
-  ({ api, root } = await serveDashboard({
-    db: database.db,
-    config: { lockScheduleS: [3], otpCooldownS: 0 },
-  }));
-  browser = await openBrowser();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await browser.close();
-  await api.stop();
-  await database.drop();
-});
-
-let names = 0;
-const freshUser = (role: Role = "partner_admin") =>
-  addUser(database.db, {
-    companyId: tenants.partners[0].id,
-    role,
-    email: `person-${++names}@p1.test`,
-  });
-
-const passwordField = (page: Page) => page.getByRole("textbox", { name: "Password" });
-const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
-
-async function toPassword(page: Page, email: string): Promise<void> {
-  await page.getByLabel("Email").fill(email);
-  await button(page, "Continue").click();
-  await passwordField(page).waitFor();
-}
-
-async function tryPassword(page: Page, password: string): Promise<void> {
-  await passwordField(page).fill(password);
-  await button(page, "Sign in").click();
-}
-
-/** Returns everything that a script of the page could read, and the visible text. */
-const traces = (page: Page) =>
-  page.evaluate<string>(
-    "JSON.stringify([location.href, document.cookie, {...localStorage}, {...sessionStorage}, document.documentElement.outerHTML])",
-  );
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 describe.skipIf(chromium === undefined)("the sign-in", () => {
   test("each role starts on its own page, with its own navigation and no other pages", async () => {
@@ -452,3 +404,56 @@ describe.skipIf(chromium === undefined)("everybody can use the sign-in", () => {
     await page.close();
   });
 });
+
+let api: TestApi;
+
+let root: string;
+
+let browser: Browser;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  // The lock is long enough to be visible and short enough for a test to wait for it.
+  ({ api, root } = await serveDashboard({
+    db: database.db,
+    config: { lockScheduleS: [3], otpCooldownS: 0 },
+  }));
+  browser = await openBrowser();
+});
+
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+});
+
+let names = 0;
+
+const freshUser = (role: Role = "partner_admin") =>
+  addUser(database.db, {
+    companyId: tenants.partners[0].id,
+    role,
+    email: `person-${++names}@p1.test`,
+  });
+
+const passwordField = (page: Page) => page.getByRole("textbox", { name: "Password" });
+
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+
+async function toPassword(page: Page, email: string): Promise<void> {
+  await page.getByLabel("Email").fill(email);
+  await button(page, "Continue").click();
+  await passwordField(page).waitFor();
+}
+
+async function tryPassword(page: Page, password: string): Promise<void> {
+  await passwordField(page).fill(password);
+  await button(page, "Sign in").click();
+}
+
+/** Returns everything that a script of the page could read, and the visible text. */
+const traces = (page: Page) =>
+  page.evaluate<string>(
+    "JSON.stringify([location.href, document.cookie, {...localStorage}, {...sessionStorage}, document.documentElement.outerHTML])",
+  );

@@ -9,35 +9,15 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import type { Browser } from "playwright-core";
 
-import { startApi, type TestApi } from "../../support/api.ts";
+import { startApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { fixture } from "../../support/fixture.ts";
 
 // The document and the files of the dashboard over HTTP.
 
-let database: TestDatabase;
-let api: TestApi;
-let root: string;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  api = await startApi({ db: database.db });
-  root = api.listen();
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
-
-const get = (path: string, headers: Record<string, string> = {}) =>
-  fetch(root + path, { headers, redirect: "manual", decompress: false } as RequestInit);
-
-async function assetPaths(): Promise<string[]> {
-  const html = await (await get("/dashboard")).text();
-  return [...html.matchAll(/(?:src|href)="(\/dashboard\/assets\/[^"]+)"/g)].map(
-    ([, path = ""]) => path,
-  );
-}
+const database = fixture(createDatabase);
+const api = fixture(() => startApi({ db: database.db }));
 
 describe("the document", () => {
   test("is the redirect target of the root", async () => {
@@ -225,3 +205,19 @@ describe.skipIf(chromium === undefined)("in a browser", () => {
     await stranger.stop(true);
   });
 });
+
+let root: string;
+
+beforeAll(async () => {
+  root = api.listen();
+});
+
+const get = (path: string, headers: Record<string, string> = {}) =>
+  fetch(root + path, { headers, redirect: "manual", decompress: false } as RequestInit);
+
+async function assetPaths(): Promise<string[]> {
+  const html = await (await get("/dashboard")).text();
+  return [...html.matchAll(/(?:src|href)="(\/dashboard\/assets\/[^"]+)"/g)].map(
+    ([, path = ""]) => path,
+  );
+}

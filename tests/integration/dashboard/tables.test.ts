@@ -1,48 +1,17 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
 import type { Locator, Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
 import { allErrors, LOOKS } from "../../support/dashboard/dashboard.ts";
-import {
-  startWebhookDashboard,
-  type WebhookDashboard,
-} from "../../support/dashboard/dashboard-webhooks.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { until } from "../../support/network/receiver.ts";
 
 // Long tables: one page of the API is rendered as a whole, longer tables only in view.
 
 const PAGE = 100;
-/** More than the 2,000 rows that a list keeps in memory. */
-const MANY = 2_300;
-let world: WebhookDashboard;
 
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  world = await startWebhookDashboard();
-});
-afterEach(async () => {
-  if (chromium !== undefined) await world.closePages();
-});
-afterAll(async () => {
-  if (chromium !== undefined) await world.stop();
-});
-
-const addPeople = (company: number, role: string, count: number) =>
-  world.database.db.sql`
-    insert into users (company_id, email, name, role, created_at, updated_at)
-    select ${company}::int, n || '.' || gen_random_uuid() || '@people.example', 'Somebody ' || n, ${role}, now(), now()
-      from generate_series(1, ${count}::int) n`;
-
-const rows = (page: Page) => page.locator(".data-table tbody tr:not(.space)");
-/** The first cell only, because the times in a row change. */
-const nameOf = (row: Locator) => row.locator("td").first().innerText();
-const said = (page: Page) => page.getByRole("main").locator("output").last();
-const toEnd = (page: Page) => page.evaluate("window.scrollTo(0, document.body.scrollHeight)");
-const columnsOf = (page: Page): Promise<number[]> =>
-  page.evaluate("[...document.querySelectorAll('.data-table th')].map((one) => one.offsetWidth)");
-const rowOfFocus = (page: Page): Promise<number> =>
-  page.evaluate("Number(document.activeElement.closest('tr')?.dataset.index ?? -1)");
+const world = useWebhookDashboard();
 
 describe.skipIf(chromium === undefined)("a table", () => {
   test(`is in the document with ${PAGE} rows, and with more only as far as it is in view`, async () => {
@@ -123,3 +92,27 @@ describe.skipIf(chromium === undefined)("a table", () => {
     expect(await allErrors(page)).toEqual([]);
   });
 });
+
+/** More than the 2,000 rows that a list keeps in memory. */
+const MANY = 2_300;
+
+const addPeople = (company: number, role: string, count: number) =>
+  world.database.db.sql`
+    insert into users (company_id, email, name, role, created_at, updated_at)
+    select ${company}::int, n || '.' || gen_random_uuid() || '@people.example', 'Somebody ' || n, ${role}, now(), now()
+      from generate_series(1, ${count}::int) n`;
+
+const rows = (page: Page) => page.locator(".data-table tbody tr:not(.space)");
+
+/** The first cell only, because the times in a row change. */
+const nameOf = (row: Locator) => row.locator("td").first().innerText();
+
+const said = (page: Page) => page.getByRole("main").locator("output").last();
+
+const toEnd = (page: Page) => page.evaluate("window.scrollTo(0, document.body.scrollHeight)");
+
+const columnsOf = (page: Page): Promise<number[]> =>
+  page.evaluate("[...document.querySelectorAll('.data-table th')].map((one) => one.offsetWidth)");
+
+const rowOfFocus = (page: Page): Promise<number> =>
+  page.evaluate("Number(document.activeElement.closest('tr')?.dataset.index ?? -1)");

@@ -5,78 +5,14 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { PASSWORD, type TestApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
 import { serveDashboard, signIn } from "../../support/dashboard/dashboard.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants, addUser } from "../../support/tenants.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // A session across reloads and across the tabs of a browser.
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let root: string;
-let browser: Browser;
-let context: BrowserContext;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  ({ api, root } = await serveDashboard({ db: database.db }));
-  browser = await openBrowser();
-});
-beforeEach(async () => {
-  if (chromium !== undefined) context = await browser.newContext({ reducedMotion: "reduce" });
-});
-afterEach(async () => {
-  if (chromium !== undefined) await context.close();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await browser.close();
-  await api.stop();
-  await database.drop();
-});
-
-let names = 0;
-const freshUser = () =>
-  addUser(database.db, {
-    companyId: tenants.partners[0].id,
-    role: "partner_admin",
-    email: `person-${++names}@p1.test`,
-  });
-
-async function open(path: string): Promise<Page> {
-  const page = await context.newPage();
-  await page.goto(`${root}/dashboard${path}`);
-  return page;
-}
-const heading = (page: Page, name: string) => page.getByRole("heading", { name, level: 1 });
-const signInForm = (page: Page) => page.getByLabel("Email").waitFor();
-
-async function signInHereAlone(page: Page, email: string): Promise<void> {
-  await page.getByLabel("Email").fill(email);
-  await page.getByRole("button", { name: "Continue", exact: true }).click();
-  await page.getByLabel("Keep me signed in").uncheck();
-  await page.getByRole("textbox", { name: "Password" }).fill(PASSWORD);
-  await page.getByRole("button", { name: "Sign in", exact: true }).click();
-  await page.getByRole("button", { name: "Account of" }).waitFor();
-}
-
-async function signOut(page: Page): Promise<void> {
-  await page.getByRole("button", { name: /^Account of/ }).click();
-  await page.getByRole("menuitem", { name: "Sign out" }).click();
-  await page.getByText("You are signed out", { exact: true }).waitFor();
-}
-
-/**
- * Returns everything that pages of this origin share between tabs, and everything that browsers send
- * automatically.
- */
-const shared = async (page: Page) =>
-  JSON.stringify([
-    await page.evaluate<string>("JSON.stringify({...localStorage})"),
-    await context.cookies(),
-  ]);
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 describe.skipIf(chromium === undefined)("a remembered session", () => {
   test("survives a reload, and continues in a new tab and after Ctrl-click, without a login or a token in an address", async () => {
@@ -166,3 +102,76 @@ describe.skipIf(chromium === undefined)("a session that is not remembered", () =
     await heading(other, "API keys").waitFor();
   });
 });
+
+let api: TestApi;
+
+let root: string;
+
+let browser: Browser;
+
+let context: BrowserContext;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  ({ api, root } = await serveDashboard({ db: database.db }));
+  browser = await openBrowser();
+});
+
+beforeEach(async () => {
+  if (chromium !== undefined) context = await browser.newContext({ reducedMotion: "reduce" });
+});
+
+afterEach(async () => {
+  if (chromium !== undefined) await context.close();
+});
+
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+});
+
+let names = 0;
+
+const freshUser = () =>
+  addUser(database.db, {
+    companyId: tenants.partners[0].id,
+    role: "partner_admin",
+    email: `person-${++names}@p1.test`,
+  });
+
+async function open(path: string): Promise<Page> {
+  const page = await context.newPage();
+  await page.goto(`${root}/dashboard${path}`);
+  return page;
+}
+
+const heading = (page: Page, name: string) => page.getByRole("heading", { name, level: 1 });
+
+const signInForm = (page: Page) => page.getByLabel("Email").waitFor();
+
+async function signInHereAlone(page: Page, email: string): Promise<void> {
+  await page.getByLabel("Email").fill(email);
+  await page.getByRole("button", { name: "Continue", exact: true }).click();
+  await page.getByLabel("Keep me signed in").uncheck();
+  await page.getByRole("textbox", { name: "Password" }).fill(PASSWORD);
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  await page.getByRole("button", { name: "Account of" }).waitFor();
+}
+
+async function signOut(page: Page): Promise<void> {
+  await page.getByRole("button", { name: /^Account of/ }).click();
+  await page.getByRole("menuitem", { name: "Sign out" }).click();
+  await page.getByText("You are signed out", { exact: true }).waitFor();
+}
+
+/**
+ * Returns everything that pages of this origin share between tabs, and everything that browsers send
+ * automatically.
+ */
+const shared = async (page: Page) =>
+  JSON.stringify([
+    await page.evaluate<string>("JSON.stringify({...localStorage})"),
+    await context.cookies(),
+  ]);

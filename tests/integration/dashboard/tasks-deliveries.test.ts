@@ -1,90 +1,19 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, describe, expect, test } from "bun:test";
 
 import { verify } from "@octokit/webhooks-methods";
 import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import {
-  startWebhookDashboard,
-  type WebhookDashboard,
-} from "../../support/dashboard/dashboard-webhooks.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { HEAD, Walk, type Task } from "../../support/dashboard/task-walk.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // The main tasks of a partner: to set up a subscription, and to find and solve problems. Each task starts at
 // the first page after the sign-in and uses only visible texts. SCREENSHOTS=<folder> saves each state.
 
-let world: WebhookDashboard;
-let receiver: Receiver;
-const lines: string[] = [];
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  world = await startWebhookDashboard();
-  receiver = await Receiver.start();
-});
-afterEach(async () => {
-  if (chromium === undefined) return;
-  receiver.answer = () => 200;
-  receiver.received.length = 0;
-  await world.closePages();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  console.log([HEAD, ...lines].join("\n"));
-  await world.stop();
-  await receiver.stop();
-});
-
-const button = (page: Page, name: string | RegExp) =>
-  page.getByRole("button", { name, ...(typeof name === "string" && { exact: true }) });
-const inDialog = (page: Page, name: string) =>
-  page.getByRole("dialog").getByRole("button", { name, exact: true });
-const link = (page: Page, name: string | RegExp) => page.getByRole("link", { name });
-const clipboard = (page: Page) => page.evaluate<string>("navigator.clipboard.readText()");
-const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];
-const events = () => receiver.received.map(({ headers }) => headers["x-svc-event"]);
-
-/** Runs a task from the first page after the sign-in, and checks its number of steps against the limit. */
-async function walkThrough(task: Task, steps: (walk: Walk, page: Page) => Promise<void>) {
-  const { page, faults } = await world.open("");
-  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-  await page.getByRole("heading", { level: 1, name: "Webhooks" }).waitFor();
-  const walk = new Walk(page, task);
-  await steps(walk, page);
-  lines.push(walk.line());
-  expect(walk.faults).toEqual([]);
-  expect(faults).toEqual([]);
-  expect(walk.clicks).toBeLessThanOrEqual(task.clicks);
-  return page;
-}
-
-/** Creates a subscription that was disabled after 20 failures, with two held events. */
-async function disabled(): Promise<string> {
-  const { id } = await world.subscribe({ webhook_url: receiver.url, label: "Production" });
-  receiver.answer = () => 410;
-  await world.emit(20);
-  await until("disabled", async () => (await isActive(id)) === false);
-  await world.emit(2);
-  receiver.answer = () => 200;
-  receiver.received.length = 0;
-  return id;
-}
-
-/** Creates events that failed permanently. Returns the subscription and the review of the events. */
-async function failed(count: number): Promise<{ id: string; review: string }> {
-  const { id } = await world.subscribe({ webhook_url: receiver.url, label: "Production" });
-  receiver.answer = () => 410;
-  await world.emit(count);
-  const messages = async () => {
-    const { body } = await world.ask("GET", `/${id}/messages?state=failed`);
-    return body["data"] as { external_review_id: string }[];
-  };
-  await until("given up", async () => (await messages()).length === count);
-  receiver.answer = () => 200;
-  receiver.received.length = 0;
-  return { id, review: String((await messages())[0]?.external_review_id) };
-}
+const world = useWebhookDashboard();
+const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
   test("sets up a subscription and verifies it", async () => {
@@ -220,3 +149,71 @@ describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
     await until("the three", () => receiver.received.length === 3);
   });
 });
+
+const lines: string[] = [];
+
+afterEach(async () => {
+  if (chromium === undefined) return;
+  receiver.answer = () => 200;
+  receiver.received.length = 0;
+});
+
+afterAll(async () => {
+  if (chromium === undefined) return;
+  console.log([HEAD, ...lines].join("\n"));
+});
+
+const button = (page: Page, name: string | RegExp) =>
+  page.getByRole("button", { name, ...(typeof name === "string" && { exact: true }) });
+
+const inDialog = (page: Page, name: string) =>
+  page.getByRole("dialog").getByRole("button", { name, exact: true });
+
+const link = (page: Page, name: string | RegExp) => page.getByRole("link", { name });
+
+const clipboard = (page: Page) => page.evaluate<string>("navigator.clipboard.readText()");
+
+const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];
+
+const events = () => receiver.received.map(({ headers }) => headers["x-svc-event"]);
+
+/** Runs a task from the first page after the sign-in, and checks its number of steps against the limit. */
+async function walkThrough(task: Task, steps: (walk: Walk, page: Page) => Promise<void>) {
+  const { page, faults } = await world.open("");
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await page.getByRole("heading", { level: 1, name: "Webhooks" }).waitFor();
+  const walk = new Walk(page, task);
+  await steps(walk, page);
+  lines.push(walk.line());
+  expect(walk.faults).toEqual([]);
+  expect(faults).toEqual([]);
+  expect(walk.clicks).toBeLessThanOrEqual(task.clicks);
+  return page;
+}
+
+/** Creates a subscription that was disabled after 20 failures, with two held events. */
+async function disabled(): Promise<string> {
+  const { id } = await world.subscribe({ webhook_url: receiver.url, label: "Production" });
+  receiver.answer = () => 410;
+  await world.emit(20);
+  await until("disabled", async () => (await isActive(id)) === false);
+  await world.emit(2);
+  receiver.answer = () => 200;
+  receiver.received.length = 0;
+  return id;
+}
+
+/** Creates events that failed permanently. Returns the subscription and the review of the events. */
+async function failed(count: number): Promise<{ id: string; review: string }> {
+  const { id } = await world.subscribe({ webhook_url: receiver.url, label: "Production" });
+  receiver.answer = () => 410;
+  await world.emit(count);
+  const messages = async () => {
+    const { body } = await world.ask("GET", `/${id}/messages?state=failed`);
+    return body["data"] as { external_review_id: string }[];
+  };
+  await until("given up", async () => (await messages()).length === count);
+  receiver.answer = () => 200;
+  receiver.received.length = 0;
+  return { id, review: String((await messages())[0]?.external_review_id) };
+}

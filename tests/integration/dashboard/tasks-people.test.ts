@@ -1,83 +1,19 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, describe, expect, test } from "bun:test";
 
 import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import {
-  startWebhookDashboard,
-  type WebhookDashboard,
-} from "../../support/dashboard/dashboard-webhooks.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { credentialsOf, postForm } from "../../support/oauth.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { HEAD, Walk, type Task } from "../../support/dashboard/task-walk.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // Main tasks besides deliveries: keys, reviews, and the work of operators. Each task starts at the first page
 // after the sign-in and uses only visible texts. SCREENSHOTS=<folder> saves each state.
 
-let world: WebhookDashboard;
-let receiver: Receiver;
-const lines: string[] = [];
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  // The retry delay is longer than a test.
-  world = await startWebhookDashboard({ retryDelaysMs: [600_000] });
-  receiver = await Receiver.start();
-});
-afterEach(async () => {
-  if (chromium === undefined) return;
-  receiver.answer = () => 200;
-  receiver.received.length = 0;
-  await world.closePages();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  console.log([HEAD, ...lines].join("\n"));
-  await world.stop();
-  await receiver.stop();
-});
-
-const button = (page: Page, name: string | RegExp) =>
-  page.getByRole("button", { name, ...(typeof name === "string" && { exact: true }) });
-const inDialog = (page: Page, name: string) =>
-  page.getByRole("dialog").getByRole("button", { name, exact: true });
-const link = (page: Page, name: string | RegExp) =>
-  page.getByRole("link", { name, ...(typeof name === "string" && { exact: true }) });
-const go = (page: Page, name: string) =>
-  page.getByRole("navigation", { name: "Main" }).getByRole("link", { name, exact: true });
-const clipboard = (page: Page) => page.evaluate<string>("navigator.clipboard.readText()");
-const owner = () => world.tenants.partners[0].owner.email;
-
-interface Walker {
-  readonly email: string;
-  /** The heading of the first page after the sign-in. */
-  readonly at: string;
-}
-
-async function walkThrough(
-  task: Task,
-  { email, at }: Walker,
-  steps: (walk: Walk, page: Page) => Promise<void>,
-): Promise<void> {
-  const { page, faults } = await world.open("", { email });
-  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-  await page.getByRole("heading", { level: 1, name: at, exact: true }).waitFor();
-  const walk = new Walk(page, task);
-  await steps(walk, page);
-  lines.push(walk.line());
-  expect(walk.faults).toEqual([]);
-  expect(faults).toEqual([]);
-  expect(walk.clicks).toBeLessThanOrEqual(task.clicks);
-}
-
-/** Creates a subscription with a failing endpoint and three events behind the failed one. */
-async function behind(): Promise<string> {
-  receiver.answer = () => 503;
-  const { id } = await world.subscribe({ webhook_url: receiver.url, label: "CRM" });
-  await world.emit(3);
-  await until("the first attempt", () => receiver.received.length > 0);
-  return id;
-}
+const world = useWebhookDashboard({ retryDelaysMs: [600_000] });
+const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("a user with API keys, in a browser", () => {
   test("replaces the personal access token", async () => {
@@ -251,3 +187,63 @@ describe.skipIf(chromium === undefined)("an operator, in a browser", () => {
     });
   });
 });
+
+const lines: string[] = [];
+
+afterEach(async () => {
+  if (chromium === undefined) return;
+  receiver.answer = () => 200;
+  receiver.received.length = 0;
+});
+
+afterAll(async () => {
+  if (chromium === undefined) return;
+  console.log([HEAD, ...lines].join("\n"));
+});
+
+const button = (page: Page, name: string | RegExp) =>
+  page.getByRole("button", { name, ...(typeof name === "string" && { exact: true }) });
+
+const inDialog = (page: Page, name: string) =>
+  page.getByRole("dialog").getByRole("button", { name, exact: true });
+
+const link = (page: Page, name: string | RegExp) =>
+  page.getByRole("link", { name, ...(typeof name === "string" && { exact: true }) });
+
+const go = (page: Page, name: string) =>
+  page.getByRole("navigation", { name: "Main" }).getByRole("link", { name, exact: true });
+
+const clipboard = (page: Page) => page.evaluate<string>("navigator.clipboard.readText()");
+
+const owner = () => world.tenants.partners[0].owner.email;
+
+interface Walker {
+  readonly email: string;
+  /** The heading of the first page after the sign-in. */
+  readonly at: string;
+}
+
+async function walkThrough(
+  task: Task,
+  { email, at }: Walker,
+  steps: (walk: Walk, page: Page) => Promise<void>,
+): Promise<void> {
+  const { page, faults } = await world.open("", { email });
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await page.getByRole("heading", { level: 1, name: at, exact: true }).waitFor();
+  const walk = new Walk(page, task);
+  await steps(walk, page);
+  lines.push(walk.line());
+  expect(walk.faults).toEqual([]);
+  expect(faults).toEqual([]);
+  expect(walk.clicks).toBeLessThanOrEqual(task.clicks);
+}
+
+/** Creates a subscription with a failing endpoint and three events behind the failed one. */
+async function behind(): Promise<string> {
+  receiver.answer = () => 503;
+  const { id } = await world.subscribe({ webhook_url: receiver.url, label: "CRM" });
+  await world.emit(3);
+  await until("the first attempt", () => receiver.received.length > 0);
+  return id;
+}

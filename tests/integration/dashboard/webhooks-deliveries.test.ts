@@ -1,53 +1,19 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 
 import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
 import { seriousFaults } from "../../support/dashboard/dashboard.ts";
-import {
-  startWebhookDashboard,
-  type WebhookDashboard,
-} from "../../support/dashboard/dashboard-webhooks.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // The list of attempts and the page of one delivery.
 
-let world: WebhookDashboard;
-let receiver: Receiver;
+const world = useWebhookDashboard();
+const receiver = browserFixture(() => Receiver.start());
 
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  world = await startWebhookDashboard();
-  receiver = await Receiver.start();
-});
-afterEach(async () => {
-  if (chromium === undefined) return;
-  receiver.answer = () => 200;
-  receiver.received.length = 0;
-  await world.closePages();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await world.stop();
-  await receiver.stop();
-});
-
-const inBrowser = describe.skipIf(chromium === undefined);
-const HOSTILE = `<img src=x onerror="document.title='owned'">`;
-
-const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
-/** The first row is the header. */
-const rows = (page: Page) => page.getByRole("table", { name: "Attempts" }).getByRole("row");
-const settled = (id: string, count: number) =>
-  until(`${count} attempts`, async () => {
-    const { body } = await world.ask("GET", `/${id}/deliveries?limit=100`);
-    return (body["data"] as unknown[]).length >= count;
-  });
-/** Waits until this number of rows is visible, not counting the header. */
-const shows = (page: Page, count: number) =>
-  until(`${count} rows`, async () => (await rows(page).count()) === count + 1);
-
-inBrowser("the filters of deliveries", () => {
+describe.skipIf(chromium === undefined)("the filters of deliveries", () => {
   test.each([
     [767, false],
     [768, true],
@@ -67,7 +33,7 @@ inBrowser("the filters of deliveries", () => {
   });
 });
 
-inBrowser("the list of attempts", () => {
+describe.skipIf(chromium === undefined)("the list of attempts", () => {
   test("is filtered by event, outcome, id and time, in the address too", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     receiver.answer = ({ headers }) => (headers["x-svc-event"] === "webhook.test" ? 200 : 410);
@@ -195,7 +161,7 @@ inBrowser("the list of attempts", () => {
   });
 });
 
-inBrowser("one delivery", () => {
+describe.skipIf(chromium === undefined)("one delivery", () => {
   test("shows each attempt verbatim, explains the failure, and is delivered again on request", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     receiver.answer = () => 500;
@@ -278,3 +244,26 @@ inBrowser("one delivery", () => {
       expect([await seriousFaults(page), await width()]).toEqual([[], 360]);
     });
 });
+
+afterEach(async () => {
+  if (chromium === undefined) return;
+  receiver.answer = () => 200;
+  receiver.received.length = 0;
+});
+
+const HOSTILE = `<img src=x onerror="document.title='owned'">`;
+
+const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
+
+/** The first row is the header. */
+const rows = (page: Page) => page.getByRole("table", { name: "Attempts" }).getByRole("row");
+
+const settled = (id: string, count: number) =>
+  until(`${count} attempts`, async () => {
+    const { body } = await world.ask("GET", `/${id}/deliveries?limit=100`);
+    return (body["data"] as unknown[]).length >= count;
+  });
+
+/** Waits until this number of rows is visible, not counting the header. */
+const shows = (page: Page, count: number) =>
+  until(`${count} rows`, async () => (await rows(page).count()) === count + 1);

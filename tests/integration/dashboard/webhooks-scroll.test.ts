@@ -1,56 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import {
-  startWebhookDashboard,
-  type WebhookDashboard,
-} from "../../support/dashboard/dashboard-webhooks.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { until } from "../../support/network/receiver.ts";
 
 // A list of ten thousand attempts. MEASURE=1 prints frame times of a scroll through the whole list.
 
-const ATTEMPTS = 10_000;
-const AT_ONCE = 1_000;
-let world: WebhookDashboard;
-let id: string;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  world = await startWebhookDashboard();
-  ({ id } = await world.subscribe({ webhook_url: "http://127.0.0.1:9/hook" }));
-  const { sql } = world.database.db;
-  const newest = Date.now() - 60_000;
-  for (let first = 0; first < ATTEMPTS; first += AT_ONCE) {
-    const rows = Array.from({ length: AT_ONCE }, (_, i) => {
-      const at = newest - (first + i) * 1_000;
-      const isGood = i % 7 !== 0;
-      return {
-        id: ulid(at),
-        subscription_id: id,
-        sequence: ATTEMPTS - first - i,
-        event_id: ulid(at - 100),
-        event: "review_received",
-        round: 1,
-        attempt: 1,
-        started_at: new Date(at),
-        duration_ms: 20 + (i % 50),
-        outcome: isGood ? "delivered" : "retry",
-        status_code: isGood ? 200 : 500,
-        error_code: isGood ? null : "http_status",
-        request_headers: "{}",
-        request_body: JSON.stringify({ text: "x".repeat(700) }),
-        response_truncated: false,
-        next_attempt_at: isGood ? null : new Date(at + 60_000),
-      };
-    });
-    await sql`insert into delivery_attempts ${sql(rows)}`;
-  }
-});
-afterAll(async () => {
-  if (chromium !== undefined) await world.stop();
-});
+const world = useWebhookDashboard();
 
 /** Scrolls to the end until all pages are loaded and the oldest row is in view. */
 const LOAD = `(async () => {
@@ -105,3 +63,42 @@ function summary(frames: readonly number[]): string {
   const long = frames.filter((ms) => ms > 50).length;
   return `${frames.length} frames: p50 ${at(0.5)} ms, p95 ${at(0.95)} ms, p99 ${at(0.99)} ms, longest ${at(0.9999)} ms, ${long} over 50 ms`;
 }
+
+const ATTEMPTS = 10_000;
+
+const AT_ONCE = 1_000;
+
+let id: string;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  ({ id } = await world.subscribe({ webhook_url: "http://127.0.0.1:9/hook" }));
+  const { sql } = world.database.db;
+  const newest = Date.now() - 60_000;
+  for (let first = 0; first < ATTEMPTS; first += AT_ONCE) {
+    const rows = Array.from({ length: AT_ONCE }, (_, i) => {
+      const at = newest - (first + i) * 1_000;
+      const isGood = i % 7 !== 0;
+      return {
+        id: ulid(at),
+        subscription_id: id,
+        sequence: ATTEMPTS - first - i,
+        event_id: ulid(at - 100),
+        event: "review_received",
+        round: 1,
+        attempt: 1,
+        started_at: new Date(at),
+        duration_ms: 20 + (i % 50),
+        outcome: isGood ? "delivered" : "retry",
+        status_code: isGood ? 200 : 500,
+        error_code: isGood ? null : "http_status",
+        request_headers: "{}",
+        request_body: JSON.stringify({ text: "x".repeat(700) }),
+        response_truncated: false,
+        next_attempt_at: isGood ? null : new Date(at + 60_000),
+      };
+    });
+    await sql`insert into delivery_attempts ${sql(rows)}`;
+  }
+});

@@ -1,47 +1,20 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 
 import { verify } from "@octokit/webhooks-methods";
 import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
 import { seriousFaults } from "../../support/dashboard/dashboard.ts";
-import {
-  startWebhookDashboard,
-  type WebhookDashboard,
-} from "../../support/dashboard/dashboard-webhooks.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // The pages of subscriptions with a real API, dispatcher and endpoint.
 
-let world: WebhookDashboard;
-let receiver: Receiver;
+const world = useWebhookDashboard();
+const receiver = browserFixture(() => Receiver.start());
 
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  world = await startWebhookDashboard();
-  receiver = await Receiver.start();
-});
-afterEach(async () => {
-  if (chromium === undefined) return;
-  receiver.answer = () => 200;
-  receiver.received.length = 0;
-  await world.closePages();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await world.stop();
-  await receiver.stop();
-});
-
-const inBrowser = describe.skipIf(chromium === undefined);
-const HOSTILE = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
-
-const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
-const dialog = (page: Page) => page.getByRole("dialog");
-/** Reads from the API whether the subscription is active. */
-const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];
-
-inBrowser("a new subscription", () => {
+describe.skipIf(chromium === undefined)("a new subscription", () => {
   test("leads from the sign-in to a test delivery that the shown secret verifies", async () => {
     await world.clear();
     const { page, faults } = await world.open("/webhooks");
@@ -184,7 +157,7 @@ inBrowser("a new subscription", () => {
   });
 });
 
-inBrowser("a subscription", () => {
+describe.skipIf(chromium === undefined)("a subscription", () => {
   test("that was disabled shows the reason and the held events, and delivers them once enabled", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page, faults } = await world.open(`/webhooks/${id}`);
@@ -340,3 +313,18 @@ inBrowser("a subscription", () => {
     await table.getByRole("row").filter({ hasText: /03$/ }).waitFor();
   });
 });
+
+afterEach(async () => {
+  if (chromium === undefined) return;
+  receiver.answer = () => 200;
+  receiver.received.length = 0;
+});
+
+const HOSTILE = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
+
+const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
+
+const dialog = (page: Page) => page.getByRole("dialog");
+
+/** Reads from the API whether the subscription is active. */
+const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];

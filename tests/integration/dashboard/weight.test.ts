@@ -1,77 +1,20 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import type { Page, Route } from "playwright-core";
 
 import { PASSWORD } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
 import { openDashboard, signIn } from "../../support/dashboard/dashboard.ts";
-import {
-  startWebhookDashboard,
-  type WebhookDashboard,
-} from "../../support/dashboard/dashboard-webhooks.ts";
+import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // The bytes and round trips that a page needs until it is usable.
 
-/** The limits for everything that loads before the user can act, compressed. */
-const SIGN_IN_BYTES = 160_000;
-const PAGE_BYTES = 230_000;
-const PAGE_FILES = 8;
-/** The limit for all style sheets of a page, uncompressed. */
-const STYLE_BYTES = 120_000;
-/**
- * The limit of sequential round trips: the document, the entry, the chunks of the page, and its data. One
- * more allows for a slow machine, on which two requests of one wave come apart.
- */
-const ROUND_TRIPS = 5;
+const world = useWebhookDashboard();
+const receiver = browserFixture(() => Receiver.start());
 
-let world: WebhookDashboard;
-let receiver: Receiver;
-let root: string;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  world = await startWebhookDashboard();
-  receiver = await Receiver.start();
-  const { page } = await world.open("/webhooks");
-  root = new URL(page.url()).origin;
-  await world.closePages();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await world.stop();
-  await receiver.stop();
-});
-
-const inBrowser = describe.skipIf(chromium === undefined);
-
-/** Sums up the files of the dashboard that a page has loaded, in both encodings. */
-async function weigh(page: Page) {
-  const names: string[] = await page.evaluate(
-    "performance.getEntriesByType('resource').map((one) => new URL(one.name).pathname)",
-  );
-  const own = [
-    "/dashboard",
-    ...new Set(names.filter((name) => name.startsWith("/dashboard/assets/"))),
-  ];
-  const sum = async (encoding: string, ending = "") => {
-    const sizes = own.map(async (path) => {
-      if (!path.endsWith(ending)) return 0;
-      const headers = { "Accept-Encoding": encoding };
-      const answer = await fetch(root + path, { headers, decompress: false } as RequestInit);
-      return (await answer.arrayBuffer()).byteLength;
-    });
-    return (await Promise.all(sizes)).reduce((total, size) => total + size, 0);
-  };
-  return {
-    files: own.length,
-    brotli: await sum("br"),
-    gzip: await sum("gzip"),
-    styles: await sum("identity", ".css"),
-  };
-}
-
-inBrowser("the weight", () => {
+describe.skipIf(chromium === undefined)("the weight", () => {
   test("of the first view is below 160 kB at the sign-in, and below 230 kB in 8 files on a partner's first page", async () => {
     const browser = await openBrowser();
     const { page } = await openDashboard(browser, { root });
@@ -182,7 +125,7 @@ async function countWaves(page: Page, isThere: () => Promise<void>): Promise<str
   return waves;
 }
 
-inBrowser("the loading of a partner's first page", () => {
+describe.skipIf(chromium === undefined)("the loading of a partner's first page", () => {
   test("has few sequential round trips", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open("/webhooks");
@@ -214,3 +157,55 @@ inBrowser("the loading of a partner's first page", () => {
     await browser.close();
   });
 });
+
+/** The limits for everything that loads before the user can act, compressed. */
+const SIGN_IN_BYTES = 160_000;
+
+const PAGE_BYTES = 230_000;
+
+const PAGE_FILES = 8;
+
+/** The limit for all style sheets of a page, uncompressed. */
+const STYLE_BYTES = 120_000;
+
+/**
+ * The limit of sequential round trips: the document, the entry, the chunks of the page, and its data. One
+ * more allows for a slow machine, on which two requests of one wave come apart.
+ */
+const ROUND_TRIPS = 5;
+
+let root: string;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  const { page } = await world.open("/webhooks");
+  root = new URL(page.url()).origin;
+  await world.closePages();
+});
+
+/** Sums up the files of the dashboard that a page has loaded, in both encodings. */
+async function weigh(page: Page) {
+  const names: string[] = await page.evaluate(
+    "performance.getEntriesByType('resource').map((one) => new URL(one.name).pathname)",
+  );
+  const own = [
+    "/dashboard",
+    ...new Set(names.filter((name) => name.startsWith("/dashboard/assets/"))),
+  ];
+  const sum = async (encoding: string, ending = "") => {
+    const sizes = own.map(async (path) => {
+      if (!path.endsWith(ending)) return 0;
+      const headers = { "Accept-Encoding": encoding };
+      const answer = await fetch(root + path, { headers, decompress: false } as RequestInit);
+      return (await answer.arrayBuffer()).byteLength;
+    });
+    return (await Promise.all(sizes)).reduce((total, size) => total + size, 0);
+  };
+  return {
+    files: own.length,
+    brotli: await sum("br"),
+    gzip: await sum("gzip"),
+    styles: await sum("identity", ".css"),
+  };
+}

@@ -6,38 +6,12 @@ import type { TestApi } from "../../support/api.ts";
 import { mailsTo } from "../../support/auth-mails.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
 import { openDashboard, seriousFaults, serveDashboard } from "../../support/dashboard/dashboard.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants } from "../../support/tenants.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let root: string;
-let browser: Browser;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  ({ api, root } = await serveDashboard({ db: database.db }));
-  browser = await openBrowser();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await browser.close();
-  await api.stop();
-  await database.drop();
-});
-
-/** Returns the path of the invitation link in the mail to a new user. */
-async function invitationOf(email: string): Promise<string> {
-  const token = await api.login(tenants.superAdmin.email);
-  const company_id = tenants.partners[0].id;
-  const body = { company_id, email, name: "New", role: "partner_admin" };
-  expect((await api.call("POST", "/admin/users", { token, body })).status).toBe(201);
-  const link = /http\S+/.exec((await mailsTo(api.deps, email)).at(-1)?.text ?? "")?.[0] ?? "";
-  return link.replace(`${root}/dashboard`, "");
-}
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 describe.skipIf(chromium === undefined)("the link of an invitation", () => {
   test("sets a first password and signs in; the code does not stay in the address", async () => {
@@ -77,3 +51,32 @@ describe.skipIf(chromium === undefined)("the link of an invitation", () => {
     await page.close();
   });
 });
+
+let api: TestApi;
+
+let root: string;
+
+let browser: Browser;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  ({ api, root } = await serveDashboard({ db: database.db }));
+  browser = await openBrowser();
+});
+
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+});
+
+/** Returns the path of the invitation link in the mail to a new user. */
+async function invitationOf(email: string): Promise<string> {
+  const token = await api.login(tenants.superAdmin.email);
+  const company_id = tenants.partners[0].id;
+  const body = { company_id, email, name: "New", role: "partner_admin" };
+  expect((await api.call("POST", "/admin/users", { token, body })).status).toBe(201);
+  const link = /http\S+/.exec((await mailsTo(api.deps, email)).at(-1)?.text ?? "")?.[0] ?? "";
+  return link.replace(`${root}/dashboard`, "");
+}

@@ -10,56 +10,14 @@ import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { addProvider, connectStore, created, type TestProvider } from "../../support/factory.ts";
 import { insertSubscription } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const KEY = randomBytes(32);
-const box = createSecretBox({ current: KEY });
-const READERS = 10;
-const HITS_MS = 8_000;
-
-let database: TestDatabase;
-let receiver: Receiver;
-let schedule: Awaited<ReturnType<typeof createTestSchedule>>;
-let api: ApiProcess;
-let dispatcher: DispatcherProcess;
-let provider: TestProvider;
-let site: number;
-let subscription: string;
-let token: string;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  receiver = await Receiver.start();
-  schedule = await createTestSchedule();
-  const { db } = database;
-  const [partner] = (await addTenants(db)).partners;
-  provider = await addProvider(db, box);
-  site = await connectStore(db, partner.accounts[0], { provider });
-  ({ subscriptionId: subscription } = await insertSubscription(
-    { db, box },
-    { partnerId: partner.id, url: receiver.url },
-  ));
-  const env = {
-    DATABASE_URL: database.url,
-    REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
-    REDIS_PREFIX: schedule.prefix,
-    MASTER_KEY: KEY.toString("base64"),
-  };
-  api = await ApiProcess.start(env);
-  // One connection, so that the statement after a failed one often belongs to another task.
-  dispatcher = new DispatcherProcess({ ...env, DISPATCHER_CONNECTIONS: "1" });
-  dispatcher.start();
-  token = String((await api.login(partner.owner.email, PASSWORD)).body["token"]);
-});
-afterAll(async () => {
-  await dispatcher.stop();
-  api.kill();
-  await receiver.stop();
-  schedule.close();
-  await database.drop();
-});
+const database = fixture(createDatabase);
+const receiver = fixture(() => Receiver.start());
+const schedule = fixture(createTestSchedule);
 
 test("cancelled and terminated statements lead to responses 200 and 503 only, and to no lost lease", async () => {
   const headers = { Authorization: `Bearer ${token}` };
@@ -105,4 +63,51 @@ test("cancelled and terminated statements lead to responses 200 and 503 only, an
   expect(accepted.filter((name) => !recorded.has(name))).toEqual([]);
   await until("all is delivered", () => new Set(receiver.eventIds).size === history.length);
   expect([...new Set(receiver.eventIds)]).toEqual(history.map(({ eventId }) => eventId));
+});
+
+const KEY = randomBytes(32);
+
+const box = createSecretBox({ current: KEY });
+
+const READERS = 10;
+
+const HITS_MS = 8_000;
+
+let api: ApiProcess;
+
+let dispatcher: DispatcherProcess;
+
+let provider: TestProvider;
+
+let site: number;
+
+let subscription: string;
+
+let token: string;
+
+beforeAll(async () => {
+  const { db } = database;
+  const [partner] = (await addTenants(db)).partners;
+  provider = await addProvider(db, box);
+  site = await connectStore(db, partner.accounts[0], { provider });
+  ({ subscriptionId: subscription } = await insertSubscription(
+    { db, box },
+    { partnerId: partner.id, url: receiver.url },
+  ));
+  const env = {
+    DATABASE_URL: database.url,
+    REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
+    REDIS_PREFIX: schedule.prefix,
+    MASTER_KEY: KEY.toString("base64"),
+  };
+  api = await ApiProcess.start(env);
+  // One connection, so that the statement after a failed one often belongs to another task.
+  dispatcher = new DispatcherProcess({ ...env, DISPATCHER_CONNECTIONS: "1" });
+  dispatcher.start();
+  token = String((await api.login(partner.owner.email, PASSWORD)).body["token"]);
+});
+
+afterAll(async () => {
+  await dispatcher.stop();
+  api.kill();
 });

@@ -1,55 +1,16 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 
 import { eq, sql } from "drizzle-orm";
 
 import { connect, type DbOrTx, type RawDb } from "../../../db/client.ts";
 import { violatesUnique } from "../../../db/errors.ts";
-import { prepared } from "../../../db/session.ts";
-import { companies, plans } from "../../../db/schema/companies.ts";
-import { instant } from "../../../db/statement.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { plans } from "../../../db/schema/companies.ts";
+import { errorFields } from "../../../src/lib/log.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  await database.db.sql`create table written (by text)`;
-});
-afterAll(() => database.drop());
-
-/** Uses a pool of one connection, so that leftovers of a lost connection would reach the next user. */
-async function withOne(use: (one: RawDb) => Promise<void>): Promise<void> {
-  const one = connect(database.url, { max: 1, name: "one" });
-  await use(one);
-  await one.close();
-}
-
-/** Ends the server's side of the connection, as a restart does. */
-async function terminate(): Promise<void> {
-  await until("the end of the connection", async () => {
-    await database.db.sql`
-      select pg_terminate_backend(pid) from pg_stat_activity
-       where application_name = 'one' and datname = current_database()`;
-    const [row] = await database.db.sql<{ left: number }[]>`
-      select count(*) as left from pg_stat_activity
-       where application_name = 'one' and datname = current_database()`;
-    return row?.left === 0;
-  });
-}
-
-/** Lists the statements about plans that the server has prepared on the connection. */
-const preparedOn = async (one: RawDb): Promise<string[]> => {
-  const rows = await one.sql<{ statement: string }[]>`
-    select statement from pg_prepared_statements where statement ~ '^(select|insert) .*"plans"'`;
-  return rows.map(({ statement }) => statement);
-};
-
-const endOf = (work: Promise<unknown>) =>
-  work.then(
-    () => "committed",
-    () => "failed",
-  );
+const database = fixture(createDatabase);
 
 test("a transaction whose connection ends during a statement fails, and the next one works", async () => {
   await withOne(async (one) => {
@@ -119,20 +80,19 @@ test("a list of rows is not prepared, because its text depends on its length", a
   });
 });
 
-test("a prepared query accepts null, lists and instants, in a transaction and outside", async () => {
-  const params = {
-    name: plans.name,
-    features: plans.features,
-    at: instant,
-    brand: companies.brandName,
-  };
-  const renamed = prepared(params, (db, { name, features, at, brand }) =>
+test("a query of the builder accepts null, lists and instants, in a transaction and outside", async () => {
+  interface Given {
+    name: string;
+    features: string[];
+    at: Date;
+    brand: string | null;
+  }
+  const renamed = (db: DbOrTx, { name, features, at, brand }: Given) =>
     db
       .update(plans)
       .set({ name: sql`coalesce(${brand}::text, ${at}::timestamptz::text)`, features })
       .where(eq(plans.name, name))
-      .returning({ name: plans.name, features: plans.features }),
-  );
+      .returning({ name: plans.name, features: plans.features });
   await withOne(async (one) => {
     await one.insert(plans).values({ name: "before", features: [] });
     const at = new Date("2026-06-01T12:00:00.000Z");
@@ -150,24 +110,60 @@ test("a prepared query accepts null, lists and instants, in a transaction and ou
   });
 });
 
-test("a failed statement throws the server's error without the values of parameters", async () => {
-  const insertion = prepared({ name: plans.name }, (db, { name }) =>
-    db.insert(plans).values({ name, features: [] }),
-  );
+test("a failed query is recognised and logged by the server's error, without the values of parameters", async () => {
+  const insert = async (db: DbOrTx, name: string) =>
+    db.insert(plans).values({ name, features: [] });
   const name = "a secret name";
   await withOne(async (one) => {
-    await insertion(one, { name });
-    const again = [
-      () => insertion(one, { name }),
-      async () => one.insert(plans).values({ name, features: [] }),
-      () => one.transaction((tx) => insertion(tx, { name })),
-    ];
+    await insert(one, name);
+    const again = [() => insert(one, name), () => one.transaction((tx) => insert(tx, name))];
     for (const run of again) {
       const error: unknown = await run().catch((reason: unknown) => reason);
       expect(violatesUnique(error, "plans_name_key")).toBe(true);
-      expect(String(error)).toBe(
-        'PostgresError: duplicate key value violates unique constraint "plans_name_key"',
-      );
+      const logged = errorFields(error);
+      expect(logged).toMatchObject({
+        name: "PostgresError",
+        error: 'duplicate key value violates unique constraint "plans_name_key"',
+        code: "23505",
+      });
+      expect(JSON.stringify(logged)).not.toContain(name);
     }
   });
 });
+
+beforeAll(async () => {
+  await database.db.sql`create table written (by text)`;
+});
+
+/** Uses a pool of one connection, so that leftovers of a lost connection would reach the next user. */
+async function withOne(use: (one: RawDb) => Promise<void>): Promise<void> {
+  const one = connect(database.url, { max: 1, name: "one" });
+  await use(one);
+  await one.close();
+}
+
+/** Ends the server's side of the connection, as a restart does. */
+async function terminate(): Promise<void> {
+  await until("the end of the connection", async () => {
+    await database.db.sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+       where application_name = 'one' and datname = current_database()`;
+    const [row] = await database.db.sql<{ left: number }[]>`
+      select count(*) as left from pg_stat_activity
+       where application_name = 'one' and datname = current_database()`;
+    return row?.left === 0;
+  });
+}
+
+/** Lists the statements about plans that the server has prepared on the connection. */
+const preparedOn = async (one: RawDb): Promise<string[]> => {
+  const rows = await one.sql<{ statement: string }[]>`
+    select statement from pg_prepared_statements where statement ~ '^(select|insert) .*"plans"'`;
+  return rows.map(({ statement }) => statement);
+};
+
+const endOf = (work: Promise<unknown>) =>
+  work.then(
+    () => "committed",
+    () => "failed",
+  );

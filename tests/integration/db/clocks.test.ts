@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setSystemTime, test } from "bun:test";
+import { describe, expect, setSystemTime, test } from "bun:test";
 
 import { serverTime } from "../../../db/server.ts";
 import { addMs } from "../../../src/lib/clock.ts";
@@ -14,28 +14,15 @@ import {
 } from "../../support/dispatch.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
 import { attemptsByPartition, partitionOf } from "../../support/partitions.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** All processes of a database share one master key. */
-const box = createTestBox();
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createDatabase();
-});
-afterAll(() => database.drop());
-
-/** Opens the clock of a process on a machine whose clock is ahead by this time. */
-const openClock = (aheadMs: number) =>
-  PostgresClock.open({
-    machine: wrongClock(aheadMs),
-    log: silentLog,
-    ask: () => serverTime(database.db),
-  });
+const database = fixture(createDatabase);
 
 describe("a machine whose clock is wrong", () => {
   test.each([10 * DAY_MS, -10 * DAY_MS])(
@@ -104,3 +91,14 @@ describe("a machine whose clock is wrong", () => {
     await api.stop();
   });
 });
+
+/** All processes of a database share one master key. */
+const box = createTestBox();
+
+/** Opens the clock of a process on a machine whose clock is ahead by this time. */
+const openClock = (aheadMs: number) =>
+  PostgresClock.open({
+    machine: wrongClock(aheadMs),
+    log: silentLog,
+    ask: () => serverTime(database.db),
+  });

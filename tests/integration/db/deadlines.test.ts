@@ -1,53 +1,15 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { beforeAll, beforeEach, expect, test } from "bun:test";
 
 import { connect, type RawDb } from "../../../db/client.ts";
 import { isLockTimeout, isStoreFailure } from "../../../db/errors.ts";
 import type { Limits } from "../../../db/limits.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
-import { proxyBefore, type TcpProxy } from "../../support/network/tcp-proxy.ts";
+import { proxyBefore } from "../../support/network/tcp-proxy.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-let proxy: TcpProxy;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  proxy = await proxyBefore(database.url);
-  await database.db.sql`create table counted (id int primary key, n int not null)`;
-});
-afterAll(async () => {
-  proxy.stop();
-  await database.drop();
-});
-beforeEach(async () => {
-  await database.db.sql`truncate counted`;
-  await database.db.sql`insert into counted values (1, 0), (2, 0)`;
-});
-
-const PATIENT = 60_000;
-const NEVER: Limits = {
-  lockMs: PATIENT,
-  statementMs: PATIENT,
-  idleMs: PATIENT,
-  deadlineMs: PATIENT,
-};
-
-async function withPool(
-  limits: Partial<Limits>,
-  use: (db: RawDb) => Promise<void>,
-  { max = 1, url = proxy.in(database.url) } = {},
-): Promise<void> {
-  const db = connect(url, { max, name: "limited", limits: { ...NEVER, ...limits } });
-  await use(db);
-  await db.close();
-}
-
-const endOf = (work: Promise<unknown>): Promise<unknown> =>
-  work.then(
-    () => "done",
-    (error: unknown) => error,
-  );
-const codeOf = (error: unknown): unknown => Reflect.get(Object(error), "code");
+const database = fixture(createDatabase);
+const proxy = fixture(() => proxyBefore(database.url));
 
 test("a statement without an answer fails, and the next one uses a new connection", async () => {
   await withPool({ deadlineMs: 500 }, async (db) => {
@@ -203,3 +165,39 @@ test("a connection to a server that became read-only is replaced", async () => {
     await db.transaction((tx) => tx.sql`update counted set n = 3`);
   });
 });
+
+beforeAll(async () => {
+  await database.db.sql`create table counted (id int primary key, n int not null)`;
+});
+
+beforeEach(async () => {
+  await database.db.sql`truncate counted`;
+  await database.db.sql`insert into counted values (1, 0), (2, 0)`;
+});
+
+const PATIENT = 60_000;
+
+const NEVER: Limits = {
+  lockMs: PATIENT,
+  statementMs: PATIENT,
+  idleMs: PATIENT,
+  deadlineMs: PATIENT,
+};
+
+async function withPool(
+  limits: Partial<Limits>,
+  use: (db: RawDb) => Promise<void>,
+  { max = 1, url = proxy.in(database.url) } = {},
+): Promise<void> {
+  const db = connect(url, { max, name: "limited", limits: { ...NEVER, ...limits } });
+  await use(db);
+  await db.close();
+}
+
+const endOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => "done",
+    (error: unknown) => error,
+  );
+
+const codeOf = (error: unknown): unknown => Reflect.get(Object(error), "code");

@@ -1,53 +1,16 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { createServer, type Server } from "node:net";
+import { beforeAll, expect, test } from "bun:test";
+import { createServer } from "node:net";
 
 import { connect } from "../../../db/client.ts";
 import { isStoreFailure } from "../../../db/errors.ts";
 import { LIMITS } from "../../../db/limits.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { listen } from "../../support/network/raw-receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
+const database = fixture(createDatabase);
 /** A server that accepts connections and never answers. */
-let mute: Server;
-let silent = "";
-/** An address without a listener. */
-let closed = "";
-
-beforeAll(async () => {
-  database = await createDatabase();
-  mute = createServer((socket) => socket.on("error", () => {}));
-  silent = `127.0.0.1:${await listen(mute, "127.0.0.1")}`;
-  const gone = createServer();
-  closed = `127.0.0.1:${await listen(gone, "127.0.0.1")}`;
-  gone.close();
-});
-afterAll(async () => {
-  mute.close();
-  await database.drop();
-});
-
-/** The address of the database with these hosts added to its own. */
-function withHosts(hosts: (own: string) => readonly string[]): string {
-  const { host } = new URL(database.url);
-  return database.url.replace(host, hosts(host).join(","));
-}
-
-/** Runs this many statements, on up to as many connections, and returns the result of each. */
-async function ends(url: string, count = 3): Promise<unknown[]> {
-  const limits = { ...LIMITS.requests, deadlineMs: 500 };
-  const db = connect(url, { max: count, name: "hosts", limits });
-  const all = await Promise.all(
-    Array.from({ length: count }, () =>
-      db.sql`select 1`.then(
-        () => "done",
-        (error: unknown) => error,
-      ),
-    ),
-  );
-  await db.close();
-  return all;
-}
+const mute = fixture(() => createServer((socket) => socket.on("error", () => {})));
 
 test("the host that answers is used, at any position in the list", async () => {
   for (const hosts of [
@@ -90,3 +53,37 @@ test("a read-only host is not used, and the error says why", async () => {
     ),
   ).toEqual(["done"]);
 });
+
+let silent = "";
+
+/** An address without a listener. */
+let closed = "";
+
+beforeAll(async () => {
+  silent = `127.0.0.1:${await listen(mute, "127.0.0.1")}`;
+  const gone = createServer();
+  closed = `127.0.0.1:${await listen(gone, "127.0.0.1")}`;
+  gone.close();
+});
+
+/** The address of the database with these hosts added to its own. */
+function withHosts(hosts: (own: string) => readonly string[]): string {
+  const { host } = new URL(database.url);
+  return database.url.replace(host, hosts(host).join(","));
+}
+
+/** Runs this many statements, on up to as many connections, and returns the result of each. */
+async function ends(url: string, count = 3): Promise<unknown[]> {
+  const limits = { ...LIMITS.requests, deadlineMs: 500 };
+  const db = connect(url, { max: count, name: "hosts", limits });
+  const all = await Promise.all(
+    Array.from({ length: count }, () =>
+      db.sql`select 1`.then(
+        () => "done",
+        (error: unknown) => error,
+      ),
+    ),
+  );
+  await db.close();
+  return all;
+}

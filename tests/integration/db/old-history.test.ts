@@ -21,69 +21,6 @@ import { insertAttempt } from "../../support/partitions.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 
-const DAYS = 60;
-const RETENTION_DAYS = 30;
-const DAY_MS = 86_400_000;
-const box = createSecretBox({ current: new Uint8Array(32) });
-
-let database: TestDatabase;
-let db: RawDb;
-let tenant: Tenant;
-beforeEach(async () => {
-  database = await createDatabase();
-  db = database.db;
-  tenant = await insertTenant(db);
-});
-afterEach(() => database.drop());
-
-async function counted(): Promise<{ removed: number; fetched: number }> {
-  const [row] = await db.sql<{ removed: number; fetched: number }[]>`
-    select n_tup_del::int as removed, idx_tup_fetch::int as fetched
-      from pg_stat_user_tables where relname = 'review_history'`;
-  if (row === undefined) throw new Error("There is no such table.");
-  return row;
-}
-
-async function copiesOf(eventId: string, copies: number): Promise<void> {
-  await db.sql`
-    insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
-                                actor, review, metadata, occurred_at, recorded_at)
-    select 'C' || n, partner_id, account_id, store_id, review_id, store_review_site_id, event, actor, review, metadata,
-           occurred_at, recorded_at
-      from review_history cross join generate_series(1, ${copies}::int) n where event_id = ${eventId}`;
-}
-
-/** Creates an event of this age in days; returns its id. */
-async function event(
-  ageDays: number,
-  of: Parameters<typeof reviewAction>[1] = {},
-): Promise<string> {
-  const action = reviewAction(tenant, of);
-  const at = new Date(Date.now() - ageDays * DAY_MS - 1_000);
-  await db.sql.unsafe("alter table review_history disable trigger review_history_fixed");
-  await record(db, [action]);
-  await db.sql`update review_history set recorded_at = ${at} where event_id = ${action.eventId}`;
-  await db.sql.unsafe("alter table review_history enable trigger review_history_fixed");
-  return action.eventId;
-}
-
-async function left(): Promise<string[]> {
-  const rows = await db.sql<
-    { id: string }[]
-  >`select event_id as id from review_history order by id`;
-  return rows.map(({ id }) => id);
-}
-
-const subscribe = (batch = false) =>
-  insertSubscription(
-    { db, box },
-    {
-      partnerId: tenant.partnerId,
-      url: "https://partner.example/hook",
-      ...(batch && { batch: { intervalHours: 24, nextAt: new Date(Date.now() + DAY_MS) } }),
-    },
-  );
-
 test("rows older than the limit are deleted, and a row that is a day younger is kept", async () => {
   await event(DAYS);
   const young = await event(DAYS - 1);
@@ -198,3 +135,73 @@ test("rows that are kept do not block the deletion of later rows, in chunks, and
   expect(await run()).toBeLessThanOrEqual(2 * CHUNK_ROWS);
   expect(await left()).toEqual([held]);
 });
+
+const DAYS = 60;
+
+const RETENTION_DAYS = 30;
+
+const DAY_MS = 86_400_000;
+
+const box = createSecretBox({ current: new Uint8Array(32) });
+
+let database: TestDatabase;
+
+let db: RawDb;
+
+let tenant: Tenant;
+
+beforeEach(async () => {
+  database = await createDatabase();
+  db = database.db;
+  tenant = await insertTenant(db);
+});
+
+afterEach(() => database.drop());
+
+async function counted(): Promise<{ removed: number; fetched: number }> {
+  const [row] = await db.sql<{ removed: number; fetched: number }[]>`
+    select n_tup_del::int as removed, idx_tup_fetch::int as fetched
+      from pg_stat_user_tables where relname = 'review_history'`;
+  if (row === undefined) throw new Error("There is no such table.");
+  return row;
+}
+
+async function copiesOf(eventId: string, copies: number): Promise<void> {
+  await db.sql`
+    insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
+                                actor, review, metadata, occurred_at, recorded_at)
+    select 'C' || n, partner_id, account_id, store_id, review_id, store_review_site_id, event, actor, review, metadata,
+           occurred_at, recorded_at
+      from review_history cross join generate_series(1, ${copies}::int) n where event_id = ${eventId}`;
+}
+
+/** Creates an event of this age in days; returns its id. */
+async function event(
+  ageDays: number,
+  of: Parameters<typeof reviewAction>[1] = {},
+): Promise<string> {
+  const action = reviewAction(tenant, of);
+  const at = new Date(Date.now() - ageDays * DAY_MS - 1_000);
+  await db.sql.unsafe("alter table review_history disable trigger review_history_fixed");
+  await record(db, [action]);
+  await db.sql`update review_history set recorded_at = ${at} where event_id = ${action.eventId}`;
+  await db.sql.unsafe("alter table review_history enable trigger review_history_fixed");
+  return action.eventId;
+}
+
+async function left(): Promise<string[]> {
+  const rows = await db.sql<
+    { id: string }[]
+  >`select event_id as id from review_history order by id`;
+  return rows.map(({ id }) => id);
+}
+
+const subscribe = (batch = false) =>
+  insertSubscription(
+    { db, box },
+    {
+      partnerId: tenant.partnerId,
+      url: "https://partner.example/hook",
+      ...(batch && { batch: { intervalHours: 24, nextAt: new Date(Date.now() + DAY_MS) } }),
+    },
+  );

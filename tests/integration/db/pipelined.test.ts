@@ -1,104 +1,17 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { beforeAll, beforeEach, expect, test } from "bun:test";
 
 import { sql } from "drizzle-orm";
 
 import { connect, type RawDb } from "../../../db/client.ts";
 import { isStoreFailure } from "../../../db/errors.ts";
 import { statement, value } from "../../../db/statement.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
 // Statements that `readsFirst` and `runLast` send without waiting for an answer, and their results when one fails.
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  await database.db.sql`create table written (id integer primary key, by text)`;
-});
-afterAll(() => database.drop());
-beforeEach(async () => {
-  await database.db.sql`truncate written`;
-});
-
-const write = statement({
-  name: "test.write",
-  // Uses a table of this test.
-  params: { id: value("integer"), by: value("text") },
-  columns: { id: value("integer") },
-  text: ({ id, by }) =>
-    sql`insert into written (id, by) values (${id}::integer, ${by}::text) returning id`,
-});
-
-const count = statement({
-  name: "test.count",
-  // Uses a table of this test.
-  columns: { rows: value("bigint") },
-  text: () => sql`select count(*) as rows from written`,
-});
-
-interface Line {
-  /** One connection, so that leftovers would reach the next user. */
-  readonly one: RawDb;
-  /** The first word of each sent statement, and "answer" for each answer that the work received. */
-  readonly seen: string[];
-}
-
-/** Uses a pool of one connection. A pooler's address turns prepared statements off. */
-async function withOne(
-  { isPooled = false, isPipelined = true },
-  use: (line: Line) => Promise<void>,
-): Promise<void> {
-  const url = new URL(database.url);
-  if (isPooled) url.searchParams.set("prepare", "false");
-  const seen: string[] = [];
-  const one = connect(url.href, {
-    max: 1,
-    name: "one",
-    isPipelined,
-    onStatement: (text) => seen.push(/\w+/.exec(text)?.[0] ?? ""),
-  });
-  const warm = await one.transaction(async (tx) => {
-    await tx.run(count, {});
-    return tx.run(write, { id: 0, by: "warm" });
-  });
-  expect([...warm]).toEqual([{ id: 0 }]);
-  await database.db.sql`truncate written`;
-  seen.length = 0;
-  await use({ one, seen });
-  // The connection is free again and works.
-  expect([...(await one.run(count, {}))]).toEqual(await written());
-  await one.close();
-}
-
-const written = async () => {
-  const [row] = await database.db.sql<{ rows: number }[]>`select count(*) as rows from written`;
-  return [{ rows: row?.rows ?? -1 }];
-};
-
-const endOf = (work: Promise<unknown>): Promise<string> =>
-  work.then(
-    () => "committed",
-    (error: unknown) => String(codeOf(error) ?? error),
-  );
-const codeOf = (error: unknown): unknown => Reflect.get(Object(error), "code");
-
-/** A statement runs when it is awaited; `then` starts it now. */
-const started = <T>(run: Promise<T>): Promise<T> => run.then((rows) => rows);
-
-/** Reads, then writes two rows; the second one is the last statement. */
-const writeTwo = ({ one, seen }: Line, ids: readonly [number, number]) =>
-  one.transaction(
-    async (tx) => {
-      await tx.run(count, {});
-      seen.push("answer");
-      const first = started(tx.run(write, { id: ids[0], by: "first" }));
-      const [, [last]] = await Promise.all([first, tx.runLast(write, { id: ids[1], by: "last" })]);
-      seen.push("answer");
-      return last?.id;
-    },
-    { readsFirst: true },
-  );
+const database = fixture(createDatabase);
 
 test("the first statements are sent with the begin, and the commit with the last statement", async () => {
   await withOne({}, async (line) => {
@@ -349,3 +262,91 @@ test("a statement that is sent again does not get into the transaction behind it
     expect(await written()).toEqual([{ rows }]);
   });
 });
+
+beforeAll(async () => {
+  await database.db.sql`create table written (id integer primary key, by text)`;
+});
+
+beforeEach(async () => {
+  await database.db.sql`truncate written`;
+});
+
+const write = statement({
+  name: "test.write",
+  // Uses a table of this test.
+  params: { id: value("integer"), by: value("text") },
+  columns: { id: value("integer") },
+  text: ({ id, by }) =>
+    sql`insert into written (id, by) values (${id}::integer, ${by}::text) returning id`,
+});
+
+const count = statement({
+  name: "test.count",
+  // Uses a table of this test.
+  columns: { rows: value("bigint") },
+  text: () => sql`select count(*) as rows from written`,
+});
+
+interface Line {
+  /** One connection, so that leftovers would reach the next user. */
+  readonly one: RawDb;
+  /** The first word of each sent statement, and "answer" for each answer that the work received. */
+  readonly seen: string[];
+}
+
+/** Uses a pool of one connection. A pooler's address turns prepared statements off. */
+async function withOne(
+  { isPooled = false, isPipelined = true },
+  use: (line: Line) => Promise<void>,
+): Promise<void> {
+  const url = new URL(database.url);
+  if (isPooled) url.searchParams.set("prepare", "false");
+  const seen: string[] = [];
+  const one = connect(url.href, {
+    max: 1,
+    name: "one",
+    isPipelined,
+    onStatement: (text) => seen.push(/\w+/.exec(text)?.[0] ?? ""),
+  });
+  const warm = await one.transaction(async (tx) => {
+    await tx.run(count, {});
+    return tx.run(write, { id: 0, by: "warm" });
+  });
+  expect([...warm]).toEqual([{ id: 0 }]);
+  await database.db.sql`truncate written`;
+  seen.length = 0;
+  await use({ one, seen });
+  // The connection is free again and works.
+  expect([...(await one.run(count, {}))]).toEqual(await written());
+  await one.close();
+}
+
+const written = async () => {
+  const [row] = await database.db.sql<{ rows: number }[]>`select count(*) as rows from written`;
+  return [{ rows: row?.rows ?? -1 }];
+};
+
+const endOf = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    () => "committed",
+    (error: unknown) => String(codeOf(error) ?? error),
+  );
+
+const codeOf = (error: unknown): unknown => Reflect.get(Object(error), "code");
+
+/** A statement runs when it is awaited; `then` starts it now. */
+const started = <T>(run: Promise<T>): Promise<T> => run.then((rows) => rows);
+
+/** Reads, then writes two rows; the second one is the last statement. */
+const writeTwo = ({ one, seen }: Line, ids: readonly [number, number]) =>
+  one.transaction(
+    async (tx) => {
+      await tx.run(count, {});
+      seen.push("answer");
+      const first = started(tx.run(write, { id: ids[0], by: "first" }));
+      const [, [last]] = await Promise.all([first, tx.runLast(write, { id: ids[1], by: "last" })]);
+      seen.push("answer");
+      return last?.id;
+    },
+    { readsFirst: true },
+  );

@@ -1,21 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
-import { planCases } from "../../../scripts/bench/plan-cases.ts";
-import { measurePlans, type Measured } from "../../../scripts/bench/plan-run.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { fixture } from "../../support/fixture.ts";
+import { planCases } from "../../support/plans/cases.ts";
+import { measurePlans, type Measured } from "../../support/plans/run.ts";
+import { createDatabase } from "../../support/postgres.ts";
 
-/** `bun run bench plans` uses a million queued entries and ten million attempts, on each version of PostgreSQL. */
+/** Enough rows that a plan that scans a table exceeds every limit. */
 const SIZES = { queued: 100_000, attempts: 100_000, others: 500, batches: 1_000 };
 const FILL_MS = 120_000;
 
-let database: TestDatabase;
 let measured: readonly Measured[];
 
-beforeAll(async () => {
-  database = await createDatabase();
-  measured = await measurePlans(database, SIZES);
-}, FILL_MS);
-afterAll(() => database.drop());
+const database = fixture(createDatabase);
 
 describe.each(planCases(SIZES).map((one) => [one.name, one] as const))("%s", (name, planCase) => {
   const { bound } = planCase;
@@ -27,3 +23,7 @@ describe.each(planCases(SIZES).map((one) => [one.name, one] as const))("%s", (na
     expect(told, over[0]?.plans.join("\n")).toEqual([]);
   });
 });
+
+beforeAll(async () => {
+  measured = await measurePlans(database, SIZES);
+}, FILL_MS);

@@ -16,35 +16,7 @@ import { hasPgBouncer, startPgBouncer, type PgBouncer } from "../../support/proc
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
-
-const KEY = randomBytes(32);
-const box = createSecretBox({ current: KEY });
-const EVENTS = 100;
 const isThere = hasPgBouncer();
-
-let database: TestDatabase;
-/** A pooler in transaction mode. */
-let pooler: PgBouncer;
-let schedule: Awaited<ReturnType<typeof createTestSchedule>>;
-let env: Record<string, string>;
-
-beforeAll(async () => {
-  if (!isThere) return;
-  database = await createDatabase();
-  pooler = await startPgBouncer(database.url, { mode: "transaction" });
-  schedule = await createTestSchedule();
-  env = {
-    REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
-    REDIS_PREFIX: schedule.prefix,
-    MASTER_KEY: KEY.toString("base64"),
-  };
-});
-afterAll(async () => {
-  if (!isThere) return;
-  schedule.close();
-  await pooler.stop();
-  await database.drop();
-});
 
 test.skipIf(!isThere)(
   "a process behind a pooler that is not announced exits with advice, in both modes",
@@ -125,3 +97,37 @@ test.skipIf(!isThere)(
     await receiver.stop();
   },
 );
+
+const KEY = randomBytes(32);
+
+const box = createSecretBox({ current: KEY });
+
+const EVENTS = 100;
+
+let database: TestDatabase;
+
+/** A pooler in transaction mode. */
+let pooler: PgBouncer;
+
+let schedule: Awaited<ReturnType<typeof createTestSchedule>>;
+
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  if (!isThere) return;
+  database = await createDatabase();
+  pooler = await startPgBouncer(database.url, { mode: "transaction" });
+  schedule = await createTestSchedule();
+  env = {
+    REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
+    REDIS_PREFIX: schedule.prefix,
+    MASTER_KEY: KEY.toString("base64"),
+  };
+});
+
+afterAll(async () => {
+  if (!isThere) return;
+  schedule.close();
+  await pooler.stop();
+  await database.drop();
+});

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 
 import { sql } from "drizzle-orm";
 
@@ -6,45 +6,10 @@ import { mails } from "../../../db/schema/alerts.ts";
 import { outbox } from "../../../db/schema/outbox.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
 import { nullable, rows, statement, value } from "../../../db/statement.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createDatabase();
-});
-afterAll(() => database.drop());
-
-const FIELDS = {
-  content: nullable(reviews.content),
-  bytewise: nullable(outbox.eventId),
-  profanity: nullable(reviews.profanity),
-  numbers: nullable(value("integer[]")),
-  json: nullable(reviewHistory.review),
-  yes: nullable(outbox.isTest),
-  integer: nullable(reviews.rate),
-  bigint: nullable(outbox.sequence),
-  at: nullable(mails.createdAt),
-};
-
-const NULLS = {
-  content: null,
-  bytewise: null,
-  profanity: null,
-  numbers: null,
-  json: null,
-  yes: null,
-  integer: null,
-  bigint: null,
-  at: null,
-};
-
-const echo = statement({
-  name: "test.echo",
-  // Returns its parameter.
-  params: { given: rows(FIELDS) },
-  columns: FIELDS,
-  text: ({ given }) => sql`select * from ${given}`,
-});
+const database = fixture(createDatabase);
 
 const TEXTS = [
   "",
@@ -121,4 +86,36 @@ test("rows of one field round-trip unchanged", async () => {
     [{ content: null }, { content: "" }],
   ])
     expect([...(await database.db.run(single, { given }))]).toEqual(given);
+});
+
+const FIELDS = {
+  content: nullable(reviews.content),
+  bytewise: nullable(outbox.eventId),
+  profanity: nullable(reviews.profanity),
+  numbers: nullable(value("integer[]")),
+  json: nullable(reviewHistory.review),
+  yes: nullable(outbox.isTest),
+  integer: nullable(reviews.rate),
+  bigint: nullable(outbox.sequence),
+  at: nullable(mails.createdAt),
+};
+
+const NULLS = {
+  content: null,
+  bytewise: null,
+  profanity: null,
+  numbers: null,
+  json: null,
+  yes: null,
+  integer: null,
+  bigint: null,
+  at: null,
+};
+
+const echo = statement({
+  name: "test.echo",
+  // Returns its parameter.
+  params: { given: rows(FIELDS) },
+  columns: FIELDS,
+  text: ({ given }) => sql`select * from ${given}`,
 });

@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import { getTableConfig } from "drizzle-orm/pg-core";
 
 import { ensurePartitions, partitionsAhead, ulidFloor } from "../../../db/partitions.ts";
 import { ForeignSchemaError, migrate } from "../../../db/migrate.ts";
 import { catalogOf, ddlOf, declaredTables } from "../../support/declared-schema.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createDatabase();
-});
-afterAll(() => database.drop());
+const database = fixture(createDatabase);
 
 describe("the tables of the query builder", async () => {
   const tables = await declaredTables();
@@ -22,7 +19,7 @@ describe("the tables of the query builder", async () => {
     migrated = await catalogOf(db, "public");
     await db.transaction(async ({ sql }) => {
       await sql.unsafe("create schema declared; set local search_path to declared");
-      for (const statement of ddlOf(tables)) await sql.unsafe(statement);
+      for (const statement of await ddlOf(tables, "declared")) await sql.unsafe(statement);
     });
     declared = await catalogOf(db, "declared");
   });
@@ -31,7 +28,7 @@ describe("the tables of the query builder", async () => {
     expect(Object.keys(declared)).toEqual(Object.keys(migrated));
   });
 
-  for (const { name } of tables.map(getTableConfig))
+  for (const { name } of Object.values(tables).map(getTableConfig))
     test(`${name} has the columns, keys, values and unique indexes of the migrated database`, () => {
       // The other checks are in the migrations only.
       const isOther = (line: string) => / CHECK /.test(line) && !declared[name]?.includes(line);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 
 import { getTableName } from "drizzle-orm";
@@ -12,7 +12,8 @@ import {
   type Shape,
   type Statement,
 } from "../../../db/statement.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { fixture } from "../../support/fixture.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 
@@ -24,48 +25,7 @@ for (const folder of ["db", "src", "dispatcher"])
       path.includes("queries")
     )
       await import(join(ROOT, path));
-
-let database: TestDatabase;
-let typeNames: ReadonlyMap<number, string>;
-beforeAll(async () => {
-  database = await createDatabase();
-  const types = await database.db.sql<{ oid: number; name: string }[]>`
-    select oid, oid::regtype::text as name from pg_type`;
-  typeNames = new Map(types.map(({ oid, name }) => [oid, name]));
-});
-afterAll(() => database.drop());
-
-/** Makes a sample value for a parameter whose type the driver must know: it sends the type of instants and booleans. */
-function sample(bind: Bind, { params }: Statement, withNulls: boolean): unknown {
-  if (bind.kind === "constant") return bind.value;
-  const shape = params[bind.name];
-  if (shape === undefined) throw new Error(`There is no parameter ${bind.name}.`);
-  if (withNulls && optionsOf(shape).isNullable) return null;
-  const type = typeOf(shape);
-  if (type === "timestamp with time zone") return new Date(0);
-  return type === "boolean" ? true : null;
-}
-
-async function described(statement: Statement, withNulls = false) {
-  const samples = statement.binds.map((bind) => sample(bind, statement, withNulls));
-  // The driver accepts all values of `sample`.
-  const { types, columns } = await database.db.sql.unsafe(statement.text, samples as []).describe();
-  return {
-    params: statement.binds.flatMap((bind, i) =>
-      bind.kind === "constant" ? [] : [[bind.name, typeNames.get(types[i] ?? 0)] as const],
-    ),
-    columns,
-  };
-}
-
-function declaredParams({ binds, params }: Statement) {
-  return binds.flatMap((bind) => {
-    const shape = bind.kind === "param" ? params[bind.name] : undefined;
-    return bind.kind === "param" && shape !== undefined
-      ? [[bind.name, typeOf(shape)] as const]
-      : [];
-  });
-}
+const database = fixture(createDatabase);
 
 const statements = declaredStatements();
 
@@ -113,4 +73,44 @@ describe.each(statements.map((one) => [one.name, one] as const))("%s", (_, state
 function nameOf(shape: Shape): string {
   const { column } = optionsOf(shape);
   return column === undefined ? "no column" : `${getTableName(column.table)}.${column.name}`;
+}
+
+let typeNames: ReadonlyMap<number, string>;
+
+beforeAll(async () => {
+  const types = await database.db.sql<{ oid: number; name: string }[]>`
+    select oid, oid::regtype::text as name from pg_type`;
+  typeNames = new Map(types.map(({ oid, name }) => [oid, name]));
+});
+
+/** Makes a sample value for a parameter whose type the driver must know: it sends the type of instants and booleans. */
+function sample(bind: Bind, { params }: Statement, withNulls: boolean): unknown {
+  if (bind.kind === "constant") return bind.value;
+  const shape = params[bind.name];
+  if (shape === undefined) throw new Error(`There is no parameter ${bind.name}.`);
+  if (withNulls && optionsOf(shape).isNullable) return null;
+  const type = typeOf(shape);
+  if (type === "timestamp with time zone") return new Date(0);
+  return type === "boolean" ? true : null;
+}
+
+async function described(statement: Statement, withNulls = false) {
+  const samples = statement.binds.map((bind) => sample(bind, statement, withNulls));
+  // The driver accepts all values of `sample`.
+  const { types, columns } = await database.db.sql.unsafe(statement.text, samples as []).describe();
+  return {
+    params: statement.binds.flatMap((bind, i) =>
+      bind.kind === "constant" ? [] : [[bind.name, typeNames.get(types[i] ?? 0)] as const],
+    ),
+    columns,
+  };
+}
+
+function declaredParams({ binds, params }: Statement) {
+  return binds.flatMap((bind) => {
+    const shape = bind.kind === "param" ? params[bind.name] : undefined;
+    return bind.kind === "param" && shape !== undefined
+      ? [[bind.name, typeOf(shape)] as const]
+      : [];
+  });
 }

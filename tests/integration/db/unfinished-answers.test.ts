@@ -1,62 +1,28 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { connect as openSocket, createServer, type Socket } from "node:net";
 
 import { connect, type RawDb } from "../../../db/client.ts";
 import { isStoreFailure } from "../../../db/errors.ts";
 import type { Limits } from "../../../db/limits.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { listen } from "../../support/network/raw-receiver.ts";
 import { until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
 // Statements that fail after their first rows, and connections that end within an answer. The driver must not pass any
 // part of them to the next statement. Each pool has one connection, so that the next statement uses it.
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  await database.db.sql`create table lines as select generate_series(1, 300) as n`;
-});
-afterAll(() => database.drop());
-
-const NEVER_MS = 60_000;
-const NEVER: Limits = {
-  lockMs: NEVER_MS,
-  statementMs: NEVER_MS,
-  idleMs: NEVER_MS,
-  deadlineMs: NEVER_MS,
-};
-
-async function withOne(
-  { url = database.url, ...limits }: Partial<Limits> & { readonly url?: string },
-  use: (one: RawDb) => Promise<void>,
-): Promise<void> {
-  const one = connect(url, { max: 1, name: "one", limits: { ...NEVER, ...limits } });
-  await use(one);
-  await one.close();
-}
+const database = fixture(createDatabase);
 
 const errorOf = (work: Promise<unknown>): Promise<unknown> =>
   work.then(
     () => "done",
     (error: unknown) => error,
   );
-const codeOf = (error: unknown): unknown => Reflect.get(Object(error), "code");
 
 /** Returns 900 rows and sleeps at the next one. */
 const sleepBehindRows = ({ sql }: Pick<RawDb, "sql">) =>
   errorOf(sql`select n, case when n > 900 then pg_sleep(30) end from generate_series(1, 1000) n`);
-
-/** Cancels or terminates the session of the pool once its statement sleeps. */
-async function whenAsleep(action: "pg_cancel_backend" | "pg_terminate_backend"): Promise<void> {
-  const { sql } = database.db;
-  await until("the statement sleeps", async () => {
-    const rows = await sql`
-      select ${sql(action)}(pid) from pg_stat_activity
-       where application_name = 'one' and datname = current_database() and wait_event = 'PgSleep'`;
-    return rows.length === 1;
-  });
-}
 
 const ENDINGS: Record<string, { limits?: Partial<Limits>; end(one: RawDb): Promise<unknown> }> = {
   "an error at run time": {
@@ -85,13 +51,6 @@ const ENDINGS: Record<string, { limits?: Partial<Limits>; end(one: RawDb): Promi
       return ended;
     },
   },
-};
-const CODES: Readonly<Record<string, readonly string[]>> = {
-  "an error at run time": ["22012"],
-  "a lock timeout": ["55P03"],
-  "a statement timeout": ["57014"],
-  "a cancelled statement": ["57014"],
-  "a terminated session": ["57P01", "CONNECTION_CLOSED"],
 };
 
 for (const [name, { limits, end }] of Object.entries(ENDINGS))
@@ -192,3 +151,46 @@ test("all statements of a transaction fail when its connection ends, including u
     expect(ends.map((end) => isStoreFailure(end))).toEqual([true, true, true]);
   });
 });
+
+beforeAll(async () => {
+  await database.db.sql`create table lines as select generate_series(1, 300) as n`;
+});
+
+const NEVER_MS = 60_000;
+
+const NEVER: Limits = {
+  lockMs: NEVER_MS,
+  statementMs: NEVER_MS,
+  idleMs: NEVER_MS,
+  deadlineMs: NEVER_MS,
+};
+
+async function withOne(
+  { url = database.url, ...limits }: Partial<Limits> & { readonly url?: string },
+  use: (one: RawDb) => Promise<void>,
+): Promise<void> {
+  const one = connect(url, { max: 1, name: "one", limits: { ...NEVER, ...limits } });
+  await use(one);
+  await one.close();
+}
+
+const codeOf = (error: unknown): unknown => Reflect.get(Object(error), "code");
+
+/** Cancels or terminates the session of the pool once its statement sleeps. */
+async function whenAsleep(action: "pg_cancel_backend" | "pg_terminate_backend"): Promise<void> {
+  const { sql } = database.db;
+  await until("the statement sleeps", async () => {
+    const rows = await sql`
+      select ${sql(action)}(pid) from pg_stat_activity
+       where application_name = 'one' and datname = current_database() and wait_event = 'PgSleep'`;
+    return rows.length === 1;
+  });
+}
+
+const CODES: Readonly<Record<string, readonly string[]>> = {
+  "an error at run time": ["22012"],
+  "a lock timeout": ["55P03"],
+  "a statement timeout": ["57014"],
+  "a cancelled statement": ["57014"],
+  "a terminated session": ["57P01", "CONNECTION_CLOSED"],
+};

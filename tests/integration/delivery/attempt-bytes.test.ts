@@ -1,12 +1,10 @@
 import { expect, test } from "bun:test";
 
-import { measureAttemptBytes } from "../../../scripts/bench/attempt-bytes.ts";
+import { measureAttemptBytes } from "../../support/attempt-bytes.ts";
 import { createDatabase } from "../../support/postgres.ts";
 
 /** Bytes per attempt without the response. Multiplied by the days of retention, this is the disk space of an event. */
 const MOST = 450;
-/** The same for a partition of a past day, which also has an index by event value. */
-const MOST_OF_ENDED = 500;
 
 test(`a delivered event leaves at most ${MOST} bytes in attempts and their indexes`, async () => {
   const database = await createDatabase();
@@ -22,3 +20,6 @@ test(`a delivered event leaves at most ${MOST} bytes in attempts and their index
     await database.drop();
   }
 });
+
+/** The same for a partition of a past day, which also has an index by event value. */
+const MOST_OF_ENDED = 500;

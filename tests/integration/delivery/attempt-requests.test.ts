@@ -1,22 +1,122 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 
-import { readMigrationFiles } from "drizzle-orm/migrator";
 import { ulid } from "ulid";
 
-import { migrate } from "../../../db/migrate.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { CATALOG, type PayloadMode, type RecordedAction } from "../../../src/outbox/event.ts";
 import { attemptsOfEvent } from "../../../src/webhooks/queries/attempts.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { forceHistory } from "../../support/history.ts";
 import { insertTenant, record, reviewAction, type Tenant } from "../../support/outbox.ts";
-import { createDatabase } from "../../support/postgres.ts";
 import { ExactReceiver } from "../../support/network/exact-receiver.ts";
 import { until } from "../../support/network/receiver.ts";
-import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+import { startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
 // An attempt stores neither body nor headers (contract 7.13). These tests compare the request that the API shows with
 // the bytes that the receiver got.
+
+const stores = fixture(createTestSchedule);
+const world = fixture(() => startWebhooks({ schedule: stores.schedule }));
+const tenant: Tenant = fixture(async () => ({
+  ...(await insertTenant(world.database.db)),
+  partnerId: world.tenants.partners[0].id,
+}));
+
+describe.each(["full", "minimal"] as const)("in %s mode", (mode: PayloadMode) => {
+  test("an attempt of each event shows the exact bytes that were received: first attempt, retry, redelivery and rotation", async () => {
+    const { id } = await start({ payload_mode: mode });
+    receiver.answer = (_, before) => (before === 0 ? 500 : 200);
+    const eventIds = await emit();
+    const settled = async (attempts: number) => (await list(id)).length === attempts;
+    await until("each event twice", () => settled(2 * EVENTS.length));
+    await world.ask("POST", `/${id}/rotate-secret`, { body: { grace_period_hours: 1 } });
+    for (const one of eventIds) {
+      const { status } = await world.ask("POST", `/${id}/deliveries/${one}/redeliver`);
+      expect(status).toBe(202);
+    }
+    await until("each event once more", () => settled(3 * EVENTS.length));
+    const shown = await showsWhatCame(id);
+    expect(new Set(shown.map(({ round, attempt }) => `${round}.${attempt}`))).toEqual(
+      new Set(["1.1", "1.2", "2.1"]),
+    );
+    const inGrace = shown.filter(
+      ({ request_headers: headers }) => headers?.["X-SVC-Signature-Previous"] !== undefined,
+    );
+    expect(inGrace).toHaveLength(EVENTS.length);
+    const [kept] = await world.database.db.sql<{ count: number }[]>`
+      select count(*) from delivery_attempts
+       where subscription_id = ${id} and (request_headers is not null or request_body is not null)`;
+    expect(kept?.count).toBe(0);
+  });
+
+  test("an attempt of a test event shows the exact bytes that were received", async () => {
+    const { id } = await start({ payload_mode: mode });
+    await world.ask("POST", `/${id}/test`);
+    await until("the test", async () => (await list(id)).length === 1);
+    await showsWhatCame(id);
+  });
+});
+
+describe("an attempt whose bytes cannot be proved", () => {
+  test("shows null, and no other bytes", async () => {
+    const { id } = await start();
+    const eventIds = await emit();
+    await until("all of them", async () => (await list(id)).length === EVENTS.length);
+    const [digest, format, metadata, actor, gone, whole] = eventIds;
+    await world.database.db.sql`
+      update delivery_attempts set body_digest = set_byte(body_digest, 0, get_byte(body_digest, 0) # 1)
+       where event_id = ${digest ?? ""}`;
+    await world.database.db.sql`
+      update delivery_attempts set payload_format = 99 where event_id = ${format ?? ""}`;
+    await forceHistory(world.database.db, async (sql) => {
+      await sql`update review_history set metadata = '{"other":1}' where event_id = ${metadata ?? ""}`;
+      // The same JSON value in other bytes.
+      await sql`update review_history set actor = (actor::text || ' ')::json where event_id = ${actor ?? ""}`;
+      await sql`delete from review_history where event_id = ${gone ?? ""}`;
+    });
+    const shown = new Map((await list(id)).map((one) => [one.event_id, one]));
+    for (const one of [digest, format, metadata, actor, gone])
+      expect(shown.get(one ?? "")).toMatchObject({ request_headers: null, request_body: null });
+    const proved = [...shown.values()].filter(({ request_body: body }) => body !== null);
+    expect(proved).toHaveLength(EVENTS.length - 5);
+    expect(receiver.requests).toContain(onTheLine(shown.get(whole ?? "") as Shown));
+    const { body } = await world.ask("GET", `/${id}/deliveries/${digest}`);
+    expect(body["attempts"]).toMatchObject([{ request_headers: null, request_body: null }]);
+  });
+});
+
+test("a history row cannot be updated", async () => {
+  await record(world.database.db, [reviewAction(tenant)]);
+  const changing = world.database.db.sql`update review_history set metadata = '{}'`;
+  const failure: unknown = await changing.catch((error: unknown) => error);
+  expect(String(failure)).toContain("rows of review_history never change");
+});
+
+test("a review and a connection cannot be deleted", async () => {
+  const { sql } = world.database.db;
+  for (const table of ["reviews", "store_review_sites"]) {
+    const [row] = await sql<{ id: number }[]>`select id from ${sql(table)} limit 1`;
+    expect(row).toBeDefined();
+    const removal = sql`delete from ${sql(table)} where id = ${row?.id ?? 0}`;
+    const failure: unknown = await removal.catch((error: unknown) => error);
+    expect(String(failure)).toContain(`rows of ${table} never change`);
+  }
+});
+
+test("an attempt from an older version, which stored its request, shows the stored bytes", async () => {
+  const { db } = world.database;
+  const headers = { Host: "old.example", "X-SVC-Attempt": "1", "Content-Length": "9" };
+  const eventId = ulid();
+  await db.sql`
+    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
+      duration_ms, outcome, status_code, request_headers, request_body, response_truncated)
+    values (${ulid()}, 'S', 1, ${eventId}, 'review_received', 1, 1, now(), 1, 'delivered', 200,
+            ${JSON.stringify(headers)}, '{"a": 1} ', false)`;
+  expect(await attemptsOfEvent(db, "S", eventId, 10)).toMatchObject([
+    { requestHeaders: headers, requestBody: '{"a": 1} ' },
+  ]);
+});
 
 interface Shown {
   readonly id: string;
@@ -29,23 +129,12 @@ interface Shown {
 
 const EVENTS = CATALOG.filter(({ subscribable }) => subscribable);
 
-let world: WebhookWorld;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
 let receiver: ExactReceiver;
-let tenant: Tenant;
+
 const started: { stop(): Promise<void> }[] = [];
 
-beforeAll(async () => {
-  stores = await createTestSchedule();
-  world = await startWebhooks({ schedule: stores.schedule });
-  tenant = { ...(await insertTenant(world.database.db)), partnerId: world.tenants.partners[0].id };
-});
 afterEach(async () => {
   for (const one of started.splice(0)) await one.stop();
-});
-afterAll(async () => {
-  stores.close();
-  await world.stop();
 });
 
 async function start(fields: Readonly<Record<string, unknown>> = {}) {
@@ -108,119 +197,3 @@ const showsWhatCame = async (id: string) => {
   expect(shown.map(onTheLine).toSorted()).toEqual(receiver.requests.toSorted());
   return shown;
 };
-
-describe.each(["full", "minimal"] as const)("in %s mode", (mode: PayloadMode) => {
-  test("an attempt of each event shows the exact bytes that were received: first attempt, retry, redelivery and rotation", async () => {
-    const { id } = await start({ payload_mode: mode });
-    receiver.answer = (_, before) => (before === 0 ? 500 : 200);
-    const eventIds = await emit();
-    const settled = async (attempts: number) => (await list(id)).length === attempts;
-    await until("each event twice", () => settled(2 * EVENTS.length));
-    await world.ask("POST", `/${id}/rotate-secret`, { body: { grace_period_hours: 1 } });
-    for (const one of eventIds) {
-      const { status } = await world.ask("POST", `/${id}/deliveries/${one}/redeliver`);
-      expect(status).toBe(202);
-    }
-    await until("each event once more", () => settled(3 * EVENTS.length));
-    const shown = await showsWhatCame(id);
-    expect(new Set(shown.map(({ round, attempt }) => `${round}.${attempt}`))).toEqual(
-      new Set(["1.1", "1.2", "2.1"]),
-    );
-    const inGrace = shown.filter(
-      ({ request_headers: headers }) => headers?.["X-SVC-Signature-Previous"] !== undefined,
-    );
-    expect(inGrace).toHaveLength(EVENTS.length);
-    const [kept] = await world.database.db.sql<{ count: number }[]>`
-      select count(*) from delivery_attempts
-       where subscription_id = ${id} and (request_headers is not null or request_body is not null)`;
-    expect(kept?.count).toBe(0);
-  });
-
-  test("an attempt of a test event shows the exact bytes that were received", async () => {
-    const { id } = await start({ payload_mode: mode });
-    await world.ask("POST", `/${id}/test`);
-    await until("the test", async () => (await list(id)).length === 1);
-    await showsWhatCame(id);
-  });
-});
-
-describe("an attempt whose bytes cannot be proved", () => {
-  test("shows null, and no other bytes", async () => {
-    const { id } = await start();
-    const eventIds = await emit();
-    await until("all of them", async () => (await list(id)).length === EVENTS.length);
-    const [digest, composer, metadata, actor, gone, whole] = eventIds;
-    await world.database.db.sql`
-      update delivery_attempts set body_digest = set_byte(body_digest, 0, get_byte(body_digest, 0) # 1)
-       where event_id = ${digest ?? ""}`;
-    await world.database.db.sql`
-      update delivery_attempts set composer = 99 where event_id = ${composer ?? ""}`;
-    await forceHistory(world.database.db, async (sql) => {
-      await sql`update review_history set metadata = '{"other":1}' where event_id = ${metadata ?? ""}`;
-      // The same JSON value in other bytes.
-      await sql`update review_history set actor = (actor::text || ' ')::json where event_id = ${actor ?? ""}`;
-      await sql`delete from review_history where event_id = ${gone ?? ""}`;
-    });
-    const shown = new Map((await list(id)).map((one) => [one.event_id, one]));
-    for (const one of [digest, composer, metadata, actor, gone])
-      expect(shown.get(one ?? "")).toMatchObject({ request_headers: null, request_body: null });
-    const proved = [...shown.values()].filter(({ request_body: body }) => body !== null);
-    expect(proved).toHaveLength(EVENTS.length - 5);
-    expect(receiver.requests).toContain(onTheLine(shown.get(whole ?? "") as Shown));
-    const { body } = await world.ask("GET", `/${id}/deliveries/${digest}`);
-    expect(body["attempts"]).toMatchObject([{ request_headers: null, request_body: null }]);
-  });
-});
-
-test("a history row cannot be updated", async () => {
-  await record(world.database.db, [reviewAction(tenant)]);
-  const changing = world.database.db.sql`update review_history set metadata = '{}'`;
-  const failure: unknown = await changing.catch((error: unknown) => error);
-  expect(String(failure)).toContain("rows of review_history never change");
-});
-
-test("a review and a connection cannot be deleted", async () => {
-  const { sql } = world.database.db;
-  for (const table of ["reviews", "store_review_sites"]) {
-    const [row] = await sql<{ id: number }[]>`select id from ${sql(table)} limit 1`;
-    expect(row).toBeDefined();
-    const removal = sql`delete from ${sql(table)} where id = ${row?.id ?? 0}`;
-    const failure: unknown = await removal.catch((error: unknown) => error);
-    expect(String(failure)).toContain(`rows of ${table} never change`);
-  }
-});
-
-test("an attempt from an older version, which stored its request, shows the stored bytes", async () => {
-  const old = await createDatabase();
-  const { db } = old;
-  try {
-    await db.sql.unsafe(
-      "drop schema public cascade; drop schema drizzle cascade; create schema public; create schema drizzle",
-    );
-    await db.sql.unsafe(
-      "create table drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)",
-    );
-    const folder = { migrationsFolder: `${import.meta.dir}/../../../db/migrations` };
-    const composer = readMigrationFiles(folder).findIndex(({ sql }) =>
-      String(sql).includes("composer smallint"),
-    );
-    for (const { sql, hash, folderMillis } of readMigrationFiles(folder).slice(0, composer)) {
-      for (const one of sql) await db.sql.unsafe(one);
-      await db.sql`
-        insert into drizzle.__drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`;
-    }
-    const headers = { Host: "old.example", "X-SVC-Attempt": "1", "Content-Length": "9" };
-    const eventId = ulid();
-    await db.sql`
-      insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
-        duration_ms, outcome, status_code, request_headers, request_body, response_truncated)
-      values (${ulid()}, 'S', 1, ${eventId}, 'review_received', 1, 1, now(), 1, 'delivered', 200,
-              ${JSON.stringify(headers)}, '{"a": 1} ', false)`;
-    await migrate(old.url);
-    expect(await attemptsOfEvent(db, "S", eventId, 10)).toMatchObject([
-      { requestHeaders: headers, requestBody: '{"a": 1} ' },
-    ]);
-  } finally {
-    await old.drop();
-  }
-});

@@ -28,58 +28,6 @@ import {
 import { until } from "../../support/network/receiver.ts";
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-/** Excludes 127.0.0.1, the address of the proxy, which the policy does not apply to. */
-const POLICY = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.2,127.0.0.3,::1") };
-const PASSWORD = "s3cr%3At%2Fü";
-
-const cleanups: (() => void)[] = [];
-afterEach(() => {
-  for (const cleanup of cleanups.splice(0)) cleanup();
-});
-
-async function proxied(answer?: ProxyAnswer): Promise<TestProxy> {
-  const proxy = await startProxy(answer);
-  cleanups.push(() => proxy.stop());
-  return proxy;
-}
-
-function start(
-  proxyUrl: string,
-  options: Partial<HttpClientOptions> = {},
-): { client: HttpClient; deliver: Deliver } {
-  const proxy = parseProxyUrl(proxyUrl);
-  const client = new HttpClient({
-    policy: POLICY,
-    timeoutMs: 60_000,
-    bodyMs: 60_000,
-    ca: [CA],
-    lookup: giving("127.0.0.2"),
-    proxy,
-    ...options,
-  });
-  cleanups.push(() => client.close());
-  return { client, deliver: createDeliver({ clock: systemClock, client }) };
-}
-
-const through = (proxy: TestProxy, options?: Partial<HttpClientOptions>) =>
-  start(`http://127.0.0.1:${proxy.port}`, options);
-
-async function receive(
-  answer: RawAnswer = OK,
-  options: { address?: string; tls?: ServerCertificate } = {},
-): Promise<RawReceiver> {
-  const receiver = await startRawReceiver(answer, { address: "127.0.0.2", ...options });
-  cleanups.push(() => receiver.stop());
-  return receiver;
-}
-
-function message(url: string, body = "{}") {
-  return { url, headers: { "Content-Type": "application/json" }, body };
-}
-
-function giving(...addresses: string[]): Lookup {
-  return async () => addresses;
-}
 
 describe("a delivery through the proxy", () => {
   test("goes to the checked address, with the host name in Host and in TLS, through one kept tunnel", async () => {
@@ -359,3 +307,58 @@ test("a shutdown aborts the request for a tunnel", async () => {
   expect(client.counts().open).toBe(0);
   await until("the proxy is left", () => proxy.connections.size === 0);
 });
+
+/** Excludes 127.0.0.1, the address of the proxy, which the policy does not apply to. */
+const POLICY = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.2,127.0.0.3,::1") };
+
+const PASSWORD = "s3cr%3At%2Fü";
+
+const cleanups: (() => void)[] = [];
+
+afterEach(() => {
+  for (const cleanup of cleanups.splice(0)) cleanup();
+});
+
+async function proxied(answer?: ProxyAnswer): Promise<TestProxy> {
+  const proxy = await startProxy(answer);
+  cleanups.push(() => proxy.stop());
+  return proxy;
+}
+
+function start(
+  proxyUrl: string,
+  options: Partial<HttpClientOptions> = {},
+): { client: HttpClient; deliver: Deliver } {
+  const proxy = parseProxyUrl(proxyUrl);
+  const client = new HttpClient({
+    policy: POLICY,
+    timeoutMs: 60_000,
+    bodyMs: 60_000,
+    ca: [CA],
+    lookup: giving("127.0.0.2"),
+    proxy,
+    ...options,
+  });
+  cleanups.push(() => client.close());
+  return { client, deliver: createDeliver({ clock: systemClock, client }) };
+}
+
+const through = (proxy: TestProxy, options?: Partial<HttpClientOptions>) =>
+  start(`http://127.0.0.1:${proxy.port}`, options);
+
+async function receive(
+  answer: RawAnswer = OK,
+  options: { address?: string; tls?: ServerCertificate } = {},
+): Promise<RawReceiver> {
+  const receiver = await startRawReceiver(answer, { address: "127.0.0.2", ...options });
+  cleanups.push(() => receiver.stop());
+  return receiver;
+}
+
+function message(url: string, body = "{}") {
+  return { url, headers: { "Content-Type": "application/json" }, body };
+}
+
+function giving(...addresses: string[]): Lookup {
+  return async () => addresses;
+}

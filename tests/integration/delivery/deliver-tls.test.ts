@@ -22,71 +22,6 @@ import {
 } from "../../support/network/certificates.ts";
 import { type RawReceiver, startRawReceiver } from "../../support/network/raw-receiver.ts";
 
-const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-/** A response that closes the connection, so that the next delivery needs a new one. */
-const OK_AND_CLOSE = OK.replace("\r\n", "\r\nConnection: close\r\n");
-const POLICY = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8,::1/128") };
-
-let folder: string;
-const cleanups: (() => void)[] = [];
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "deliver-tls-"));
-});
-afterEach(() => {
-  for (const cleanup of cleanups.splice(0)) cleanup();
-});
-afterAll(() => rmSync(folder, { recursive: true }));
-
-function start(options: Partial<HttpClientOptions> = {}): Deliver {
-  const client = new HttpClient({
-    policy: POLICY,
-    timeoutMs: 60_000,
-    ca: [CA],
-    lookup: async () => ["127.0.0.1"],
-    ...options,
-  });
-  cleanups.push(() => client.close());
-  return createDeliver({ clock: systemClock, client });
-}
-
-async function receive(
-  options: Parameters<typeof startRawReceiver>[1],
-  answer = OK,
-): Promise<RawReceiver> {
-  const receiver = await startRawReceiver(answer, options);
-  cleanups.push(() => receiver.stop());
-  return receiver;
-}
-
-function message(url: string) {
-  return { url, headers: {}, body: "{}" };
-}
-
-function fileOf(name: string, text: string): string {
-  const path = join(folder, name);
-  writeFileSync(path, text);
-  return path;
-}
-
-function configOf(caFile: string) {
-  return readConfig({
-    DATABASE_URL: "postgres://unused.invalid/test",
-    REDIS_URL: "redis://unused.invalid",
-    MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
-    WEBHOOK_CA_FILE: caFile,
-  });
-}
-
-function toFieldErrors(caFile: string): readonly string[] {
-  try {
-    configOf(caFile);
-    return [];
-  } catch (error) {
-    if (error instanceof ConfigError) return error.errors;
-    throw error;
-  }
-}
-
 describe("a certificate", () => {
   test.each([
     ["that expired", EXPIRED, "CERT_HAS_EXPIRED: certificate has expired"],
@@ -220,3 +155,74 @@ describe("a new connection to the same origin", () => {
     expect(expired.requests).toEqual([]);
   });
 });
+
+const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/** A response that closes the connection, so that the next delivery needs a new one. */
+const OK_AND_CLOSE = OK.replace("\r\n", "\r\nConnection: close\r\n");
+
+const POLICY = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8,::1/128") };
+
+let folder: string;
+
+const cleanups: (() => void)[] = [];
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "deliver-tls-"));
+});
+
+afterEach(() => {
+  for (const cleanup of cleanups.splice(0)) cleanup();
+});
+
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function start(options: Partial<HttpClientOptions> = {}): Deliver {
+  const client = new HttpClient({
+    policy: POLICY,
+    timeoutMs: 60_000,
+    ca: [CA],
+    lookup: async () => ["127.0.0.1"],
+    ...options,
+  });
+  cleanups.push(() => client.close());
+  return createDeliver({ clock: systemClock, client });
+}
+
+async function receive(
+  options: Parameters<typeof startRawReceiver>[1],
+  answer = OK,
+): Promise<RawReceiver> {
+  const receiver = await startRawReceiver(answer, options);
+  cleanups.push(() => receiver.stop());
+  return receiver;
+}
+
+function message(url: string) {
+  return { url, headers: {}, body: "{}" };
+}
+
+function fileOf(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+function configOf(caFile: string) {
+  return readConfig({
+    DATABASE_URL: "postgres://unused.invalid/test",
+    REDIS_URL: "redis://unused.invalid",
+    MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
+    WEBHOOK_CA_FILE: caFile,
+  });
+}
+
+function toFieldErrors(caFile: string): readonly string[] {
+  try {
+    configOf(caFile);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.errors;
+    throw error;
+  }
+}

@@ -24,55 +24,6 @@ import {
   startRawReceiver,
 } from "../../support/network/raw-receiver.ts";
 
-const LOOPBACK = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8,::1/128") };
-const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-const NO_ANSWER = "";
-
-const cleanups: (() => void)[] = [];
-afterEach(() => {
-  for (const cleanup of cleanups.splice(0)) cleanup();
-});
-
-function start(options: Partial<HttpClientOptions> = {}): { client: HttpClient; deliver: Deliver } {
-  const client = new HttpClient({
-    policy: LOOPBACK,
-    timeoutMs: 60_000,
-    bodyMs: 60_000,
-    ...options,
-  });
-  cleanups.push(() => client.close());
-  return { client, deliver: createDeliver({ clock: systemClock, client }) };
-}
-
-async function receive(answer: RawAnswer, address = "127.0.0.1"): Promise<RawReceiver> {
-  const receiver = await startRawReceiver(answer, { address });
-  cleanups.push(() => receiver.stop());
-  return receiver;
-}
-
-async function receiveTls(tls: ServerCertificate): Promise<RawReceiver> {
-  const receiver = await startRawReceiver(OK, { tls });
-  cleanups.push(() => receiver.stop());
-  return receiver;
-}
-
-function message(url: string, body: string | Uint8Array = "{}") {
-  return { url, headers: { "Content-Type": "application/json" }, body };
-}
-
-function giving(...addresses: string[]): Lookup {
-  return async () => addresses;
-}
-
-function silent(): Promise<string[]> {
-  return new Promise(() => {});
-}
-
-async function until(isTrue: () => boolean): Promise<void> {
-  for (let i = 0; !isTrue() && i < 10_000; i++) await Bun.sleep(5);
-  expect(isTrue()).toBe(true);
-}
-
 describe("an answered delivery", () => {
   test("sends exactly the head and the signed bytes, and any 2xx accepts it", async () => {
     for (const status of ["200 OK", "202 Accepted", "204 No Content", "299 Odd"]) {
@@ -832,3 +783,55 @@ describe("a shutdown", () => {
     });
   });
 });
+
+const LOOPBACK = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8,::1/128") };
+
+const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+const NO_ANSWER = "";
+
+const cleanups: (() => void)[] = [];
+
+afterEach(() => {
+  for (const cleanup of cleanups.splice(0)) cleanup();
+});
+
+function start(options: Partial<HttpClientOptions> = {}): { client: HttpClient; deliver: Deliver } {
+  const client = new HttpClient({
+    policy: LOOPBACK,
+    timeoutMs: 60_000,
+    bodyMs: 60_000,
+    ...options,
+  });
+  cleanups.push(() => client.close());
+  return { client, deliver: createDeliver({ clock: systemClock, client }) };
+}
+
+async function receive(answer: RawAnswer, address = "127.0.0.1"): Promise<RawReceiver> {
+  const receiver = await startRawReceiver(answer, { address });
+  cleanups.push(() => receiver.stop());
+  return receiver;
+}
+
+async function receiveTls(tls: ServerCertificate): Promise<RawReceiver> {
+  const receiver = await startRawReceiver(OK, { tls });
+  cleanups.push(() => receiver.stop());
+  return receiver;
+}
+
+function message(url: string, body: string | Uint8Array = "{}") {
+  return { url, headers: { "Content-Type": "application/json" }, body };
+}
+
+function giving(...addresses: string[]): Lookup {
+  return async () => addresses;
+}
+
+function silent(): Promise<string[]> {
+  return new Promise(() => {});
+}
+
+async function until(isTrue: () => boolean): Promise<void> {
+  for (let i = 0; !isTrue() && i < 10_000; i++) await Bun.sleep(5);
+  expect(isTrue()).toBe(true);
+}

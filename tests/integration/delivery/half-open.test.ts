@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
@@ -8,31 +8,16 @@ import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { addProvider, connectStore, created } from "../../support/factory.ts";
 import { insertSubscription } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
-import { proxyBefore, type TcpProxy } from "../../support/network/tcp-proxy.ts";
+import { proxyBefore } from "../../support/network/tcp-proxy.ts";
 import { addTenants } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const KEY = randomBytes(32);
-const box = createSecretBox({ current: KEY });
-
-let database: TestDatabase;
-let network: TcpProxy;
-let receiver: Receiver;
-let schedule: Awaited<ReturnType<typeof createTestSchedule>>;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  network = await proxyBefore(database.url);
-  receiver = await Receiver.start();
-  schedule = await createTestSchedule();
-});
-afterAll(async () => {
-  network.stop();
-  await receiver.stop();
-  schedule.close();
-  await database.drop();
-});
+const database = fixture(createDatabase);
+const network = fixture(() => proxyBefore(database.url));
+const receiver = fixture(() => Receiver.start());
+const schedule = fixture(createTestSchedule);
 
 test("after all connections to PostgreSQL hang, both processes recover on their own, and no event is lost", async () => {
   const { db } = database;
@@ -81,3 +66,7 @@ test("after all connections to PostgreSQL hang, both processes recover on their 
   await dispatcher.stop();
   api.kill();
 });
+
+const KEY = randomBytes(32);
+
+const box = createSecretBox({ current: KEY });

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { EXCERPT_BYTES } from "../../../dispatcher/http/excerpt.ts";
@@ -22,7 +22,7 @@ import {
   reviewAction,
   type Tenant,
 } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import {
   CA,
   EXPIRED,
@@ -38,135 +38,12 @@ import {
   type RawReceiver,
 } from "../../support/network/raw-receiver.ts";
 import { until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-/** The policy of a production dispatcher, except that it allows http, which these receivers speak. */
-const PUBLIC_ONLY: EgressPolicy = { allowHttp: true, allowedNetworks: [] };
-/** Delays so long that a test sees only the first attempt. */
-const NO_RETRY = [60_000, 60_000, 60_000];
-const AT_ONCE = [1, 1, 1];
 
-let database: TestDatabase;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-const box = createTestBox();
-const started: { stop(): Promise<void> | void }[] = [];
-
-beforeAll(async () => {
-  database = await createDatabase();
-  stores = await createTestSchedule();
-});
-afterEach(async () => {
-  for (const one of started.splice(0)) await one.stop();
-});
-afterAll(async () => {
-  stores.close();
-  await database.drop();
-});
-
-function dispatch(
-  http: Partial<HttpClientOptions> = {},
-  options: { retryDelaysMs?: readonly number[]; log?: Log } = {},
-): RunningDispatcher {
-  const { db } = database;
-  const running = startDispatcher({
-    db,
-    box,
-    schedule: stores.schedule,
-    retryDelaysMs: NO_RETRY,
-    http: { timeoutMs: 60_000, bodyMs: 60_000, ...http },
-    ...options,
-  });
-  started.push(running);
-  return running;
-}
-
-async function receive(answer: RawAnswer): Promise<RawReceiver> {
-  const receiver = await startRawReceiver(answer);
-  started.push(receiver);
-  return receiver;
-}
-
-interface Subscribed {
-  readonly tenant: Tenant;
-  readonly id: string;
-}
-
-async function subscribe(url: string): Promise<Subscribed> {
-  const tenant = await insertTenant(database.db);
-  const { partnerId } = tenant;
-  const { subscriptionId } = await insertSubscription({ db: database.db, box }, { partnerId, url });
-  return { tenant, id: subscriptionId };
-}
-
-async function emit(...subscribed: Subscribed[]): Promise<void> {
-  const wakes = [];
-  for (const { tenant } of subscribed)
-    wakes.push(...(await record(database.db, [reviewAction(tenant)])));
-  await stores.schedule.wake(wakes);
-}
-
-interface Attempt {
-  readonly outcome: string;
-  readonly status_code: number | null;
-  readonly error_code: string | null;
-  readonly response_headers: Record<string, string> | null;
-  readonly response_excerpt: string | null;
-  readonly response_truncated: boolean;
-  readonly resent: boolean;
-}
-
-async function attemptsOf({ id }: Subscribed, atLeast = 1): Promise<Attempt[]> {
-  let found: Attempt[] = [];
-  await until(`${atLeast} attempt(s)`, async () => {
-    found = await database.db.sql<Attempt[]>`
-      select outcome, status_code, error_code, response_headers, response_excerpt, response_truncated, resent
-        from delivery_attempts where subscription_id = ${id} order by id`;
-    return found.length >= atLeast;
-  });
-  return found;
-}
-
-/** Delivers one event, and returns the record of its first attempt. */
-async function firstAttempt(url: string): Promise<Attempt> {
-  const subscribed = await subscribe(url);
-  await emit(subscribed);
-  const [attempt] = await attemptsOf(subscribed);
-  if (attempt === undefined) throw new Error("no attempt");
-  return attempt;
-}
-
-async function failuresOf({ id }: Subscribed): Promise<number | undefined> {
-  const [row] = await database.db.sql<{ failures: number }[]>`
-    select consecutive_failure_count as failures from webhook_subscriptions where id = ${id}`;
-  return row?.failures;
-}
-
-function giving(...addresses: string[]): Lookup {
-  return async () => addresses;
-}
-
-/** Returns the fields of a record for a failure without a response. */
-function unanswered(errorCode: string) {
-  return {
-    outcome: "retry",
-    status_code: null,
-    error_code: errorCode,
-    response_headers: null,
-    response_excerpt: null,
-    response_truncated: false,
-  };
-}
-
-/** Returns the fields of a record for a delivery that was accepted by its headers. */
-function accepted(excerpt: string, truncated: boolean) {
-  return {
-    outcome: "delivered",
-    status_code: 200,
-    error_code: null,
-    response_excerpt: excerpt,
-    response_truncated: truncated,
-  };
-}
+const database = fixture(createDatabase);
+const stores = fixture(createTestSchedule);
 
 describe("an address that is not public", () => {
   test("is blocked at every attempt although the name was public at creation, and counts as one failure", async () => {
@@ -605,3 +482,124 @@ describe("a failure that is not a response of the receiver", () => {
     expect(receiver.accepted).toBe(0);
   });
 });
+
+/** The policy of a production dispatcher, except that it allows http, which these receivers speak. */
+const PUBLIC_ONLY: EgressPolicy = { allowHttp: true, allowedNetworks: [] };
+
+/** Delays so long that a test sees only the first attempt. */
+const NO_RETRY = [60_000, 60_000, 60_000];
+
+const AT_ONCE = [1, 1, 1];
+
+const box = createTestBox();
+
+const started: { stop(): Promise<void> | void }[] = [];
+
+afterEach(async () => {
+  for (const one of started.splice(0)) await one.stop();
+});
+
+function dispatch(
+  http: Partial<HttpClientOptions> = {},
+  options: { retryDelaysMs?: readonly number[]; log?: Log } = {},
+): RunningDispatcher {
+  const { db } = database;
+  const running = startDispatcher({
+    db,
+    box,
+    schedule: stores.schedule,
+    retryDelaysMs: NO_RETRY,
+    http: { timeoutMs: 60_000, bodyMs: 60_000, ...http },
+    ...options,
+  });
+  started.push(running);
+  return running;
+}
+
+async function receive(answer: RawAnswer): Promise<RawReceiver> {
+  const receiver = await startRawReceiver(answer);
+  started.push(receiver);
+  return receiver;
+}
+
+interface Subscribed {
+  readonly tenant: Tenant;
+  readonly id: string;
+}
+
+async function subscribe(url: string): Promise<Subscribed> {
+  const tenant = await insertTenant(database.db);
+  const { partnerId } = tenant;
+  const { subscriptionId } = await insertSubscription({ db: database.db, box }, { partnerId, url });
+  return { tenant, id: subscriptionId };
+}
+
+async function emit(...subscribed: Subscribed[]): Promise<void> {
+  const wakes = [];
+  for (const { tenant } of subscribed)
+    wakes.push(...(await record(database.db, [reviewAction(tenant)])));
+  await stores.schedule.wake(wakes);
+}
+
+interface Attempt {
+  readonly outcome: string;
+  readonly status_code: number | null;
+  readonly error_code: string | null;
+  readonly response_headers: Record<string, string> | null;
+  readonly response_excerpt: string | null;
+  readonly response_truncated: boolean;
+  readonly resent: boolean;
+}
+
+async function attemptsOf({ id }: Subscribed, atLeast = 1): Promise<Attempt[]> {
+  let found: Attempt[] = [];
+  await until(`${atLeast} attempt(s)`, async () => {
+    found = await database.db.sql<Attempt[]>`
+      select outcome, status_code, error_code, response_headers, response_excerpt, response_truncated, resent
+        from delivery_attempts where subscription_id = ${id} order by id`;
+    return found.length >= atLeast;
+  });
+  return found;
+}
+
+/** Delivers one event, and returns the record of its first attempt. */
+async function firstAttempt(url: string): Promise<Attempt> {
+  const subscribed = await subscribe(url);
+  await emit(subscribed);
+  const [attempt] = await attemptsOf(subscribed);
+  if (attempt === undefined) throw new Error("no attempt");
+  return attempt;
+}
+
+async function failuresOf({ id }: Subscribed): Promise<number | undefined> {
+  const [row] = await database.db.sql<{ failures: number }[]>`
+    select consecutive_failure_count as failures from webhook_subscriptions where id = ${id}`;
+  return row?.failures;
+}
+
+function giving(...addresses: string[]): Lookup {
+  return async () => addresses;
+}
+
+/** Returns the fields of a record for a failure without a response. */
+function unanswered(errorCode: string) {
+  return {
+    outcome: "retry",
+    status_code: null,
+    error_code: errorCode,
+    response_headers: null,
+    response_excerpt: null,
+    response_truncated: false,
+  };
+}
+
+/** Returns the fields of a record for a delivery that was accepted by its headers. */
+function accepted(excerpt: string, truncated: boolean) {
+  return {
+    outcome: "delivered",
+    status_code: 200,
+    error_code: null,
+    response_excerpt: excerpt,
+    response_truncated: truncated,
+  };
+}

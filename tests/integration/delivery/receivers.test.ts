@@ -10,16 +10,8 @@ import { ulid } from "ulid";
 
 import { GO_ENV } from "../../support/processes/go.ts";
 import { until } from "../../support/network/receiver.ts";
-
-const SECRET = "0123456789abcdef".repeat(4);
 /** Timeout of a test. The first compilation of Go's HTTP server takes a while. */
 const PATIENCE_MS = 180_000;
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "receivers-"));
-  cpSync(join(import.meta.dir, "../../../src/docs/verify"), folder, { recursive: true });
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** A minimal Rack server, because Ruby comes without one. */
 const RUBY = `
@@ -41,14 +33,6 @@ loop do
   socket.close
 end
 `;
-
-interface Language {
-  readonly name: string;
-  readonly needs: string;
-  /** Command that builds the receiver before it starts. */
-  readonly build?: readonly string[];
-  readonly start: (port: number) => readonly string[];
-}
 
 const LANGUAGES: readonly Language[] = [
   { name: "TypeScript", needs: "bun", start: () => [process.execPath, "receive.ts"] },
@@ -73,19 +57,6 @@ const LANGUAGES: readonly Language[] = [
     start: () => ["java", "Receive"],
   },
 ];
-
-function signed(body: string, secret = SECRET): string {
-  return `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
-}
-
-function bodyOf(deliveredAt: Date | undefined): string {
-  const delivered = deliveredAt && deliveredAt.toISOString().replace("Z", "+00:00");
-  return JSON.stringify({
-    event: "review_received",
-    event_id: ulid(),
-    ...(delivered !== undefined && { delivered_at: delivered }),
-  });
-}
 
 for (const { name, needs, build, start } of LANGUAGES) {
   const title = `the receiver in ${name} takes what is signed and fresh, once`;
@@ -220,5 +191,37 @@ function freePort(): Promise<number> {
       const address = probe.address();
       probe.close(() => resolve(typeof address === "object" ? (address?.port ?? 0) : 0));
     });
+  });
+}
+
+const SECRET = "0123456789abcdef".repeat(4);
+
+let folder: string;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "receivers-"));
+  cpSync(join(import.meta.dir, "../../../src/docs/verify"), folder, { recursive: true });
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Language {
+  readonly name: string;
+  readonly needs: string;
+  /** Command that builds the receiver before it starts. */
+  readonly build?: readonly string[];
+  readonly start: (port: number) => readonly string[];
+}
+
+function signed(body: string, secret = SECRET): string {
+  return `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
+}
+
+function bodyOf(deliveredAt: Date | undefined): string {
+  const delivered = deliveredAt && deliveredAt.toISOString().replace("Z", "+00:00");
+  return JSON.stringify({
+    event: "review_received",
+    event_id: ulid(),
+    ...(delivered !== undefined && { delivered_at: delivered }),
   });
 }

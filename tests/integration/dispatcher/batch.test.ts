@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { afterEach, expect, test } from "bun:test";
 
 import type { Db } from "../../../db/client.ts";
 import { CHUNK } from "../../../db/log.ts";
@@ -11,73 +11,12 @@ import {
   recordFirst,
   reviewAction,
 } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const HOUR_MS = 400;
-const box = createTestBox();
-let database: TestDatabase;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-const started: { stop(): Promise<void> }[] = [];
-
-beforeAll(async () => {
-  database = await createDatabase();
-  stores = await createTestSchedule();
-});
-afterEach(async () => {
-  for (const one of started.splice(0)) await one.stop();
-});
-afterAll(async () => {
-  stores.close();
-  await database.drop();
-});
-
-async function batched(reviews: number) {
-  const receiver = await Receiver.start();
-  started.push(receiver);
-  const tenant = await insertTenant(database.db, reviews);
-  const subscription = await insertSubscription(
-    { db: database.db, box },
-    {
-      partnerId: tenant.partnerId,
-      url: receiver.url,
-      batch: { intervalHours: 1, nextAt: new Date(Date.now() + HOUR_MS) },
-    },
-  );
-  return { receiver, tenant, subscription };
-}
-
-function start() {
-  started.push(
-    startDispatcher({ db: database.db, box, schedule: stores.schedule, batchHourMs: HOUR_MS }),
-  );
-}
-
-/** Dispatches the batch directly, in the name of a dispatcher with a valid lease. */
-async function dispatchNow(subscriptionId: string, now: Date, db: Db = database.db) {
-  await database.db.sql`
-    insert into dispatchers (id, started_at, renewed_at) values ('D', now(), now()) on conflict do nothing`;
-  const id = `B${now.getTime()}`;
-  return dispatchBatch(db, {
-    id,
-    dispatcherId: "D",
-    subscriptionId,
-    hourMs: HOUR_MS,
-    now,
-  });
-}
-
-async function queued(subscriptionId: string): Promise<string[]> {
-  const rows = await database.db.sql<{ event_id: string }[]>`
-    select event_id from queued_entries where subscription_id = ${subscriptionId} order by sequence`;
-  return rows.map((row) => row.event_id);
-}
-
-async function cursorOf(subscriptionId: string) {
-  const [row] = await database.db.sql<{ last: Date | null; next: Date }[]>`
-    select last_batch_dispatched_at as last, next_batch_at as next from webhook_subscriptions where id = ${subscriptionId}`;
-  return row;
-}
+const database = fixture(createDatabase);
+const stores = fixture(createTestSchedule);
 
 test("a batch of 3 reviews with 2 events each is 3 jobs and 6 full bodies, in order", async () => {
   const { receiver, tenant, subscription } = await batched(3);
@@ -262,3 +201,60 @@ test("a batch whose dispatcher died between two chunks is completed with the win
   // The cursor moves to the due time of the interrupted dispatch, not to that of the second.
   expect((await cursorOf(subscriptionId))?.last).toEqual(due);
 });
+
+const HOUR_MS = 400;
+
+const box = createTestBox();
+
+const started: { stop(): Promise<void> }[] = [];
+
+afterEach(async () => {
+  for (const one of started.splice(0)) await one.stop();
+});
+
+async function batched(reviews: number) {
+  const receiver = await Receiver.start();
+  started.push(receiver);
+  const tenant = await insertTenant(database.db, reviews);
+  const subscription = await insertSubscription(
+    { db: database.db, box },
+    {
+      partnerId: tenant.partnerId,
+      url: receiver.url,
+      batch: { intervalHours: 1, nextAt: new Date(Date.now() + HOUR_MS) },
+    },
+  );
+  return { receiver, tenant, subscription };
+}
+
+function start() {
+  started.push(
+    startDispatcher({ db: database.db, box, schedule: stores.schedule, batchHourMs: HOUR_MS }),
+  );
+}
+
+/** Dispatches the batch directly, in the name of a dispatcher with a valid lease. */
+async function dispatchNow(subscriptionId: string, now: Date, db: Db = database.db) {
+  await database.db.sql`
+    insert into dispatchers (id, started_at, renewed_at) values ('D', now(), now()) on conflict do nothing`;
+  const id = `B${now.getTime()}`;
+  return dispatchBatch(db, {
+    id,
+    dispatcherId: "D",
+    subscriptionId,
+    hourMs: HOUR_MS,
+    now,
+  });
+}
+
+async function queued(subscriptionId: string): Promise<string[]> {
+  const rows = await database.db.sql<{ event_id: string }[]>`
+    select event_id from queued_entries where subscription_id = ${subscriptionId} order by sequence`;
+  return rows.map((row) => row.event_id);
+}
+
+async function cursorOf(subscriptionId: string) {
+  const [row] = await database.db.sql<{ last: Date | null; next: Date }[]>`
+    select last_batch_dispatched_at as last, next_batch_at as next from webhook_subscriptions where id = ${subscriptionId}`;
+  return row;
+}

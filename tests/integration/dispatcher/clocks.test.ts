@@ -1,28 +1,17 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 
 import { addMs, systemClock, type Clock } from "../../../src/lib/clock.ts";
-import type { SecretBox } from "../../../src/lib/secret-box.ts";
 import { createTestBox, createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
 const HOUR_MS = 3_600_000;
-const DELAY_MS = 1_500;
 
-let database: TestDatabase;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-let box: SecretBox;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  stores = await createTestSchedule();
-  box = createTestBox();
-});
-afterAll(async () => {
-  stores.close();
-  await database.drop();
-});
+const database = fixture(createDatabase);
+const stores = fixture(createTestSchedule);
+const box = fixture(() => createTestBox());
 
 test.each([HOUR_MS, -HOUR_MS])(
   "a dispatcher with a clock that is wrong by %d ms retries when PostgreSQL's clock says that it is due",
@@ -60,3 +49,5 @@ test.each([HOUR_MS, -HOUR_MS])(
   },
   40_000,
 );
+
+const DELAY_MS = 1_500;

@@ -4,91 +4,12 @@ import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const SUBSCRIPTIONS = 10;
-const EVENTS = 100;
-const KILLS = 3;
-
-const key = crypto.getRandomValues(new Uint8Array(32));
-const box = createSecretBox({ current: key });
-let database: TestDatabase;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-let dispatchers: DispatcherProcess[];
-
-beforeAll(async () => {
-  database = await createDatabase();
-  stores = await createTestSchedule();
-  const env = {
-    DATABASE_URL: database.url,
-    REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
-    REDIS_PREFIX: stores.prefix,
-    MASTER_KEY: Buffer.from(key).toString("base64"),
-  };
-  dispatchers = [new DispatcherProcess(env), new DispatcherProcess(env)];
-});
-afterAll(async () => {
-  await Promise.all(dispatchers.map((one) => one.stop()));
-  stores.close();
-  await database.drop();
-});
-
-interface Load {
-  readonly receiver: Receiver;
-  /** Event ids in commit order. */
-  readonly expected: () => Promise<string[]>;
-}
-
-/** Starts subscriptions with one receiver each, and writes events for all of them over about two seconds. */
-async function startLoad(): Promise<{ loads: Load[]; written: Promise<unknown> }> {
-  const loads: Load[] = [];
-  const writers: Promise<void>[] = [];
-  for (let n = 0; n < SUBSCRIPTIONS; n++) {
-    const receiver = await Receiver.start();
-    const tenant = await insertTenant(database.db);
-    await insertSubscription(
-      { db: database.db, box },
-      { partnerId: tenant.partnerId, url: receiver.url },
-    );
-    loads.push({
-      receiver,
-      expected: async () => {
-        const rows = await database.db.sql<{ event_id: string }[]>`
-          select event_id from review_history where partner_id = ${tenant.partnerId} order by id`;
-        return rows.map((row) => row.event_id);
-      },
-    });
-    writers.push(
-      (async () => {
-        for (let event = 0; event < EVENTS; event += 5) {
-          const actions = Array.from({ length: 5 }, () => reviewAction(tenant));
-          await stores.schedule.wake(await record(database.db, actions));
-          await Bun.sleep(100);
-        }
-      })(),
-    );
-  }
-  return { loads, written: Promise.all(writers) };
-}
-
-/**
- * Checks that no event is lost, that first arrivals follow the order of commits, and that a crash repeats only events that
- * were in flight or not committed.
- */
-async function checkArrivals(loads: readonly Load[], crashes: number): Promise<void> {
-  for (const { receiver, expected } of loads) {
-    await until("every event", () => new Set(receiver.eventIds).size === EVENTS, 30_000);
-    expect([...new Set(receiver.eventIds)]).toEqual(await expected());
-    // Per crash: one POST in flight, and up to 16 that were answered but not committed.
-    expect(receiver.received.length - EVENTS).toBeLessThanOrEqual(crashes * 17);
-    await receiver.stop();
-  }
-  await until("an empty queue", async () => {
-    const [row] = await database.db.sql<{ count: number }[]>`select count(*) from queued_entries`;
-    return row?.count === 0;
-  });
-}
+const database = fixture(createDatabase);
+const stores = fixture(createTestSchedule);
 
 test("a dispatcher that is killed under load loses and reorders no event", async () => {
   const [one] = dispatchers;
@@ -157,3 +78,85 @@ test("a POST that a killed dispatcher had sent is repeated with the same attempt
   ]);
   await receiver.stop();
 });
+
+const SUBSCRIPTIONS = 10;
+
+const EVENTS = 100;
+
+const KILLS = 3;
+
+const key = crypto.getRandomValues(new Uint8Array(32));
+
+const box = createSecretBox({ current: key });
+
+let dispatchers: DispatcherProcess[];
+
+beforeAll(async () => {
+  const env = {
+    DATABASE_URL: database.url,
+    REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
+    REDIS_PREFIX: stores.prefix,
+    MASTER_KEY: Buffer.from(key).toString("base64"),
+  };
+  dispatchers = [new DispatcherProcess(env), new DispatcherProcess(env)];
+});
+
+afterAll(async () => {
+  await Promise.all(dispatchers.map((one) => one.stop()));
+});
+
+interface Load {
+  readonly receiver: Receiver;
+  /** Event ids in commit order. */
+  readonly expected: () => Promise<string[]>;
+}
+
+/** Starts subscriptions with one receiver each, and writes events for all of them over about two seconds. */
+async function startLoad(): Promise<{ loads: Load[]; written: Promise<unknown> }> {
+  const loads: Load[] = [];
+  const writers: Promise<void>[] = [];
+  for (let n = 0; n < SUBSCRIPTIONS; n++) {
+    const receiver = await Receiver.start();
+    const tenant = await insertTenant(database.db);
+    await insertSubscription(
+      { db: database.db, box },
+      { partnerId: tenant.partnerId, url: receiver.url },
+    );
+    loads.push({
+      receiver,
+      expected: async () => {
+        const rows = await database.db.sql<{ event_id: string }[]>`
+          select event_id from review_history where partner_id = ${tenant.partnerId} order by id`;
+        return rows.map((row) => row.event_id);
+      },
+    });
+    writers.push(
+      (async () => {
+        for (let event = 0; event < EVENTS; event += 5) {
+          const actions = Array.from({ length: 5 }, () => reviewAction(tenant));
+          await stores.schedule.wake(await record(database.db, actions));
+          await Bun.sleep(100);
+        }
+      })(),
+    );
+  }
+  return { loads, written: Promise.all(writers) };
+}
+
+/**
+ * Checks that no event is lost, that first arrivals follow the order of commits, and that a crash repeats only events that
+ * were in flight or not committed.
+ */
+async function checkArrivals(loads: readonly Load[], crashes: number): Promise<void> {
+  for (const { receiver, expected } of loads) {
+    await until("every event", () => new Set(receiver.eventIds).size === EVENTS, 30_000);
+    expect([...new Set(receiver.eventIds)]).toEqual(await expected());
+    // Per crash: one POST in flight, and up to 16 that were answered but not committed.
+    expect(receiver.received.length - EVENTS).toBeLessThanOrEqual(crashes * 17);
+    await receiver.stop();
+  }
+  await until("an empty queue", async () => {
+    const [row] = await database.db.sql<{ count: number }[]>`select count(*) from queued_entries`;
+    return row?.count === 0;
+  });
+}

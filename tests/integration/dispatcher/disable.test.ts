@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { afterEach, expect, test } from "bun:test";
 
 import { systemClock } from "../../../src/lib/clock.ts";
 import { lookForTrouble } from "../../support/alerts.ts";
@@ -16,77 +16,20 @@ import {
   reviewAction,
   type Tenant,
 } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
-
-const SUBSCRIPTIONS = 32;
+import { fixture } from "../../support/fixture.ts";
 /** The response time of the failing receiver, long enough that shards change hands during attempts. */
 const ANSWER_MS = 40;
 
-const box = createTestBox();
-const config = { serverRoot: "https://reviews.example" };
-let database: TestDatabase;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-let receiver: Receiver;
-/** The subscriptions that the logs of all dispatchers report as disabled. */
-let reported: unknown[] = [];
-const running: RunningDispatcher[] = [];
-
-beforeAll(async () => {
-  database = await createDatabase();
-  stores = await createTestSchedule();
-  receiver = await Receiver.start(async () => {
+const database = fixture(createDatabase);
+const stores = fixture(createTestSchedule);
+const receiver = fixture(() =>
+  Receiver.start(async () => {
     await Bun.sleep(ANSWER_MS);
     return 410;
-  });
-});
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((one) => one.stop()));
-  reported = [];
-});
-afterAll(async () => {
-  await receiver.stop();
-  stores.close();
-  await database.drop();
-});
-
-function dispatcher(): RunningDispatcher {
-  const log = {
-    ...silentLog,
-    warn(event: string, fields: Readonly<Record<string, unknown>> = {}) {
-      if (event === "subscription.disabled") reported.push(fields["subscription_id"]);
-    },
-  };
-  const one = startDispatcher({ db: database.connect(), box, schedule: stores.schedule, log });
-  running.push(one);
-  return one;
-}
-
-/** Adds a subscription with `failures` consecutive failures, for a partner with one owner. */
-async function subscribed(failures: number): Promise<{ tenant: Tenant; id: string }> {
-  const tenant = await insertTenant(database.db);
-  await database.db.sql`
-    insert into users (company_id, email, name, role, is_active, created_at, updated_at)
-    values (${tenant.partnerId}, ${`${tenant.partnerId}@partner.example`}, 'Owner', 'partner_owner', true, now(), now())`;
-  const { subscriptionId } = await insertSubscription(
-    { db: database.db, box },
-    { partnerId: tenant.partnerId, url: receiver.url, failures },
-  );
-  return { tenant, id: subscriptionId };
-}
-
-async function emit(tenant: Tenant, count: number): Promise<void> {
-  const actions = Array.from({ length: count }, () => reviewAction(tenant));
-  await stores.schedule.wake(await record(database.db, actions));
-}
-
-async function stateOf(id: string) {
-  const [row] = await database.db.sql<{ state: string; failures: number; recorded: number }[]>`
-    select state, consecutive_failure_count as failures,
-           (select count(*)::int from delivery_attempts a where a.subscription_id = w.id and outcome = 'failed') as recorded
-      from webhook_subscriptions w where id = ${id}`;
-  return row;
-}
+  }),
+);
 
 test("20 consecutive failures disable a subscription exactly once, while its shard moves between two dispatchers", async () => {
   const all = await Promise.all(Array.from({ length: SUBSCRIPTIONS }, () => subscribed(0)));
@@ -127,3 +70,57 @@ test("a restart between the 19th and the 20th failure does not change when a sub
   await until("reported", () => reported.length > 0);
   expect(reported).toEqual([id]);
 });
+
+const SUBSCRIPTIONS = 32;
+
+const box = createTestBox();
+
+const config = { serverRoot: "https://reviews.example" };
+
+/** The subscriptions that the logs of all dispatchers report as disabled. */
+let reported: unknown[] = [];
+
+const running: RunningDispatcher[] = [];
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((one) => one.stop()));
+  reported = [];
+});
+
+function dispatcher(): RunningDispatcher {
+  const log = {
+    ...silentLog,
+    warn(event: string, fields: Readonly<Record<string, unknown>> = {}) {
+      if (event === "subscription.disabled") reported.push(fields["subscription_id"]);
+    },
+  };
+  const one = startDispatcher({ db: database.connect(), box, schedule: stores.schedule, log });
+  running.push(one);
+  return one;
+}
+
+/** Adds a subscription with `failures` consecutive failures, for a partner with one owner. */
+async function subscribed(failures: number): Promise<{ tenant: Tenant; id: string }> {
+  const tenant = await insertTenant(database.db);
+  await database.db.sql`
+    insert into users (company_id, email, name, role, is_active, created_at, updated_at)
+    values (${tenant.partnerId}, ${`${tenant.partnerId}@partner.example`}, 'Owner', 'partner_owner', true, now(), now())`;
+  const { subscriptionId } = await insertSubscription(
+    { db: database.db, box },
+    { partnerId: tenant.partnerId, url: receiver.url, failures },
+  );
+  return { tenant, id: subscriptionId };
+}
+
+async function emit(tenant: Tenant, count: number): Promise<void> {
+  const actions = Array.from({ length: count }, () => reviewAction(tenant));
+  await stores.schedule.wake(await record(database.db, actions));
+}
+
+async function stateOf(id: string) {
+  const [row] = await database.db.sql<{ state: string; failures: number; recorded: number }[]>`
+    select state, consecutive_failure_count as failures,
+           (select count(*)::int from delivery_attempts a where a.subscription_id = w.id and outcome = 'failed') as recorded
+      from webhook_subscriptions w where id = ${id}`;
+  return row;
+}

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { afterEach, expect, test } from "bun:test";
 
 import { verify } from "@octokit/webhooks-methods";
 import { decodeTime } from "ulid";
@@ -25,95 +25,12 @@ import {
   type Tenant,
   type TestSubscription,
 } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-const box = createTestBox();
-const started: { stop(): Promise<void> }[] = [];
-
-beforeAll(async () => {
-  database = await createDatabase();
-  stores = await createTestSchedule();
-});
-afterEach(async () => {
-  for (const one of started.splice(0)) await one.stop();
-});
-afterAll(async () => {
-  stores.close();
-  await database.drop();
-});
-
-function dispatcher(
-  options: Partial<Parameters<typeof startDispatcher>[0]> = {},
-): RunningDispatcher {
-  const running = startDispatcher({ db: database.db, box, schedule: stores.schedule, ...options });
-  started.push(running);
-  return running;
-}
-
-async function receiver(answer?: Parameters<typeof Receiver.start>[0]): Promise<Receiver> {
-  const one = await Receiver.start(answer);
-  started.push(one);
-  return one;
-}
-
-async function subscribed(
-  target: Receiver,
-  options: Partial<Parameters<typeof insertSubscription>[1]> & { reviews?: number } = {},
-) {
-  const tenant = await insertTenant(database.db, options.reviews);
-  const subscription = await insertSubscription(
-    { db: database.db, box },
-    { partnerId: tenant.partnerId, url: target.url, ...options },
-  );
-  return { tenant, subscription };
-}
-
-/** Records `count` events, of the given reviews in turn or of the first review, and wakes the dispatcher. */
-async function emit(tenant: Tenant, count: number, reviewIds: number[] = []): Promise<string[]> {
-  const actions = Array.from({ length: count }, (_, i) => {
-    const reviewId = reviewIds[i % reviewIds.length];
-    return reviewAction(tenant, reviewId === undefined ? {} : { reviewId });
-  });
-  await stores.schedule.wake(await record(database.db, actions));
-  return actions.map((action) => action.eventId);
-}
-
-async function attemptsOf(subscriptionId: string) {
-  return database.db.sql<
-    {
-      event_id: string;
-      attempt: number;
-      outcome: string;
-      status_code: number | null;
-      error_code: string | null;
-    }[]
-  >`
-    select event_id, attempt, outcome, status_code, error_code from delivery_attempts
-     where subscription_id = ${subscriptionId} order by id`;
-}
-
-/** Builds the record of a permanent failure of the first entry of a subscription. */
-function recordOf({ subscriptionId, shard }: TestSubscription): AttemptRecord {
-  const id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
-  return attemptRecord({ id, eventId: id, subscriptionId, shard, sequence: 1 });
-}
-
-async function stateOf(subscriptionId: string) {
-  const [row] = await database.db.sql<
-    { state: string; failures: number; disabled_reason: string | null }[]
-  >`
-    select state, consecutive_failure_count as failures, disabled_reason from webhook_subscriptions where id = ${subscriptionId}`;
-  return row;
-}
-
-async function unsettled(subscriptionId: string): Promise<number> {
-  const [row] = await database.db.sql<{ count: number }[]>`
-    select count(*) from queued_entries where subscription_id = ${subscriptionId}`;
-  return row?.count ?? -1;
-}
+const database = fixture(createDatabase);
+const stores = fixture(createTestSchedule);
 
 test("delivers a signed POST with the four headers, and records it", async () => {
   const target = await receiver();
@@ -468,3 +385,81 @@ test("the ULID of a slow attempt has its start time, although other attempts beg
   expect(rows.map(({ id }) => decodeTime(id))).toEqual(rows.map((row) => row.started_at.getTime()));
   expect(rows[0]?.subscription).toBe(one.subscription.subscriptionId);
 });
+
+const box = createTestBox();
+
+const started: { stop(): Promise<void> }[] = [];
+
+afterEach(async () => {
+  for (const one of started.splice(0)) await one.stop();
+});
+
+function dispatcher(
+  options: Partial<Parameters<typeof startDispatcher>[0]> = {},
+): RunningDispatcher {
+  const running = startDispatcher({ db: database.db, box, schedule: stores.schedule, ...options });
+  started.push(running);
+  return running;
+}
+
+async function receiver(answer?: Parameters<typeof Receiver.start>[0]): Promise<Receiver> {
+  const one = await Receiver.start(answer);
+  started.push(one);
+  return one;
+}
+
+async function subscribed(
+  target: Receiver,
+  options: Partial<Parameters<typeof insertSubscription>[1]> & { reviews?: number } = {},
+) {
+  const tenant = await insertTenant(database.db, options.reviews);
+  const subscription = await insertSubscription(
+    { db: database.db, box },
+    { partnerId: tenant.partnerId, url: target.url, ...options },
+  );
+  return { tenant, subscription };
+}
+
+/** Records `count` events, of the given reviews in turn or of the first review, and wakes the dispatcher. */
+async function emit(tenant: Tenant, count: number, reviewIds: number[] = []): Promise<string[]> {
+  const actions = Array.from({ length: count }, (_, i) => {
+    const reviewId = reviewIds[i % reviewIds.length];
+    return reviewAction(tenant, reviewId === undefined ? {} : { reviewId });
+  });
+  await stores.schedule.wake(await record(database.db, actions));
+  return actions.map((action) => action.eventId);
+}
+
+async function attemptsOf(subscriptionId: string) {
+  return database.db.sql<
+    {
+      event_id: string;
+      attempt: number;
+      outcome: string;
+      status_code: number | null;
+      error_code: string | null;
+    }[]
+  >`
+    select event_id, attempt, outcome, status_code, error_code from delivery_attempts
+     where subscription_id = ${subscriptionId} order by id`;
+}
+
+/** Builds the record of a permanent failure of the first entry of a subscription. */
+function recordOf({ subscriptionId, shard }: TestSubscription): AttemptRecord {
+  const id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+  return attemptRecord({ id, eventId: id, subscriptionId, shard, sequence: 1 });
+}
+
+async function stateOf(subscriptionId: string) {
+  const [row] = await database.db.sql<
+    { state: string; failures: number; disabled_reason: string | null }[]
+  >`
+    select state, consecutive_failure_count as failures, disabled_reason from webhook_subscriptions where id = ${subscriptionId}`;
+  return row;
+}
+
+async function unsettled(subscriptionId: string): Promise<number> {
+  const [row] = await database.db.sql<{ count: number }[]>`
+    select count(*) from queued_entries where subscription_id = ${subscriptionId}`;
+  return row?.count ?? -1;
+}

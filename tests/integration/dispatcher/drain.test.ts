@@ -1,29 +1,13 @@
 // Health endpoints of the processes, and their shutdown.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-let settings: Record<string, string>;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  settings = {
-    DATABASE_URL: database.url,
-    REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
-    REDIS_PREFIX: `drain-${crypto.randomUUID()}:`,
-    MASTER_KEY: Buffer.alloc(32, 1).toString("base64"),
-  };
-});
-afterAll(() => database.drop());
-
-async function statusOf(url: string): Promise<unknown> {
-  const response = await fetch(url).catch(() => undefined);
-  return response && [response.status, Reflect.get(Object(await response.json()), "status")];
-}
+const database = fixture(createDatabase);
 
 test("an API that gets SIGTERM reports draining, and serves requests until DRAIN_DELAY_MS has passed", async () => {
   const api = await ApiProcess.start({ ...settings, DRAIN_DELAY_MS: "3000" });
@@ -53,3 +37,19 @@ test("a dispatcher serves health, readiness and metrics only on METRICS_HOST", a
     await dispatcher.stop();
   }
 });
+
+let settings: Record<string, string>;
+
+beforeAll(async () => {
+  settings = {
+    DATABASE_URL: database.url,
+    REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
+    REDIS_PREFIX: `drain-${crypto.randomUUID()}:`,
+    MASTER_KEY: Buffer.alloc(32, 1).toString("base64"),
+  };
+});
+
+async function statusOf(url: string): Promise<unknown> {
+  const response = await fetch(url).catch(() => undefined);
+  return response && [response.status, Reflect.get(Object(await response.json()), "status")];
+}

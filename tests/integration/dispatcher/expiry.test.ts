@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
@@ -18,46 +18,10 @@ import {
   reviewAction,
   type Tenant,
 } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const DAYS = 30;
-const box = createTestBox();
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createDatabase();
-});
-afterAll(() => database.drop());
-
-/** Adds a subscription with `old` events of 31 days ago and one new event after them. */
-async function subscribe(old: number, batch?: { intervalHours: number; nextAt: Date }) {
-  const { db } = database;
-  const tenant = await insertTenant(db);
-  const made = { partnerId: tenant.partnerId, url: "http://127.0.0.1:1/", ...(batch && { batch }) };
-  const { subscriptionId } = await insertSubscription({ db, box }, made);
-  await record(
-    db,
-    Array.from({ length: old }, () => reviewAction(tenant)),
-  );
-  await forceHistory(
-    db,
-    (sql) => sql`
-    update review_history set recorded_at = now() - interval '31 days' where partner_id = ${tenant.partnerId}`,
-  );
-  await recordOne(tenant);
-  return subscriptionId;
-}
-
-const recordOne = (tenant: Tenant) => record(database.db, [reviewAction(tenant)]);
-
-const disable = (id: string) => database.db.sql`
-  update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'consecutive_failures'
-   where id = ${id}`;
-
-async function count(table: "queued_entries" | "batch_entries", id: string): Promise<number> {
-  const rows = await database.db.sql`
-    select from ${database.db.sql(table)} where subscription_id = ${id}`;
-  return rows.length;
-}
+const database = fixture(createDatabase);
 
 describe("held entries older than the retention time", () => {
   test("are settled as expired while the subscription is disabled, and younger entries are kept", async () => {
@@ -125,3 +89,38 @@ test("mails that were settled before the retention time are removed, in any numb
   expect(await removeAll(removeOldMails, database.db, DAYS)).toBe(2_001);
   expect(await sql`select from mails`).toHaveLength(2);
 });
+
+const DAYS = 30;
+
+const box = createTestBox();
+
+/** Adds a subscription with `old` events of 31 days ago and one new event after them. */
+async function subscribe(old: number, batch?: { intervalHours: number; nextAt: Date }) {
+  const { db } = database;
+  const tenant = await insertTenant(db);
+  const made = { partnerId: tenant.partnerId, url: "http://127.0.0.1:1/", ...(batch && { batch }) };
+  const { subscriptionId } = await insertSubscription({ db, box }, made);
+  await record(
+    db,
+    Array.from({ length: old }, () => reviewAction(tenant)),
+  );
+  await forceHistory(
+    db,
+    (sql) => sql`
+    update review_history set recorded_at = now() - interval '31 days' where partner_id = ${tenant.partnerId}`,
+  );
+  await recordOne(tenant);
+  return subscriptionId;
+}
+
+const recordOne = (tenant: Tenant) => record(database.db, [reviewAction(tenant)]);
+
+const disable = (id: string) => database.db.sql`
+  update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'consecutive_failures'
+   where id = ${id}`;
+
+async function count(table: "queued_entries" | "batch_entries", id: string): Promise<number> {
+  const rows = await database.db.sql`
+    select from ${database.db.sql(table)} where subscription_id = ${id}`;
+  return rows.length;
+}

@@ -1,41 +1,14 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { beforeEach, expect, test } from "bun:test";
 
-import { connect, type RawDb } from "../../../db/client.ts";
-import { createLeases, type Leases } from "../../../dispatcher/shards/lease-queries.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { connect } from "../../../db/client.ts";
+import { createLeases } from "../../../dispatcher/shards/lease-queries.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
+import { fixture, lazy } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-let db: RawDb;
-let leases: Leases;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  db = database.db;
-  leases = createLeases(database.connect(), database.connect());
-});
-afterAll(() => database.drop());
-beforeEach(async () => {
-  await db.sql`delete from dispatchers`;
-  await db.sql`update shards set orphaned = false`;
-});
-
-async function holds(id: string) {
-  await leases.join(id);
-  return (await leases.assign(id)).owned;
-}
-
-async function heartbeatOf(id: string) {
-  const found = (await leases.heartbeats()).find((row) => row.id === id);
-  if (found === undefined) throw new Error(`${id} is not there.`);
-  return found;
-}
-
-async function counts() {
-  const rows = await db.sql<{ holder: string | null; orphaned: boolean; shards: number }[]>`
-    select dispatcher_id as holder, orphaned, count(*) as shards from shards group by 1, 2 order by 1, 2`;
-  return [...rows];
-}
+const database = fixture(createDatabase);
+const db = lazy(() => database.db);
+const leases = fixture(() => createLeases(database.connect(), database.connect()));
 
 test("a late release does not free shards that the same dispatcher has claimed again", async () => {
   const owned = await holds("one");
@@ -46,9 +19,9 @@ test("a late release does not free shards that the same dispatcher has claimed a
 
   await leases.release("one", released);
 
-  expect(await counts()).toEqual([{ holder: "one", orphaned: false, shards: 64 }]);
+  expect(await counts()).toEqual([{ holder: "one", unclean: false, shards: 64 }]);
   await leases.release("one", ownedAgain);
-  expect(await counts()).toEqual([{ holder: null, orphaned: false, shards: 64 }]);
+  expect(await counts()).toEqual([{ holder: null, unclean: false, shards: 64 }]);
 });
 
 test("expiring a lease waits for a commit of the dead dispatcher, and delays no other dispatcher", async () => {
@@ -79,7 +52,7 @@ test("expiring a lease waits for a commit of the dead dispatcher, and delays no 
   await committing;
   expect(await expiry).toBe(64);
   expect((await leases.assign("living")).owned.size).toBe(64);
-  expect(await counts()).toEqual([{ holder: "living", orphaned: true, shards: 64 }]);
+  expect(await counts()).toEqual([{ holder: "living", unclean: true, shards: 64 }]);
 });
 
 test("expiring a lease reads no queue and no attempts of the dead dispatcher, and takes at most three statements", async () => {
@@ -118,3 +91,25 @@ test("a renewal answers PostgreSQL's time, or undefined after the lease has expi
   await leases.expire(await heartbeatOf("one"));
   expect(await leases.renew("one")).toBeUndefined();
 });
+
+beforeEach(async () => {
+  await db.sql`delete from dispatchers`;
+  await db.sql`update shards set unclean = false`;
+});
+
+async function holds(id: string) {
+  await leases.join(id);
+  return (await leases.assign(id)).owned;
+}
+
+async function heartbeatOf(id: string) {
+  const found = (await leases.heartbeats()).find((row) => row.id === id);
+  if (found === undefined) throw new Error(`${id} is not there.`);
+  return found;
+}
+
+async function counts() {
+  const rows = await db.sql<{ holder: string | null; unclean: boolean; shards: number }[]>`
+    select dispatcher_id as holder, unclean, count(*) as shards from shards group by 1, 2 order by 1, 2`;
+  return [...rows];
+}

@@ -9,26 +9,77 @@ import {
   type RunningDispatcher,
 } from "../../support/dispatch.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
+
+const database = fixture(createDatabase);
+const stores = fixture(createTestSchedule);
+const receiver = fixture(() => Receiver.start());
+
+test("a locked row of one subscription does not delay the commits of others", async () => {
+  const targets = await Promise.all(Array.from({ length: OTHERS + 1 }, subscribed));
+  const [one, ...others] = targets;
+  if (one === undefined) throw new Error("There is a first one.");
+  const release = await locked(
+    (sql) => sql`select from webhook_subscriptions where id = ${one.id} for update`,
+  );
+  const events = await emit(targets);
+  await until("the others delivered", () => allDelivered(others));
+  expect(await delivered(one.id)).toEqual([]);
+  await release();
+  await until("the locked one delivered", () => allDelivered([one]));
+  expect(await delivered(one.id)).toEqual(events);
+});
+
+test("a record that PostgreSQL rejects stops only its subscription, which then continues without a gap", async () => {
+  const targets = await Promise.all(Array.from({ length: OTHERS + 1 }, subscribed));
+  const [one, ...others] = targets;
+  if (one === undefined) throw new Error("There is a first one.");
+  const { sql } = database.db;
+  await sql.unsafe(`
+    alter table delivery_attempts add constraint refused
+      check (subscription_id <> '${one.id}' or sequence <> 3) not valid`);
+  const events = await emit(targets);
+  await until("the others delivered", () => allDelivered(others));
+  await until("an error in the log", () => stuck.length > 0);
+  expect(new Set(stuck)).toEqual(new Set([one.id]));
+  await until("the records before it", async () => (await delivered(one.id)).length === 2);
+  await sql.unsafe("alter table delivery_attempts drop constraint refused");
+  await until("the rest delivered", () => allDelivered([one]));
+  expect(await delivered(one.id)).toEqual(events);
+  const posts = receiver.received.filter(({ path }) => path.endsWith(`/${one.tenant.partnerId}`));
+  expect(posts).toHaveLength(EVENTS);
+});
+
+test("an internal error in a delivery is no failed attempt: the entry is sent later", async () => {
+  const one = await subscribed();
+  bugs = 2;
+  const events = await emit([one]);
+  await until("all delivered", () => allDelivered([one]));
+  const attempts = await database.db.sql<{ event_id: string; attempt: number }[]>`
+    select event_id, attempt from delivery_attempts where subscription_id = ${one.id} order by id`;
+  expect(attempts.map((row) => ({ ...row }))).toEqual(
+    events.map((event_id) => ({ event_id, attempt: 1 })),
+  );
+});
 
 const OTHERS = 8;
+
 const EVENTS = 5;
 
 const box = createTestBox();
-let database: TestDatabase;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-let receiver: Receiver;
+
 let dispatcher: RunningDispatcher;
+
 let stuck: unknown[] = [];
+
 /** The number of next deliveries that throw an internal error, which no receiver can cause. */
 let bugs = 0;
+
 const cleanUps: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
-  database = await createDatabase();
-  stores = await createTestSchedule();
-  receiver = await Receiver.start();
   const log = {
     ...silentLog,
     error(event: string, fields: Readonly<Record<string, unknown>> = {}) {
@@ -46,15 +97,14 @@ beforeAll(async () => {
     },
   });
 });
+
 afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
   stuck = [];
 });
+
 afterAll(async () => {
   await dispatcher.stop();
-  await receiver.stop();
-  stores.close();
-  await database.drop();
 });
 
 async function subscribed() {
@@ -110,50 +160,3 @@ async function locked(lock: (sql: RawDb["sql"]) => PromiseLike<unknown>) {
     await holding;
   };
 }
-
-test("a locked row of one subscription does not delay the commits of others", async () => {
-  const targets = await Promise.all(Array.from({ length: OTHERS + 1 }, subscribed));
-  const [one, ...others] = targets;
-  if (one === undefined) throw new Error("There is a first one.");
-  const release = await locked(
-    (sql) => sql`select from webhook_subscriptions where id = ${one.id} for update`,
-  );
-  const events = await emit(targets);
-  await until("the others delivered", () => allDelivered(others));
-  expect(await delivered(one.id)).toEqual([]);
-  await release();
-  await until("the locked one delivered", () => allDelivered([one]));
-  expect(await delivered(one.id)).toEqual(events);
-});
-
-test("a record that PostgreSQL rejects stops only its subscription, which then continues without a gap", async () => {
-  const targets = await Promise.all(Array.from({ length: OTHERS + 1 }, subscribed));
-  const [one, ...others] = targets;
-  if (one === undefined) throw new Error("There is a first one.");
-  const { sql } = database.db;
-  await sql.unsafe(`
-    alter table delivery_attempts add constraint refused
-      check (subscription_id <> '${one.id}' or sequence <> 3) not valid`);
-  const events = await emit(targets);
-  await until("the others delivered", () => allDelivered(others));
-  await until("an error in the log", () => stuck.length > 0);
-  expect(new Set(stuck)).toEqual(new Set([one.id]));
-  await until("the records before it", async () => (await delivered(one.id)).length === 2);
-  await sql.unsafe("alter table delivery_attempts drop constraint refused");
-  await until("the rest delivered", () => allDelivered([one]));
-  expect(await delivered(one.id)).toEqual(events);
-  const posts = receiver.received.filter(({ path }) => path.endsWith(`/${one.tenant.partnerId}`));
-  expect(posts).toHaveLength(EVENTS);
-});
-
-test("an internal error in a delivery is no failed attempt: the entry is sent later", async () => {
-  const one = await subscribed();
-  bugs = 2;
-  const events = await emit([one]);
-  await until("all delivered", () => allDelivered([one]));
-  const attempts = await database.db.sql<{ event_id: string; attempt: number }[]>`
-    select event_id, attempt from delivery_attempts where subscription_id = ${one.id} order by id`;
-  expect(attempts.map((row) => ({ ...row }))).toEqual(
-    events.map((event_id) => ({ event_id, attempt: 1 })),
-  );
-});

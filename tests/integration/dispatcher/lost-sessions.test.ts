@@ -6,63 +6,16 @@ import { LIMITS } from "../../../db/limits.ts";
 import { endLostSessions } from "../../../dispatcher/maintenance/queries.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 import { proxyBefore, type TcpProxy } from "../../support/network/tcp-proxy.ts";
+import { fixture } from "../../support/fixture.ts";
 
 // A client disappears between two messages of one request, behind a proxy that keeps the connection open. PostgreSQL
 // waits
 // for the rest of the request. Neither statement_timeout nor idle_in_transaction_session_timeout ends that wait.
 
-const DEAD = "01JD0000000000000000000000";
-
-let database: TestDatabase;
-let db: RawDb;
-let network: TcpProxy;
-let lost: RawDb | undefined;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  ({ db } = database);
-  network = await proxyBefore(database.url);
-});
-afterAll(async () => {
-  network.stop();
-  await database.drop();
-});
-beforeEach(async () => {
-  await db.sql`delete from dispatchers`;
-});
-
-/** Lets a lost session with this application name lock the lease of a dead dispatcher, which has all shards. */
-async function loseSession(name: string): Promise<void> {
-  await db.sql`insert into dispatchers (id, started_at, renewed_at) values (${DEAD}, now(), now())`;
-  await db.sql`update shards set dispatcher_id = ${DEAD}`;
-  lost = connect(network.in(database.url), { max: 1, name, limits: LIMITS.leases });
-  const { sql } = lost;
-  const renew = () => sql`update dispatchers set renewed_at = now() where id = ${DEAD}`;
-  await renew();
-  network.freezeBeforeSync();
-  void renew().catch(() => undefined);
-  await until("the rest of the request is missing", async () => (await waiting(name)).length === 1);
-}
-
-const waiting = (name: string) => db.sql<{ since: number }[]>`
-  select extract(epoch from clock_timestamp() - state_change)::float8 as since from pg_stat_activity
-   where application_name = ${name} and state = 'active' and wait_event = 'ClientRead'`;
-
-/** Tells whether the lease row of the dead dispatcher can be locked within the time limits of lease statements. */
-async function isFree(): Promise<boolean> {
-  const other = connect(database.url, { max: 1, name: "other", limits: LIMITS.leases });
-  try {
-    await other.sql`select id from dispatchers for update`;
-    return true;
-  } catch {
-    return false;
-  } finally {
-    await other.close();
-  }
-}
+const database = fixture(createDatabase);
 
 test("a lost session outlives all timeouts of the server, and ends only after the given time in `endLostSessions`", async () => {
   await loseSession("reviewrelay-dispatcher");
@@ -114,3 +67,54 @@ test("a dispatcher expires the lease of a dead one although a lost session locks
   await dispatcher.stop();
   schedule.close();
 });
+
+const DEAD = "01JD0000000000000000000000";
+
+let db: RawDb;
+
+let network: TcpProxy;
+
+let lost: RawDb | undefined;
+
+beforeAll(async () => {
+  ({ db } = database);
+  network = await proxyBefore(database.url);
+});
+
+afterAll(async () => {
+  network.stop();
+});
+
+beforeEach(async () => {
+  await db.sql`delete from dispatchers`;
+});
+
+/** Lets a lost session with this application name lock the lease of a dead dispatcher, which has all shards. */
+async function loseSession(name: string): Promise<void> {
+  await db.sql`insert into dispatchers (id, started_at, renewed_at) values (${DEAD}, now(), now())`;
+  await db.sql`update shards set dispatcher_id = ${DEAD}`;
+  lost = connect(network.in(database.url), { max: 1, name, limits: LIMITS.leases });
+  const { sql } = lost;
+  const renew = () => sql`update dispatchers set renewed_at = now() where id = ${DEAD}`;
+  await renew();
+  network.freezeBeforeSync();
+  void renew().catch(() => undefined);
+  await until("the rest of the request is missing", async () => (await waiting(name)).length === 1);
+}
+
+const waiting = (name: string) => db.sql<{ since: number }[]>`
+  select extract(epoch from clock_timestamp() - state_change)::float8 as since from pg_stat_activity
+   where application_name = ${name} and state = 'active' and wait_event = 'ClientRead'`;
+
+/** Tells whether the lease row of the dead dispatcher can be locked within the time limits of lease statements. */
+async function isFree(): Promise<boolean> {
+  const other = connect(database.url, { max: 1, name: "other", limits: LIMITS.leases });
+  try {
+    await other.sql`select id from dispatchers for update`;
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await other.close();
+  }
+}

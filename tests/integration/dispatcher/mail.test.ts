@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { afterEach, expect, test } from "bun:test";
 
 import { createServer, type AddressInfo } from "node:net";
 
@@ -16,110 +16,11 @@ import { MAIL_WAKE, queueMails, type NewMail } from "../../../src/outbox/mail.ts
 import { createTestBox, silentLog } from "../../support/dispatch.ts";
 import { headerOf, MailServer } from "../../support/network/mail-server.ts";
 import { removeAll } from "../../support/maintenance.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
-/** The default deadline of one mail, longer than any test. */
-const DEADLINE_MS = 600_000;
-
-let database: TestDatabase;
-const box = createTestBox();
-const stops: (() => Promise<unknown> | void)[] = [];
-
-beforeAll(async () => {
-  database = await createDatabase();
-});
-afterEach(async () => {
-  for (const stop of stops.splice(0).toReversed()) await stop();
-  await database.db.sql`delete from mails`;
-});
-afterAll(() => database.drop());
-
-async function mailServer(treat?: Parameters<typeof MailServer.start>[0]): Promise<MailServer> {
-  const server = await MailServer.start(treat);
-  stops.push(() => server.stop());
-  return server;
-}
-
-interface SenderOptions {
-  readonly server: Pick<MailServer, "url">;
-  readonly wrap?: (store: MailStore) => MailStore;
-  readonly retryDelaysMs?: readonly number[];
-  /** The deadline of one mail. */
-  readonly timeoutMs?: number;
-  readonly clock?: Clock;
-  readonly log?: Log;
-  readonly box?: typeof box;
-}
-
-interface Sender {
-  readonly mailer: Mailer;
-  /** Stops the mailer as a dispatcher does: it may finish its mails within `ms`, and aborts the others. */
-  drain(ms: number): Promise<void>;
-}
-
-/** Runs a mailer as a dispatcher does, but with a sweep every 10 ms. */
-function sender(options: SenderOptions): Sender {
-  const { clock = systemClock } = options;
-  const store = createMailStore(database.db);
-  const mailer = new Mailer({
-    clock,
-    log: options.log ?? silentLog,
-    box: options.box ?? box,
-    store: options.wrap?.(store) ?? store,
-    count: () => {},
-    transport: transportTo(options.server, options.timeoutMs),
-    retryDelaysMs: options.retryDelaysMs ?? [50, 100, 150],
-  });
-  const sweep = setInterval(() => mailer.wake(), 10);
-  const drain = async (ms: number) => {
-    clearInterval(sweep);
-    mailer.stop();
-    const idle = until("it to be idle", () => !mailer.busy);
-    await Promise.race([idle, Bun.sleep(ms)]);
-    mailer.abort();
-    await idle;
-  };
-  stops.push(() => drain(0));
-  return { mailer, drain };
-}
-
-function transportTo(server: Pick<MailServer, "url">, timeoutMs = DEADLINE_MS): MailTransport {
-  const transport = createMailTransport({
-    url: server.url,
-    from: { name: "Reviews, Inc.", address: "no-reply@reviews.example" },
-    timeoutMs,
-  });
-  stops.push(() => transport.close());
-  return transport;
-}
-
-const otp: NewMail = {
-  kind: "otp",
-  to: "ada@reader.example",
-  subject: "Your code",
-  text: "The code is 123456.",
-};
-
-function queue(mail: Partial<NewMail> = {}, now = new Date()): Promise<unknown> {
-  return database.db.transaction((tx) => queueMails(tx, { box }, [{ ...otp, ...mail }], now));
-}
-
-interface MailRow {
-  readonly id: string;
-  readonly state: string;
-  readonly attempt: number;
-  readonly sealed_message: string | null;
-  readonly due_at: Date | null;
-  readonly settled_at: Date | null;
-  readonly error_code: string | null;
-  readonly last_error: string | null;
-}
-
-const rows = async (): Promise<MailRow[]> =>
-  Array.from(await database.db.sql<MailRow[]>`select * from mails order by id`);
-const states = async () => (await rows()).map((row) => row.state);
-const allIn = async (state: string) => (await states()).every((one) => one === state);
+const database = fixture(createDatabase);
 
 test("sends a mail once, after the commit and not before", async () => {
   const server = await mailServer();
@@ -545,3 +446,103 @@ function collecting(lines: string[]): Log {
     void lines.push(JSON.stringify({ event, ...fields }));
   return { debug: write, info: write, warn: write, error: write };
 }
+
+/** The default deadline of one mail, longer than any test. */
+const DEADLINE_MS = 600_000;
+
+const box = createTestBox();
+
+const stops: (() => Promise<unknown> | void)[] = [];
+
+afterEach(async () => {
+  for (const stop of stops.splice(0).toReversed()) await stop();
+  await database.db.sql`delete from mails`;
+});
+
+async function mailServer(treat?: Parameters<typeof MailServer.start>[0]): Promise<MailServer> {
+  const server = await MailServer.start(treat);
+  stops.push(() => server.stop());
+  return server;
+}
+
+interface SenderOptions {
+  readonly server: Pick<MailServer, "url">;
+  readonly wrap?: (store: MailStore) => MailStore;
+  readonly retryDelaysMs?: readonly number[];
+  /** The deadline of one mail. */
+  readonly timeoutMs?: number;
+  readonly clock?: Clock;
+  readonly log?: Log;
+  readonly box?: typeof box;
+}
+
+interface Sender {
+  readonly mailer: Mailer;
+  /** Stops the mailer as a dispatcher does: it may finish its mails within `ms`, and aborts the others. */
+  drain(ms: number): Promise<void>;
+}
+
+/** Runs a mailer as a dispatcher does, but with a sweep every 10 ms. */
+function sender(options: SenderOptions): Sender {
+  const { clock = systemClock } = options;
+  const store = createMailStore(database.db);
+  const mailer = new Mailer({
+    clock,
+    log: options.log ?? silentLog,
+    box: options.box ?? box,
+    store: options.wrap?.(store) ?? store,
+    count: () => {},
+    transport: transportTo(options.server, options.timeoutMs),
+    retryDelaysMs: options.retryDelaysMs ?? [50, 100, 150],
+  });
+  const sweep = setInterval(() => mailer.wake(), 10);
+  const drain = async (ms: number) => {
+    clearInterval(sweep);
+    mailer.stop();
+    const idle = until("it to be idle", () => !mailer.busy);
+    await Promise.race([idle, Bun.sleep(ms)]);
+    mailer.abort();
+    await idle;
+  };
+  stops.push(() => drain(0));
+  return { mailer, drain };
+}
+
+function transportTo(server: Pick<MailServer, "url">, timeoutMs = DEADLINE_MS): MailTransport {
+  const transport = createMailTransport({
+    url: server.url,
+    from: { name: "Reviews, Inc.", address: "no-reply@reviews.example" },
+    timeoutMs,
+  });
+  stops.push(() => transport.close());
+  return transport;
+}
+
+const otp: NewMail = {
+  kind: "otp",
+  to: "ada@reader.example",
+  subject: "Your code",
+  text: "The code is 123456.",
+};
+
+function queue(mail: Partial<NewMail> = {}, now = new Date()): Promise<unknown> {
+  return database.db.transaction((tx) => queueMails(tx, { box }, [{ ...otp, ...mail }], now));
+}
+
+interface MailRow {
+  readonly id: string;
+  readonly state: string;
+  readonly attempt: number;
+  readonly sealed_message: string | null;
+  readonly due_at: Date | null;
+  readonly settled_at: Date | null;
+  readonly error_code: string | null;
+  readonly last_error: string | null;
+}
+
+const rows = async (): Promise<MailRow[]> =>
+  Array.from(await database.db.sql<MailRow[]>`select * from mails order by id`);
+
+const states = async () => (await rows()).map((row) => row.state);
+
+const allIn = async (state: string) => (await states()).every((one) => one === state);

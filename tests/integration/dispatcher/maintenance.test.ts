@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
 import { connect, type RawDb } from "../../../db/client.ts";
 import {
-  deleteExpiredStrays,
+  deleteExpiredDefaultRows,
   dropExpiredPartition,
   indexEndedDays,
   ensurePartitions,
@@ -21,41 +21,9 @@ import {
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 
 const DAY_MS = 86_400_000;
-const DAYS = 30;
 const NOW = new Date();
 const inDays = (days: number) => addMs(NOW, days * DAY_MS);
-
-let database: TestDatabase;
 let db: RawDb;
-beforeEach(async () => {
-  database = await createDatabase();
-  db = database.db;
-  await beginToday(db, NOW);
-});
-afterEach(() => database.drop());
-
-/** Opens another session that reads a table and keeps its transaction open, as a dump does. */
-async function holdTable(table: string): Promise<() => Promise<void>> {
-  const { promise: reading, resolve: read } = Promise.withResolvers<void>();
-  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  const holder = database.connect().transaction(async (tx) => {
-    await tx.sql.unsafe(`select count(*) from ${table}`);
-    read();
-    await ended;
-  });
-  await reading;
-  return async () => {
-    end();
-    await holder;
-  };
-}
-
-function memoryLog() {
-  const lines: { event: string; fields: Record<string, unknown> }[] = [];
-  const note = (event: string, fields: Record<string, unknown> = {}) =>
-    void lines.push({ event, fields });
-  return { lines, debug: note, info: note, warn: note, error: note };
-}
 
 describe("dropping", () => {
   test("drops the oldest expired day, one per run, and logs its number of rows", async () => {
@@ -100,7 +68,7 @@ describe("dropping", () => {
     await insertAttempt(db, inDays(-31), { count: 3 });
     await insertAttempt(db, inDays(-29));
     const removed = [];
-    for (let i = 0; i < 3; i++) removed.push(await deleteExpiredStrays(db, DAYS, 2));
+    for (let i = 0; i < 3; i++) removed.push(await deleteExpiredDefaultRows(db, DAYS, 2));
     expect(removed).toEqual([2, 1, 0]);
     expect(await attemptsByPartition(db)).toEqual({ delivery_attempts_default: 1 });
   });
@@ -286,7 +254,7 @@ describe("the hourly jobs", () => {
       ]);
       expect(log.lines).toContainEqual({
         event: "maintenance.done",
-        fields: { job: "strays", rows: 1 },
+        fields: { job: "default_partitions", rows: 1 },
       });
     } finally {
       await plain.close();
@@ -294,3 +262,38 @@ describe("the hourly jobs", () => {
     }
   });
 });
+
+const DAYS = 30;
+
+let database: TestDatabase;
+
+beforeEach(async () => {
+  database = await createDatabase();
+  db = database.db;
+  await beginToday(db, NOW);
+});
+
+afterEach(() => database.drop());
+
+/** Opens another session that reads a table and keeps its transaction open, as a dump does. */
+async function holdTable(table: string): Promise<() => Promise<void>> {
+  const { promise: reading, resolve: read } = Promise.withResolvers<void>();
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const holder = database.connect().transaction(async (tx) => {
+    await tx.sql.unsafe(`select count(*) from ${table}`);
+    read();
+    await ended;
+  });
+  await reading;
+  return async () => {
+    end();
+    await holder;
+  };
+}
+
+function memoryLog() {
+  const lines: { event: string; fields: Record<string, unknown> }[] = [];
+  const note = (event: string, fields: Record<string, unknown> = {}) =>
+    void lines.push({ event, fields });
+  return { lines, debug: note, info: note, warn: note, error: note };
+}

@@ -1,5 +1,5 @@
 // The body of an event is composed from its row of review_history. If the row is missing, nothing may be sent instead.
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -20,85 +20,16 @@ import {
   type Tenant,
 } from "../../support/outbox.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
-import { disable, settle, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+import { disable, settle, startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const RUNBOOK = readFileSync(join(import.meta.dir, "../../../docs/operations/runbook.md"), "utf8");
-const [, SKIP = ""] =
-  /^```sql run tests\/integration\/dispatcher\/missing-history.test.ts\n([\s\S]*?)^```$/m.exec(
-    RUNBOOK,
-  ) ?? [];
-
-let world: WebhookWorld;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-let receiver: Receiver;
-let tenant: Tenant;
-let dispatcher: RunningDispatcher | undefined;
-let quarantined: unknown[] = [];
-
-beforeAll(async () => {
-  stores = await createTestSchedule();
-  receiver = await Receiver.start();
-  world = await startWebhooks({ schedule: stores.schedule });
-  tenant = {
-    ...(await insertTenant(world.database.db, 2)),
-    partnerId: world.tenants.partners[0].id,
-  };
-});
-afterEach(async () => {
-  await dispatcher?.stop();
-  dispatcher = undefined;
-  quarantined = [];
-  receiver.received.length = 0;
-});
-afterAll(async () => {
-  await receiver.stop();
-  stores.close();
-  await world.stop();
-});
-
-function deliver(): void {
-  const log = {
-    ...silentLog,
-    error(event: string, fields: Readonly<Record<string, unknown>> = {}) {
-      if (event === "entry.quarantined") quarantined.push(fields);
-    },
-  };
-  const { db } = world.database;
-  dispatcher = startDispatcher({ db, box: world.api.deps.box, schedule: stores.schedule, log });
-}
-
-/** Queues three events, one of the first review and two of the second; answers their ids. */
-async function queueThree(
-  fields: Readonly<Record<string, unknown>> = {},
-  kind: "log" | "rows" = "rows",
-) {
-  world.clock.set(systemClock.now());
-  const { id } = await world.subscribe({ webhook_url: receiver.url, ...fields });
-  const [first = 0, second = 0] = tenant.reviewIds;
-  const actions = [first, second, second].map((reviewId) => reviewAction(tenant, { reviewId }));
-  await record(world.database.db, actions);
-  if (kind === "rows") await passQueue(world.database.db, id);
-  const [a = "", b = "", c = ""] = actions.map(({ eventId }) => eventId);
-  return { id, a, b, c };
-}
-
-const deleteHistory = (eventId: string) =>
-  forceHistory(
-    world.database.db,
-    (sql) => sql`delete from review_history where event_id = ${eventId}`,
-  );
-
-async function queued(id: string): Promise<string[]> {
-  const rows = await world.database.db.sql<{ eventId: string }[]>`
-    select event_id as "eventId" from queued_entries where subscription_id = ${id} order by sequence`;
-  return rows.map(({ eventId }) => eventId);
-}
-
-async function attempted(id: string): Promise<string[]> {
-  const rows = await world.database.db.sql<{ eventId: string }[]>`
-    select event_id as "eventId" from delivery_attempts where subscription_id = ${id} order by id`;
-  return rows.map(({ eventId }) => eventId);
-}
+const stores = fixture(createTestSchedule);
+const receiver = fixture(() => Receiver.start());
+const world = fixture(() => startWebhooks({ schedule: stores.schedule }));
+const tenant: Tenant = fixture(async () => ({
+  ...(await insertTenant(world.database.db, 2)),
+  partnerId: world.tenants.partners[0].id,
+}));
 
 describe("an event whose history row is missing", () => {
   test("is neither sent nor settled, and blocks its subscription until the statement of the runbook skips it", async () => {
@@ -185,7 +116,7 @@ describe("an event whose history row is missing", () => {
     await settle(world, id, "failed");
     // These columns make it an attempt record as the dispatcher writes it for an event that is no test.
     await world.database.db.sql`
-      update delivery_attempts set composer = 1, host = 'a', signature = '', body_digest = ''
+      update delivery_attempts set payload_format = 1, host = 'a', signature = '', body_digest = ''
        where subscription_id = ${id}`;
     await deleteHistory(b);
     const redeliver = (eventId: string) =>
@@ -231,3 +162,65 @@ describe("a delete of history", () => {
     expect(await remove(action.eventId)).toBe(1);
   });
 });
+
+const RUNBOOK = readFileSync(join(import.meta.dir, "../../../docs/operations/runbook.md"), "utf8");
+
+const [, SKIP = ""] =
+  /^```sql run tests\/integration\/dispatcher\/missing-history.test.ts\n([\s\S]*?)^```$/m.exec(
+    RUNBOOK,
+  ) ?? [];
+
+let dispatcher: RunningDispatcher | undefined;
+
+let quarantined: unknown[] = [];
+
+afterEach(async () => {
+  await dispatcher?.stop();
+  dispatcher = undefined;
+  quarantined = [];
+  receiver.received.length = 0;
+});
+
+function deliver(): void {
+  const log = {
+    ...silentLog,
+    error(event: string, fields: Readonly<Record<string, unknown>> = {}) {
+      if (event === "entry.quarantined") quarantined.push(fields);
+    },
+  };
+  const { db } = world.database;
+  dispatcher = startDispatcher({ db, box: world.api.deps.box, schedule: stores.schedule, log });
+}
+
+/** Queues three events, one of the first review and two of the second; answers their ids. */
+async function queueThree(
+  fields: Readonly<Record<string, unknown>> = {},
+  kind: "log" | "rows" = "rows",
+) {
+  world.clock.set(systemClock.now());
+  const { id } = await world.subscribe({ webhook_url: receiver.url, ...fields });
+  const [first = 0, second = 0] = tenant.reviewIds;
+  const actions = [first, second, second].map((reviewId) => reviewAction(tenant, { reviewId }));
+  await record(world.database.db, actions);
+  if (kind === "rows") await passQueue(world.database.db, id);
+  const [a = "", b = "", c = ""] = actions.map(({ eventId }) => eventId);
+  return { id, a, b, c };
+}
+
+const deleteHistory = (eventId: string) =>
+  forceHistory(
+    world.database.db,
+    (sql) => sql`delete from review_history where event_id = ${eventId}`,
+  );
+
+async function queued(id: string): Promise<string[]> {
+  const rows = await world.database.db.sql<{ eventId: string }[]>`
+    select event_id as "eventId" from queued_entries where subscription_id = ${id} order by sequence`;
+  return rows.map(({ eventId }) => eventId);
+}
+
+async function attempted(id: string): Promise<string[]> {
+  const rows = await world.database.db.sql<{ eventId: string }[]>`
+    select event_id as "eventId" from delivery_attempts where subscription_id = ${id} order by id`;
+  return rows.map(({ eventId }) => eventId);
+}

@@ -14,34 +14,6 @@ import { hourly, removeAll, removeOnce, tickOnce } from "../../support/maintenan
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";
 
-const DAY_MS = 86_400_000;
-const DAYS = 400;
-
-let database: TestDatabase;
-let db: RawDb;
-beforeEach(async () => {
-  database = await createDatabase();
-  db = database.db;
-});
-afterEach(() => database.drop());
-
-const audit = (count: number, ageDays: number) => db.sql`
-  insert into audit_log (at, action, details)
-  select now() - make_interval(days => ${ageDays}, secs => 1), 'AUTH_LOGIN', '{}' from generate_series(1, ${count}::int)`;
-
-async function countOf(table: "audit_log" | "authentication_events"): Promise<number> {
-  const [row] = await db.sql.unsafe<{ count: number }[]>(`select count(*) from ${table}`);
-  return row?.count ?? 0;
-}
-
-async function signIn(userId: number, ageDays: number): Promise<string> {
-  const at = new Date(Date.now() - ageDays * DAY_MS - 1_000);
-  const id = ulid(at.getTime());
-  await db.sql`
-    insert into authentication_events (id, user_id, method, at) values (${id}, ${userId}, 'login', ${at})`;
-  return id;
-}
-
 test("the audit log loses rows older than the retention time, and keeps those a day younger", async () => {
   await audit(2, DAYS);
   await audit(3, DAYS - 1);
@@ -91,3 +63,35 @@ test("no audit row is removed without a retention setting", async () => {
   await removeOnce({ db, auditRetentionDays: DAYS });
   expect(await countOf("audit_log")).toBe(0);
 });
+
+const DAY_MS = 86_400_000;
+
+const DAYS = 400;
+
+let database: TestDatabase;
+
+let db: RawDb;
+
+beforeEach(async () => {
+  database = await createDatabase();
+  db = database.db;
+});
+
+afterEach(() => database.drop());
+
+const audit = (count: number, ageDays: number) => db.sql`
+  insert into audit_log (at, action, details)
+  select now() - make_interval(days => ${ageDays}, secs => 1), 'AUTH_LOGIN', '{}' from generate_series(1, ${count}::int)`;
+
+async function countOf(table: "audit_log" | "authentication_events"): Promise<number> {
+  const [row] = await db.sql.unsafe<{ count: number }[]>(`select count(*) from ${table}`);
+  return row?.count ?? 0;
+}
+
+async function signIn(userId: number, ageDays: number): Promise<string> {
+  const at = new Date(Date.now() - ageDays * DAY_MS - 1_000);
+  const id = ulid(at.getTime());
+  await db.sql`
+    insert into authentication_events (id, user_id, method, at) values (${id}, ${userId}, 'login', ${at})`;
+  return id;
+}

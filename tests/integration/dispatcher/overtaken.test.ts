@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 
 import { passLogged } from "../../../db/log.ts";
 import { commitAttempts } from "../../../dispatcher/store/committer.ts";
@@ -12,19 +12,58 @@ import {
   record,
   reviewAction,
 } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { fixture } from "../../support/fixture.ts";
+
+const database = fixture(createDatabase);
+
+test("a commit that waits for the offset settles entries that the offset passed meanwhile", async () => {
+  const { subscriptionId, recordOf } = await queued(3);
+  let committing: Promise<unknown> = Promise.resolve();
+  await database.db.transaction(async (tx) => {
+    await passLogged(tx, subscriptionId, PASSED);
+    committing = commit([recordOf(1), recordOf(3)]);
+    await untilBlocked();
+  });
+  await committing;
+  expect(await stateOf(subscriptionId)).toEqual({ queued: [2], settled: [1, 3] });
+});
+
+test("a commit of consecutive successes that waits for the offset settles entries that it passed meanwhile", async () => {
+  const { subscriptionId, recordOf } = await queued(3);
+  let committing: Promise<unknown> = Promise.resolve();
+  await database.db.transaction(async (tx) => {
+    await passLogged(tx, subscriptionId, PASSED);
+    committing = commit([recordOf(1), recordOf(2)]);
+    await untilBlocked();
+  });
+  await committing;
+  expect(await stateOf(subscriptionId)).toEqual({ queued: [3], settled: [1, 2] });
+});
+
+test("a commit that is repeated while it still runs settles only the record that was added", async () => {
+  const { subscriptionId, recordOf } = await queued(4);
+  const retried = { ...recordOf(3), decision: { kind: "retry", delayMs: 60_000 } } as const;
+  const records = [recordOf(2), retried];
+  let repeated: Promise<unknown> = Promise.resolve();
+  await database.db.transaction(async (tx) => {
+    await commitAttempts(tx, DISPATCHER, { records, now: new Date(), monotonicMs: 0 });
+    // The repetition also has the record of the entry before, which was in flight at first.
+    repeated = commit([...records, recordOf(1)]);
+    await untilBlocked();
+  });
+  await repeated;
+  expect(await stateOf(subscriptionId)).toEqual({ queued: [3, 4], settled: [1, 2] });
+});
 
 const DISPATCHER = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+
 const PASSED = { limit: 10, lockMs: 1_000 };
 
-let database: TestDatabase;
-
 beforeAll(async () => {
-  database = await createDatabase();
   await database.db
     .sql`insert into dispatchers (id, started_at, renewed_at) values (${DISPATCHER}, now(), now())`;
 });
-afterAll(() => database.drop());
 
 /** Adds a subscription with `events` events in its log. */
 async function queued(events: number) {
@@ -80,42 +119,3 @@ async function stateOf(subscriptionId: string) {
   const sequences = (rows: readonly { sequence: number }[]) => rows.map(({ sequence }) => sequence);
   return { queued: sequences(left), settled: sequences(settled) };
 }
-
-test("a commit that waits for the offset settles entries that the offset passed meanwhile", async () => {
-  const { subscriptionId, recordOf } = await queued(3);
-  let committing: Promise<unknown> = Promise.resolve();
-  await database.db.transaction(async (tx) => {
-    await passLogged(tx, subscriptionId, PASSED);
-    committing = commit([recordOf(1), recordOf(3)]);
-    await untilBlocked();
-  });
-  await committing;
-  expect(await stateOf(subscriptionId)).toEqual({ queued: [2], settled: [1, 3] });
-});
-
-test("a commit of consecutive successes that waits for the offset settles entries that it passed meanwhile", async () => {
-  const { subscriptionId, recordOf } = await queued(3);
-  let committing: Promise<unknown> = Promise.resolve();
-  await database.db.transaction(async (tx) => {
-    await passLogged(tx, subscriptionId, PASSED);
-    committing = commit([recordOf(1), recordOf(2)]);
-    await untilBlocked();
-  });
-  await committing;
-  expect(await stateOf(subscriptionId)).toEqual({ queued: [3], settled: [1, 2] });
-});
-
-test("a commit that is repeated while it still runs settles only the record that was added", async () => {
-  const { subscriptionId, recordOf } = await queued(4);
-  const retried = { ...recordOf(3), decision: { kind: "retry", delayMs: 60_000 } } as const;
-  const records = [recordOf(2), retried];
-  let repeated: Promise<unknown> = Promise.resolve();
-  await database.db.transaction(async (tx) => {
-    await commitAttempts(tx, DISPATCHER, { records, now: new Date(), monotonicMs: 0 });
-    // The repetition also has the record of the entry before, which was in flight at first.
-    repeated = commit([...records, recordOf(1)]);
-    await untilBlocked();
-  });
-  await repeated;
-  expect(await stateOf(subscriptionId)).toEqual({ queued: [3, 4], settled: [1, 2] });
-});

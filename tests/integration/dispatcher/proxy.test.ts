@@ -1,48 +1,15 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { afterEach, expect, test } from "bun:test";
 
 import { parseProxyUrl } from "../../../src/lib/egress-proxy.ts";
 import { createTestBox, createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { startProxy } from "../../support/network/proxy.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const REJECTIONS = 3;
-const box = createTestBox();
-let database: TestDatabase;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-const started: { stop(): unknown }[] = [];
-
-beforeAll(async () => {
-  database = await createDatabase();
-  stores = await createTestSchedule();
-});
-afterEach(async () => {
-  for (const one of started.splice(0)) await one.stop();
-});
-afterAll(async () => {
-  stores.close();
-  await database.drop();
-});
-
-async function deliverThrough(answer: Parameters<typeof startProxy>[0]) {
-  const { db } = database;
-  const proxy = await startProxy(answer);
-  const receiver = await Receiver.start();
-  const tenant = await insertTenant(db);
-  const { subscriptionId } = await insertSubscription(
-    { db, box },
-    { partnerId: tenant.partnerId, url: receiver.url },
-  );
-  const http = { proxy: parseProxyUrl(`http://127.0.0.1:${proxy.port}`) };
-  const dispatcher = startDispatcher({ db, box, schedule: stores.schedule, http });
-  started.push(dispatcher, receiver, proxy);
-  await stores.schedule.wake(await record(db, [reviewAction(tenant)]));
-  const attempts = () => db.sql<{ attempt: number; outcome: string; errorCode: string | null }[]>`
-    select attempt, outcome, error_code as "errorCode" from delivery_attempts
-     where subscription_id = ${subscriptionId} order by id`;
-  return { proxy, receiver, attempts };
-}
+const database = fixture(createDatabase);
+const stores = fixture(createTestSchedule);
 
 test("a rejection by our egress proxy counts as no attempt and leaves no record", async () => {
   const { proxy, receiver, attempts } = await deliverThrough((_, nth) =>
@@ -67,3 +34,32 @@ test("a receiver that the proxy cannot reach is a failed attempt", async () => {
     { attempt: 2, outcome: "delivered", errorCode: null },
   ]);
 });
+
+const REJECTIONS = 3;
+
+const box = createTestBox();
+
+const started: { stop(): unknown }[] = [];
+
+afterEach(async () => {
+  for (const one of started.splice(0)) await one.stop();
+});
+
+async function deliverThrough(answer: Parameters<typeof startProxy>[0]) {
+  const { db } = database;
+  const proxy = await startProxy(answer);
+  const receiver = await Receiver.start();
+  const tenant = await insertTenant(db);
+  const { subscriptionId } = await insertSubscription(
+    { db, box },
+    { partnerId: tenant.partnerId, url: receiver.url },
+  );
+  const http = { proxy: parseProxyUrl(`http://127.0.0.1:${proxy.port}`) };
+  const dispatcher = startDispatcher({ db, box, schedule: stores.schedule, http });
+  started.push(dispatcher, receiver, proxy);
+  await stores.schedule.wake(await record(db, [reviewAction(tenant)]));
+  const attempts = () => db.sql<{ attempt: number; outcome: string; errorCode: string | null }[]>`
+    select attempt, outcome, error_code as "errorCode" from delivery_attempts
+     where subscription_id = ${subscriptionId} order by id`;
+  return { proxy, receiver, attempts };
+}

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 
 import type { RawDb } from "../../../db/client.ts";
 import { MAX_UNRECORDED } from "../../../dispatcher/actor/lane.ts";
@@ -12,87 +12,12 @@ import {
   record,
   reviewAction,
 } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const key = crypto.getRandomValues(new Uint8Array(32));
-const box = createSecretBox({ current: key });
-let database: TestDatabase;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-const cleanUps: (() => Promise<unknown>)[] = [];
-
-beforeAll(async () => {
-  database = await createDatabase();
-  stores = await createTestSchedule();
-});
-afterAll(async () => {
-  for (const cleanUp of cleanUps) await cleanUp();
-  stores.close();
-  await database.drop();
-});
-
-async function receiving(): Promise<Receiver> {
-  const receiver = await Receiver.start();
-  cleanUps.push(() => receiver.stop());
-  return receiver;
-}
-
-/** Adds a subscription with a separate receiver, ordered by review if it has several reviews. */
-async function subscribed({ reviews = 1, shard }: { reviews?: number; shard?: number } = {}) {
-  const receiver = await receiving();
-  const tenant = await insertTenant(database.db, reviews);
-  const { subscriptionId: id } = await insertSubscription(
-    { db: database.db, box },
-    {
-      partnerId: tenant.partnerId,
-      url: receiver.url,
-      ordering: reviews > 1 ? "review" : "subscription",
-    },
-  );
-  if (shard !== undefined)
-    await database.db.sql`update webhook_subscriptions set shard = ${shard} where id = ${id}`;
-  return { tenant, id, receiver };
-}
-
-type Subscribed = Awaited<ReturnType<typeof subscribed>>;
-
-/** Records `times` events for each review, without a wake; answers their ids. */
-async function emit({ tenant }: Pick<Subscribed, "tenant">, times = 1): Promise<string[]> {
-  const actions = Array.from({ length: times }, () =>
-    tenant.reviewIds.map((reviewId) => reviewAction(tenant, { reviewId })),
-  ).flat();
-  await record(database.db, actions);
-  return actions.map((action) => action.eventId);
-}
-
-interface Recorded {
-  readonly event_id: string;
-  readonly possibly_repeated: boolean;
-}
-
-async function recorded(id: string): Promise<Recorded[]> {
-  return database.db.sql<Recorded[]>`
-    select event_id, possibly_repeated from delivery_attempts where subscription_id = ${id} order by id`;
-}
-
-async function isRecorded(id: string, count: number): Promise<boolean> {
-  return (await recorded(id)).length >= count;
-}
-
-/** Holds the locks of a statement until the returned function is called. */
-async function locked(lock: (sql: RawDb["sql"]) => PromiseLike<unknown>) {
-  const [release, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const holding = database.connect().transaction(async ({ sql }) => {
-    await lock(sql);
-    held.resolve();
-    await release.promise;
-  });
-  await held.promise;
-  return async () => {
-    release.resolve();
-    await holding;
-  };
-}
+const database = fixture(createDatabase);
+const stores = fixture(createTestSchedule);
 
 test("a subscription with a locked offset has a bounded number of unrecorded attempts, and their repeats after kill -9 are recorded as possible repeats", async () => {
   const reviews = 4 * MAX_UNRECORDED;
@@ -215,3 +140,76 @@ test("shards that cannot be swept do not block the sweep of others", async () =>
   await until("the repaired shard delivered", () => isRecorded(all[1]?.id ?? "", 3));
   await dispatcher.stop();
 }, 120_000);
+
+const key = crypto.getRandomValues(new Uint8Array(32));
+
+const box = createSecretBox({ current: key });
+
+const cleanUps: (() => Promise<unknown>)[] = [];
+
+afterAll(async () => {
+  for (const cleanUp of cleanUps) await cleanUp();
+});
+
+async function receiving(): Promise<Receiver> {
+  const receiver = await Receiver.start();
+  cleanUps.push(() => receiver.stop());
+  return receiver;
+}
+
+/** Adds a subscription with a separate receiver, ordered by review if it has several reviews. */
+async function subscribed({ reviews = 1, shard }: { reviews?: number; shard?: number } = {}) {
+  const receiver = await receiving();
+  const tenant = await insertTenant(database.db, reviews);
+  const { subscriptionId: id } = await insertSubscription(
+    { db: database.db, box },
+    {
+      partnerId: tenant.partnerId,
+      url: receiver.url,
+      ordering: reviews > 1 ? "review" : "subscription",
+    },
+  );
+  if (shard !== undefined)
+    await database.db.sql`update webhook_subscriptions set shard = ${shard} where id = ${id}`;
+  return { tenant, id, receiver };
+}
+
+type Subscribed = Awaited<ReturnType<typeof subscribed>>;
+
+/** Records `times` events for each review, without a wake; answers their ids. */
+async function emit({ tenant }: Pick<Subscribed, "tenant">, times = 1): Promise<string[]> {
+  const actions = Array.from({ length: times }, () =>
+    tenant.reviewIds.map((reviewId) => reviewAction(tenant, { reviewId })),
+  ).flat();
+  await record(database.db, actions);
+  return actions.map((action) => action.eventId);
+}
+
+interface Recorded {
+  readonly event_id: string;
+  readonly possibly_repeated: boolean;
+}
+
+async function recorded(id: string): Promise<Recorded[]> {
+  return database.db.sql<Recorded[]>`
+    select event_id, possibly_repeated from delivery_attempts where subscription_id = ${id} order by id`;
+}
+
+async function isRecorded(id: string, count: number): Promise<boolean> {
+  return (await recorded(id)).length >= count;
+}
+
+/** Holds the locks of a statement until the returned function is called. */
+async function locked(lock: (sql: RawDb["sql"]) => PromiseLike<unknown>) {
+  const [release, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const holding = database.connect().transaction(async ({ sql }) => {
+    await lock(sql);
+    held.resolve();
+    await release.promise;
+  });
+  await held.promise;
+  return async () => {
+    release.resolve();
+    await holding;
+  };
+}

@@ -12,41 +12,6 @@ import { silentLog } from "../../support/dispatch.ts";
 import { type FreezingProxy, startFreezingProxy } from "../../support/network/freezing-proxy.ts";
 import { until } from "../../support/network/receiver.ts";
 
-type Redis = Awaited<ReturnType<typeof connectRedis>>;
-
-const PREFIX = "faults:";
-const WAKE: Wake = { subscriptionId: "01JYZ0000000000000000000AA", shard: 7 };
-const SET = `${PREFIX}{7}:due`;
-const PATIENCE_MS = 60_000;
-
-let server: ValkeyServer;
-let proxy: FreezingProxy;
-let direct: Redis;
-const opened: Redis[] = [];
-
-beforeEach(async () => {
-  server = startValkeyBridge({ port: 0, onFailure: (error) => console.error(error) });
-  proxy = await startFreezingProxy(server.port);
-  direct = await connect(server.port);
-});
-afterEach(() => {
-  for (const redis of opened.splice(0)) redis.disconnect();
-  proxy.stop();
-  server.stop();
-});
-
-async function connect(port: number, user = ""): Promise<Redis> {
-  const redis = await connectRedis(`redis://${user}127.0.0.1:${port}`, silentLog);
-  opened.push(redis);
-  return redis;
-}
-
-const outcome = (work: Promise<unknown>) =>
-  work.then(
-    () => "ok",
-    (error: unknown) => String(error),
-  );
-
 describe("half-open connections", () => {
   test("are replaced, so that commands succeed over new ones", async () => {
     const redis = await connect(proxy.port);
@@ -138,3 +103,45 @@ describe("the probe", () => {
     expect(await outcome(probeRedis(direct, PREFIX))).toContain("OOM");
   });
 });
+
+type Redis = Awaited<ReturnType<typeof connectRedis>>;
+
+const PREFIX = "faults:";
+
+const WAKE: Wake = { subscriptionId: "01JYZ0000000000000000000AA", shard: 7 };
+
+const SET = `${PREFIX}{7}:due`;
+
+const PATIENCE_MS = 60_000;
+
+let server: ValkeyServer;
+
+let proxy: FreezingProxy;
+
+let direct: Redis;
+
+const opened: Redis[] = [];
+
+beforeEach(async () => {
+  server = startValkeyBridge({ port: 0, onFailure: (error) => console.error(error) });
+  proxy = await startFreezingProxy(server.port);
+  direct = await connect(server.port);
+});
+
+afterEach(() => {
+  for (const redis of opened.splice(0)) redis.disconnect();
+  proxy.stop();
+  server.stop();
+});
+
+async function connect(port: number, user = ""): Promise<Redis> {
+  const redis = await connectRedis(`redis://${user}127.0.0.1:${port}`, silentLog);
+  opened.push(redis);
+  return redis;
+}
+
+const outcome = (work: Promise<unknown>) =>
+  work.then(
+    () => "ok",
+    (error: unknown) => String(error),
+  );

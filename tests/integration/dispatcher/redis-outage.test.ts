@@ -16,104 +16,14 @@ import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts
 import { addProvider, connectStore, created, type TestProvider } from "../../support/factory.ts";
 import { type FreezingProxy, startFreezingProxy } from "../../support/network/freezing-proxy.ts";
 import { insertSubscription } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
-
-const KEY = randomBytes(32);
-/** Longer than two health checks of Caddy (`health_interval 2s` in deploy/Caddyfile). */
-const OUTAGE_MS = 6_000;
-
-let database: TestDatabase;
-let receiver: Receiver;
+import { fixture } from "../../support/fixture.ts";
 let redis: ValkeyServer;
 let network: FreezingProxy;
-let provider: TestProvider;
-let email: string;
-let site: number;
-let stops: (() => unknown)[];
 
-beforeAll(async () => {
-  database = await createDatabase();
-  const { db } = database;
-  const box = createSecretBox({ current: KEY });
-  receiver = await Receiver.start();
-  const [partner] = (await addTenants(db)).partners;
-  email = partner.owner.email;
-  provider = await addProvider(db, box);
-  site = await connectStore(db, partner.accounts[0], { provider });
-  await insertSubscription({ db, box }, { partnerId: partner.id, url: receiver.url });
-});
-afterAll(async () => {
-  await receiver.stop();
-  await database.drop();
-});
-
-beforeEach(async () => {
-  redis = startValkeyBridge({ port: 0, onFailure: (error) => console.error(error) });
-  network = await startFreezingProxy(redis.port);
-  stops = [() => redis.stop(), () => network.stop()];
-});
-afterEach(async () => {
-  for (const stop of stops.toReversed()) await stop();
-});
-
-/** Starts an API and a dispatcher; `operations` is the address of the metrics and the readiness of the dispatcher. */
-async function startProcesses(redisPort: number): Promise<{ api: ApiProcess; operations: string }> {
-  const env = {
-    DATABASE_URL: database.url,
-    REDIS_URL: `redis://127.0.0.1:${redisPort}`,
-    MASTER_KEY: KEY.toString("base64"),
-  };
-  const operations = await freePort();
-  const dispatcher = new DispatcherProcess({ ...env, METRICS_PORT: String(operations) });
-  dispatcher.start();
-  stops.push(() => dispatcher.stop());
-  const api = await ApiProcess.start({ ...env, RATE_LIMITS: "on" });
-  stops.push(() => api.kill());
-  return { api, operations: `http://127.0.0.1:${operations}` };
-}
-
-const readiness = async (root: string) => {
-  const answer = await fetch(`${root}/readyz`).catch(() => undefined);
-  return answer && { status: answer.status, body: Object(await answer.json()) };
-};
-const DEGRADED = {
-  status: 200,
-  body: { status: "degraded", checks: { postgres: "ok", redis: "failed" } },
-};
-
-/** Sends events, signs in and reads a list for `ms`; answers the statuses by kind of request. */
-async function use(
-  api: ApiProcess,
-  root: string,
-  ms: number,
-): Promise<Record<string, Set<number>>> {
-  const seen = { event: new Set<number>(), login: new Set<number>(), list: new Set<number>() };
-  const endMs = performance.now() + ms;
-  do {
-    const event = created(site, crypto.randomUUID());
-    seen.event.add((await api.report(provider, [event], { root })).status);
-    const login = await api.call("POST", `${root}${BASE_PATH}/login`, {
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ email, password: PASSWORD }),
-    });
-    seen.login.add(login.status);
-    const headers = { Authorization: `Bearer ${String(login.body["token"])}` };
-    const list = await api.call("GET", `${root}${BASE_PATH}/partner/webhooks`, { headers });
-    seen.list.add(list.status);
-  } while (performance.now() < endMs);
-  return seen;
-}
-
-const ONLY_200 = { event: new Set([200]), login: new Set([200]), list: new Set([200]) };
-
-async function expectAllDeliveredInOrder(): Promise<void> {
-  const history = await database.db.sql<{ id: string }[]>`
-    select event_id as id from review_history order by id`;
-  await until("all is delivered", () => new Set(receiver.eventIds).size === history.length);
-  expect([...new Set(receiver.eventIds)]).toEqual(history.map(({ id }) => id));
-}
+const database = fixture(createDatabase);
 
 describe("without Redis every request through the shipped Caddyfile succeeds", () => {
   test.skipIf(!hasCaddy()).each([
@@ -159,3 +69,101 @@ describe("processes that start without Redis serve requests, deliver, and report
     await expectAllDeliveredInOrder();
   });
 });
+
+const KEY = randomBytes(32);
+
+/** Longer than two health checks of Caddy (`health_interval 2s` in deploy/Caddyfile). */
+const OUTAGE_MS = 6_000;
+
+let receiver: Receiver;
+
+let provider: TestProvider;
+
+let email: string;
+
+let site: number;
+
+let stops: (() => unknown)[];
+
+beforeAll(async () => {
+  const { db } = database;
+  const box = createSecretBox({ current: KEY });
+  receiver = await Receiver.start();
+  const [partner] = (await addTenants(db)).partners;
+  email = partner.owner.email;
+  provider = await addProvider(db, box);
+  site = await connectStore(db, partner.accounts[0], { provider });
+  await insertSubscription({ db, box }, { partnerId: partner.id, url: receiver.url });
+});
+
+afterAll(async () => {
+  await receiver.stop();
+});
+
+beforeEach(async () => {
+  redis = startValkeyBridge({ port: 0, onFailure: (error) => console.error(error) });
+  network = await startFreezingProxy(redis.port);
+  stops = [() => redis.stop(), () => network.stop()];
+});
+
+afterEach(async () => {
+  for (const stop of stops.toReversed()) await stop();
+});
+
+/** Starts an API and a dispatcher; `operations` is the address of the metrics and the readiness of the dispatcher. */
+async function startProcesses(redisPort: number): Promise<{ api: ApiProcess; operations: string }> {
+  const env = {
+    DATABASE_URL: database.url,
+    REDIS_URL: `redis://127.0.0.1:${redisPort}`,
+    MASTER_KEY: KEY.toString("base64"),
+  };
+  const operations = await freePort();
+  const dispatcher = new DispatcherProcess({ ...env, METRICS_PORT: String(operations) });
+  dispatcher.start();
+  stops.push(() => dispatcher.stop());
+  const api = await ApiProcess.start({ ...env, RATE_LIMITS: "on" });
+  stops.push(() => api.kill());
+  return { api, operations: `http://127.0.0.1:${operations}` };
+}
+
+const readiness = async (root: string) => {
+  const answer = await fetch(`${root}/readyz`).catch(() => undefined);
+  return answer && { status: answer.status, body: Object(await answer.json()) };
+};
+
+const DEGRADED = {
+  status: 200,
+  body: { status: "degraded", checks: { postgres: "ok", redis: "failed" } },
+};
+
+/** Sends events, signs in and reads a list for `ms`; answers the statuses by kind of request. */
+async function use(
+  api: ApiProcess,
+  root: string,
+  ms: number,
+): Promise<Record<string, Set<number>>> {
+  const seen = { event: new Set<number>(), login: new Set<number>(), list: new Set<number>() };
+  const endMs = performance.now() + ms;
+  do {
+    const event = created(site, crypto.randomUUID());
+    seen.event.add((await api.report(provider, [event], { root })).status);
+    const login = await api.call("POST", `${root}${BASE_PATH}/login`, {
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ email, password: PASSWORD }),
+    });
+    seen.login.add(login.status);
+    const headers = { Authorization: `Bearer ${String(login.body["token"])}` };
+    const list = await api.call("GET", `${root}${BASE_PATH}/partner/webhooks`, { headers });
+    seen.list.add(list.status);
+  } while (performance.now() < endMs);
+  return seen;
+}
+
+const ONLY_200 = { event: new Set([200]), login: new Set([200]), list: new Set([200]) };
+
+async function expectAllDeliveredInOrder(): Promise<void> {
+  const history = await database.db.sql<{ id: string }[]>`
+    select event_id as id from review_history order by id`;
+  await until("all is delivered", () => new Set(receiver.eventIds).size === history.length);
+  expect([...new Set(receiver.eventIds)]).toEqual(history.map(({ id }) => id));
+}

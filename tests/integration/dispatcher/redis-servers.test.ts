@@ -19,22 +19,7 @@ import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts
 import { startFreezingProxy } from "../../support/network/freezing-proxy.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
-
-const PREFIX = "servers:";
-const WAKE: Wake = { subscriptionId: "01JYZ0000000000000000000AA", shard: 7 };
-const PATIENCE_MS = 90_000;
 const isHere = hasRedisServer();
-const started: { stop(): unknown }[] = [];
-
-afterEach(async () => {
-  for (const one of started.splice(0).toReversed()) await one.stop();
-});
-
-async function connect(url: string) {
-  const redis = await connectRedis(url, silentLog);
-  started.push({ stop: () => redis.disconnect() });
-  return redis;
-}
 
 describe.skipIf(!isHere)("Sentinels", () => {
   let sentinels: Sentinels;
@@ -129,3 +114,21 @@ describe.skipIf(!isHere)("a cluster of several servers", () => {
     expect(await dispatcher.exited()).toBe(78);
   });
 });
+
+const PREFIX = "servers:";
+
+const WAKE: Wake = { subscriptionId: "01JYZ0000000000000000000AA", shard: 7 };
+
+const PATIENCE_MS = 90_000;
+
+const started: { stop(): unknown }[] = [];
+
+afterEach(async () => {
+  for (const one of started.splice(0).toReversed()) await one.stop();
+});
+
+async function connect(url: string) {
+  const redis = await connectRedis(url, silentLog);
+  started.push({ stop: () => redis.disconnect() });
+  return redis;
+}

@@ -1,19 +1,12 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { afterEach, expect, test } from "bun:test";
 
 import { addMs } from "../../../src/lib/clock.ts";
 import type { Wake } from "../../../src/outbox/schedule.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const HOUR_MS = 3_600_000;
-const WAKE: Wake = { subscriptionId: "01JYZ0000000000000000000AA", shard: 7 };
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-
-beforeAll(async () => {
-  stores = await createTestSchedule();
-});
-afterEach(() => stores.flush());
-afterAll(() => stores.close());
+const stores = fixture(createTestSchedule);
 
 test("a wake is due at once, also for a dispatcher with a clock an hour behind, and taken once", async () => {
   const { schedule } = stores;
@@ -63,3 +56,9 @@ test("`clear` removes the handled wakes and no others of their shard", async () 
   await schedule.clear([WAKE]);
   expect((await schedule.takeDue(WAKE.shard, new Date(), 10)).due).toEqual([kept.subscriptionId]);
 });
+
+const HOUR_MS = 3_600_000;
+
+const WAKE: Wake = { subscriptionId: "01JYZ0000000000000000000AA", shard: 7 };
+
+afterEach(() => stores.flush());

@@ -1,30 +1,34 @@
 // The number of PostgreSQL sessions of a dispatcher, by purpose.
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { afterEach, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
 import { freePort } from "../../../scripts/chaos/addresses.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
+
+const database = fixture(createDatabase);
+const schedule = fixture(createTestSchedule);
+
+test("a dispatcher with one connection has two sessions: one for lease renewals and one for the rest", async () => {
+  expect(await sessionsOfTwo("1")).toEqual({ dispatcher: 2, renewals: 2 });
+});
+
+test("a dispatcher with two or more connections has separate sessions for leases and readiness", async () => {
+  const sessions = await sessionsOfTwo("2");
+  expect(sessions).toMatchObject({ leases: 2, ready: 2, renewals: 2 });
+  expect(sessions["dispatcher"]).toBeLessThanOrEqual(4);
+});
 
 const MASTER_KEY = randomBytes(32).toString("base64");
 
-let database: TestDatabase;
-let schedule: Awaited<ReturnType<typeof createTestSchedule>>;
 let running: DispatcherProcess[] = [];
 
-beforeAll(async () => {
-  database = await createDatabase();
-  schedule = await createTestSchedule();
-});
 afterEach(async () => {
   await Promise.all(running.map((one) => one.stop()));
   running = [];
-});
-afterAll(async () => {
-  schedule.close();
-  await database.drop();
 });
 
 /** Starts two dispatchers and checks their readiness; counts their sessions by name, without those of maintenance. */
@@ -60,13 +64,3 @@ async function sessionsOfTwo(connections: string): Promise<Record<string, number
      group by 1 order by 1`;
   return Object.fromEntries(rows.map(({ name, count }) => [name, count]));
 }
-
-test("a dispatcher with one connection has two sessions: one for lease renewals and one for the rest", async () => {
-  expect(await sessionsOfTwo("1")).toEqual({ dispatcher: 2, renewals: 2 });
-});
-
-test("a dispatcher with two or more connections has separate sessions for leases and readiness", async () => {
-  const sessions = await sessionsOfTwo("2");
-  expect(sessions).toMatchObject({ leases: 2, ready: 2, renewals: 2 });
-  expect(sessions["dispatcher"]).toBeLessThanOrEqual(4);
-});

@@ -1,37 +1,23 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 
-import { connect, type RawDb } from "../../../db/client.ts";
+import { connect } from "../../../db/client.ts";
 import { LIMITS } from "../../../db/limits.ts";
 import { writable } from "../../../db/server.ts";
-import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
+import { PASSWORD, startApi } from "../../support/api.ts";
 import { operationsIn } from "../../hostile/description.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
-import { proxyBefore, type TcpProxy } from "../../support/network/tcp-proxy.ts";
-import { addTenants, type Tenants } from "../../support/tenants.ts";
+import { proxyBefore } from "../../support/network/tcp-proxy.ts";
+import { addTenants } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-let network: TcpProxy;
-let db: RawDb;
-let api: TestApi;
-let tenants: Tenants;
-let token = "";
-
-beforeAll(async () => {
-  database = await createDatabase();
-  network = await proxyBefore(database.url);
-  db = connect(network.in(database.url), { max: 16, name: "away", limits: LIMITS.requests });
-  tenants = await addTenants(database.db);
-  api = await startApi({ db, checks: { postgres: writable(db) } });
-  token = await api.login(tenants.superAdmin.email);
-  expect((await api.call("GET", "/readyz", { root: true })).status).toBe(200);
-  network.stop();
-});
-afterAll(async () => {
-  await api.stop();
-  await db.close();
-  await database.drop();
-});
+const database = fixture(createDatabase);
+const network = fixture(() => proxyBefore(database.url));
+const db = fixture(() =>
+  connect(network.in(database.url), { max: 16, name: "away", limits: LIMITS.requests }),
+);
+const tenants = fixture(() => addTenants(database.db));
+const api = fixture(() => startApi({ db, checks: { postgres: writable(db) } }));
 
 test("without PostgreSQL every route that needs a token answers 503 with Retry-After", async () => {
   const description = await api.call("GET", "/openapi.json", { root: true });
@@ -87,4 +73,12 @@ test("readiness fails while PostgreSQL is unreachable or accepts no writes, and 
   await pool.sql`set temp_file_limit = 0`;
   await until("it says that nothing can be stored", async () => (await says()) === "not ready");
   await pool.close();
+});
+
+let token = "";
+
+beforeAll(async () => {
+  token = await api.login(tenants.superAdmin.email);
+  expect((await api.call("GET", "/readyz", { root: true })).status).toBe(200);
+  network.stop();
 });

@@ -11,101 +11,6 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
 
-const key = crypto.getRandomValues(new Uint8Array(32));
-const box = createSecretBox({ current: key });
-
-interface Sent {
-  readonly service: string;
-  readonly traceId: string;
-  readonly spanId: string;
-  readonly parentSpanId: string | undefined;
-  readonly name: string;
-  readonly startTimeUnixNano: string;
-  readonly endTimeUnixNano: string;
-  readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
-}
-
-/** A collector for OTLP over HTTP that keeps all spans. */
-interface Collector {
-  readonly url: string;
-  readonly spans: Sent[];
-  stop(): void;
-}
-
-function startCollector(): Collector {
-  const spans: Sent[] = [];
-  const server = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    async fetch(request) {
-      expect(new URL(request.url).pathname).toBe("/v1/traces");
-      // oxlint-disable-next-line typescript/no-explicit-any
-      const body = (await request.json()) as any;
-      for (const { resource, scopeSpans } of body.resourceSpans) {
-        const named = resource.attributes.find(
-          (one: { key: string }) => one.key === "service.name",
-        );
-        for (const scope of scopeSpans)
-          for (const span of scope.spans)
-            spans.push({ links: [], ...span, service: named.value.stringValue });
-      }
-      return Response.json({});
-    },
-  });
-  return {
-    url: `http://127.0.0.1:${server.port}`,
-    spans,
-    stop: () => void server.stop(true),
-  };
-}
-
-let database: TestDatabase;
-let collector: Collector;
-let receiver: Receiver;
-const ends: (() => unknown)[] = [];
-beforeEach(async () => {
-  database = await createDatabase();
-  collector = startCollector();
-  receiver = await Receiver.start(() => 200);
-});
-afterEach(async () => {
-  for (const end of ends.splice(0)) await end();
-  await receiver.stop();
-  collector.stop();
-  await database.drop();
-});
-
-async function startBoth(env: Readonly<Record<string, string>>) {
-  const { db } = database;
-  const { partners } = await addTenants(db);
-  const [account] = partners[0].accounts;
-  const provider = await addProvider(db, box, "traced");
-  const siteId = await connectStore(db, account, { provider });
-  await insertSubscription({ db, box }, { partnerId: partners[0].id, url: receiver.url });
-  const settings = {
-    DATABASE_URL: database.url,
-    REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
-    REDIS_PREFIX: `traces-${crypto.randomUUID()}:`,
-    MASTER_KEY: Buffer.from(key).toString("base64"),
-    ...env,
-  };
-  const dispatcher = new DispatcherProcess(settings);
-  dispatcher.start();
-  ends.push(() => dispatcher.stop());
-  const api = await ApiProcess.start(settings);
-  ends.push(() => api.kill());
-  /** Stops both processes, which export their remaining spans before they end. */
-  const stop = async () => {
-    api.signal("SIGTERM");
-    await Promise.all([api.exited(), dispatcher.stop()]);
-  };
-  const review = (n: number) =>
-    providerEvent("review.created", siteId, { review: reportedReview(`traced-${n}`) });
-  return { api, provider, review, stop };
-}
-
-const CALLER = { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331" };
-
 test("one trace shows the request, the commit, the wake, the load, the POST and the record", async () => {
   const { api, provider, review, stop } = await startBoth({
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -188,3 +93,104 @@ test("no module of OpenTelemetry is loaded without a collector", async () => {
   });
   expect([exitCode, stdout.toString()]).toEqual([0, expect.stringContaining("loaded 0")]);
 });
+
+const key = crypto.getRandomValues(new Uint8Array(32));
+
+const box = createSecretBox({ current: key });
+
+interface Sent {
+  readonly service: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string | undefined;
+  readonly name: string;
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+  readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
+}
+
+/** A collector for OTLP over HTTP that keeps all spans. */
+interface Collector {
+  readonly url: string;
+  readonly spans: Sent[];
+  stop(): void;
+}
+
+function startCollector(): Collector {
+  const spans: Sent[] = [];
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      expect(new URL(request.url).pathname).toBe("/v1/traces");
+      // oxlint-disable-next-line typescript/no-explicit-any
+      const body = (await request.json()) as any;
+      for (const { resource, scopeSpans } of body.resourceSpans) {
+        const named = resource.attributes.find(
+          (one: { key: string }) => one.key === "service.name",
+        );
+        for (const scope of scopeSpans)
+          for (const span of scope.spans)
+            spans.push({ links: [], ...span, service: named.value.stringValue });
+      }
+      return Response.json({});
+    },
+  });
+  return {
+    url: `http://127.0.0.1:${server.port}`,
+    spans,
+    stop: () => void server.stop(true),
+  };
+}
+
+let database: TestDatabase;
+
+let collector: Collector;
+
+let receiver: Receiver;
+
+const ends: (() => unknown)[] = [];
+
+beforeEach(async () => {
+  database = await createDatabase();
+  collector = startCollector();
+  receiver = await Receiver.start(() => 200);
+});
+
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end();
+  await receiver.stop();
+  collector.stop();
+  await database.drop();
+});
+
+async function startBoth(env: Readonly<Record<string, string>>) {
+  const { db } = database;
+  const { partners } = await addTenants(db);
+  const [account] = partners[0].accounts;
+  const provider = await addProvider(db, box, "traced");
+  const siteId = await connectStore(db, account, { provider });
+  await insertSubscription({ db, box }, { partnerId: partners[0].id, url: receiver.url });
+  const settings = {
+    DATABASE_URL: database.url,
+    REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
+    REDIS_PREFIX: `traces-${crypto.randomUUID()}:`,
+    MASTER_KEY: Buffer.from(key).toString("base64"),
+    ...env,
+  };
+  const dispatcher = new DispatcherProcess(settings);
+  dispatcher.start();
+  ends.push(() => dispatcher.stop());
+  const api = await ApiProcess.start(settings);
+  ends.push(() => api.kill());
+  /** Stops both processes, which export their remaining spans before they end. */
+  const stop = async () => {
+    api.signal("SIGTERM");
+    await Promise.all([api.exited(), dispatcher.stop()]);
+  };
+  const review = (n: number) =>
+    providerEvent("review.created", siteId, { review: reportedReview(`traced-${n}`) });
+  return { api, provider, review, stop };
+}
+
+const CALLER = { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331" };

@@ -6,34 +6,6 @@ import { join } from "node:path";
 
 import { startProduct, type Product } from "../../support/product.ts";
 
-/** Language features and library functions that Node 20 lacks. */
-const NEWER = [
-  /Promise\.(?:withResolvers|try)\b/,
-  /Array\.fromAsync\b/,
-  /(?:Object|Map)\.groupBy\b/,
-  /RegExp\.escape\b/,
-  /\bURL\.parse\b/,
-  /\.(?:symmetricDifference|isSubsetOf|isSupersetOf|isDisjointFrom|toBase64|fromBase64|toHex|fromHex)\b/,
-  /\bIterator\./,
-  /\b(?:import\.meta\.(?:main|dirname|filename)|Float16Array|Math\.sumPrecise|Error\.isError)\b/,
-  /\bawait using\b|\busing \w+ = /,
-  /\bBun\./,
-];
-
-let product: Product;
-let folder: string;
-let file: string;
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "bundle-"));
-  file = join(folder, "reviewrelay.mjs");
-  product = await startProduct();
-  writeFileSync(file, await (await fetch(`${product.root}/docs/reviewrelay.mjs`)).text());
-});
-afterAll(async () => {
-  await product.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
-
 test("the bundle uses only features of Node 20", async () => {
   const text = await Bun.file(file).text();
   expect(text.length).toBeGreaterThan(1_000);
@@ -55,4 +27,36 @@ test.skipIf(Bun.which("node") === null)("signs in under Node", async () => {
   child.kill();
   await child.exited;
   expect(said).toContain(`${product.root}/oauth/authorize?`);
+});
+
+/** Language features and library functions that Node 20 lacks. */
+const NEWER = [
+  /Promise\.(?:withResolvers|try)\b/,
+  /Array\.fromAsync\b/,
+  /(?:Object|Map)\.groupBy\b/,
+  /RegExp\.escape\b/,
+  /\bURL\.parse\b/,
+  /\.(?:symmetricDifference|isSubsetOf|isSupersetOf|isDisjointFrom|toBase64|fromBase64|toHex|fromHex)\b/,
+  /\bIterator\./,
+  /\b(?:import\.meta\.(?:main|dirname|filename)|Float16Array|Math\.sumPrecise|Error\.isError)\b/,
+  /\bawait using\b|\busing \w+ = /,
+  /\bBun\./,
+];
+
+let product: Product;
+
+let folder: string;
+
+let file: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "bundle-"));
+  file = join(folder, "reviewrelay.mjs");
+  product = await startProduct();
+  writeFileSync(file, await (await fetch(`${product.root}/docs/reviewrelay.mjs`)).text());
+});
+
+afterAll(async () => {
+  await product.stop();
+  rmSync(folder, { recursive: true, force: true });
 });

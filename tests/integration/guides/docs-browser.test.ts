@@ -9,22 +9,6 @@ import { servedFiles } from "../../../src/http/files.ts";
 import { docPages } from "../../../src/docs/pages.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
 
-const FOLDER = process.env["SCREENSHOTS"];
-let browser: Browser;
-let root: string;
-const app = servedFiles(docPages("http://127.0.0.1:3000"));
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  app.listen({ port: 0, hostname: "127.0.0.1" });
-  root = `http://127.0.0.1:${app.server?.port}`;
-  browser = await openBrowser();
-});
-afterAll(async () => {
-  if (chromium === undefined) return;
-  await browser.close();
-  await app.stop(true);
-});
-
 describe.skipIf(chromium === undefined)("in a browser", () => {
   test.each([
     [390, "light"],
@@ -79,4 +63,25 @@ describe.skipIf(chromium === undefined)("in a browser", () => {
     await page.getByRole("link", { name: "Dashboard", exact: true }).waitFor();
     await context.close();
   });
+});
+
+const FOLDER = process.env["SCREENSHOTS"];
+
+let browser: Browser;
+
+let root: string;
+
+const app = servedFiles(docPages("http://127.0.0.1:3000"));
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  app.listen({ port: 0, hostname: "127.0.0.1" });
+  root = `http://127.0.0.1:${app.server?.port}`;
+  browser = await openBrowser();
+});
+
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await app.stop(true);
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -6,34 +6,13 @@ import { STREAM_LIMITS } from "../../../src/http/event-stream.ts";
 import { renderGuide } from "../../../src/docs/guide.ts";
 import { GUIDES } from "../../../src/docs/pages.ts";
 import { CATALOG } from "../../../src/outbox/event.ts";
-import { startApi, type TestApi } from "../../support/api.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { startApi } from "../../support/api.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { fixture } from "../../support/fixture.ts";
 
-/** Returns the paths of all fields, with dots for nesting. */
-function fieldsOf(value: unknown, path = ""): string[] {
-  // The content of metadata depends on the event.
-  if (typeof value !== "object" || value === null || path === "metadata") return [path];
-  return Object.entries(value).flatMap(([name, one]) =>
-    fieldsOf(one, path === "" ? name : `${path}.${name}`),
-  );
-}
-
-const DOCS = join(import.meta.dir, "../../../src/docs");
-const markdownOf = (name: string) => readFileSync(join(DOCS, "guides", `${name}.md`), "utf8");
-let database: TestDatabase;
-let api: TestApi;
-beforeAll(async () => {
-  database = await createDatabase();
-  api = await startApi({ db: database.db });
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
-
-const get = (path: string) => api.call("GET", path, { root: true });
+const database = fixture(createDatabase);
+const api = fixture(() => startApi({ db: database.db }));
 const pages = [...GUIDES.map(({ path }) => path), "/docs/reference"];
-const ROOT = "http://localhost:3000";
 
 describe.each(pages)("%s", (path) => {
   test("is a responsive page without external resources", async () => {
@@ -179,3 +158,20 @@ test("the reference shows this server's API", async () => {
   expect(bundle.text.length).toBeGreaterThan(500_000);
   expect((await get("/docs/nothing")).status).toBe(404);
 });
+
+/** Returns the paths of all fields, with dots for nesting. */
+function fieldsOf(value: unknown, path = ""): string[] {
+  // The content of metadata depends on the event.
+  if (typeof value !== "object" || value === null || path === "metadata") return [path];
+  return Object.entries(value).flatMap(([name, one]) =>
+    fieldsOf(one, path === "" ? name : `${path}.${name}`),
+  );
+}
+
+const DOCS = join(import.meta.dir, "../../../src/docs");
+
+const markdownOf = (name: string) => readFileSync(join(DOCS, "guides", `${name}.md`), "utf8");
+
+const get = (path: string) => api.call("GET", path, { root: true });
+
+const ROOT = "http://localhost:3000";

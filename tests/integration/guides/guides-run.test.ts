@@ -1,5 +1,5 @@
 // Runs the commands of the guides unchanged, in an empty folder, against a running product.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -7,28 +7,15 @@ import { join } from "node:path";
 
 import { GUIDES } from "../../../src/docs/pages.ts";
 import { PASSWORD } from "../../support/api.ts";
-import { startProduct, type Product } from "../../support/product.ts";
+import { startProduct } from "../../support/product.ts";
+import { fixture } from "../../support/fixture.ts";
 
 const TOOLS = ["bash", "curl", "node", "openssl", "sed"];
 const missing = TOOLS.filter((tool) => Bun.which(tool) === null);
 if (missing.length > 0)
   console.log(`Skipped, because there is no ${missing.join(", ")}: the guides.`);
-const FOLDER = join(import.meta.dir, "../../../src/docs/guides");
-let product: Product;
-beforeAll(async () => {
-  product = await startProduct();
-});
-afterAll(() => product.stop());
 
-interface Run {
-  readonly name: string;
-  /** Variables that the reader has from an earlier page. */
-  readonly env?: () => Record<string, string> | Promise<Record<string, string>>;
-  /** The lines that the reader types. */
-  readonly typed?: () => readonly string[];
-  /** The expected output, in this order. */
-  readonly sees: readonly (string | RegExp)[];
-}
+const product = fixture(startProduct);
 
 const owner = () => product.tenants.partners[0].owner.email;
 const token = async () => ({ TOKEN: await product.api().login(owner()) });
@@ -72,14 +59,6 @@ const RUNS: readonly Run[] = [
     sees: ['"code":"unauthenticated"', '"code":"validation_failed"', '"password":['],
   },
 ];
-
-function script(name: string, port: number): string {
-  const blocks = readFileSync(join(FOLDER, `${name}.md`), "utf8").matchAll(
-    /^```sh run\n([\s\S]*?)^```$/gm,
-  );
-  const text = [...blocks].map(([, block = ""]) => block).join("\n");
-  return text.replaceAll("{{root}}", product.root).replaceAll("4000", String(port));
-}
 
 test("every guide with blocks marked run is covered here", () => {
   const withBlocks = GUIDES.filter(({ name }) => script(name, 0) !== "");
@@ -133,4 +112,24 @@ function freePort(): Promise<number> {
       probe.close(() => resolve(typeof address === "object" ? (address?.port ?? 0) : 0));
     });
   });
+}
+
+const FOLDER = join(import.meta.dir, "../../../src/docs/guides");
+
+interface Run {
+  readonly name: string;
+  /** Variables that the reader has from an earlier page. */
+  readonly env?: () => Record<string, string> | Promise<Record<string, string>>;
+  /** The lines that the reader types. */
+  readonly typed?: () => readonly string[];
+  /** The expected output, in this order. */
+  readonly sees: readonly (string | RegExp)[];
+}
+
+function script(name: string, port: number): string {
+  const blocks = readFileSync(join(FOLDER, `${name}.md`), "utf8").matchAll(
+    /^```sh run\n([\s\S]*?)^```$/gm,
+  );
+  const text = [...blocks].map(([, block = ""]) => block).join("\n");
+  return text.replaceAll("{{root}}", product.root).replaceAll("4000", String(port));
 }

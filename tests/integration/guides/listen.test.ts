@@ -4,47 +4,6 @@ import { join } from "node:path";
 import { vectorFiles, type Vector } from "../../../scripts/vectors.ts";
 import { until } from "../../support/network/receiver.ts";
 
-const ROOT = join(import.meta.dir, "../../..");
-const running: { kill(): void; exited: Promise<number> }[] = [];
-afterEach(async () => {
-  for (const child of running.splice(0)) {
-    child.kill();
-    await child.exited;
-  }
-});
-
-const vectors = [...vectorFiles().values()].map((text): Vector => JSON.parse(text));
-function vector(name: string): Vector {
-  const found = vectors.find((one) => one.name === name);
-  if (found === undefined) throw new Error(`There is no vector ${name}.`);
-  return found;
-}
-const good = vector("review_received-full");
-
-async function listen(args: readonly string[], env: Record<string, string> = {}) {
-  const child = Bun.spawn([process.execPath, "scripts/listen.ts", "--port", "0", ...args], {
-    cwd: ROOT,
-    env: { PATH: process.env["PATH"] ?? "", ...env },
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  running.push(child);
-  const output = { text: "" };
-  void (async () => {
-    for await (const chunk of child.stdout) output.text += new TextDecoder().decode(chunk);
-  })();
-  await until("the receiver listens", () => output.text.includes("Listening on"));
-  const url = /Listening on (\S+?);/.exec(output.text)?.[1] ?? "";
-  const post = (one: Vector, signal?: AbortSignal) =>
-    fetch(`${url}hook`, {
-      method: "POST",
-      headers: one.headers,
-      body: one.body,
-      ...(signal && { signal }),
-    });
-  return { output, post };
-}
-
 describe("bun run listen", () => {
   test("shows a delivery and a valid signature", async () => {
     const { output, post } = await listen(["--secret", good.secret]);
@@ -109,3 +68,48 @@ describe("bun run listen", () => {
     expect(await new Response(child.stderr).text()).toContain(flag);
   });
 });
+
+const ROOT = join(import.meta.dir, "../../..");
+
+const running: { kill(): void; exited: Promise<number> }[] = [];
+
+afterEach(async () => {
+  for (const child of running.splice(0)) {
+    child.kill();
+    await child.exited;
+  }
+});
+
+const vectors = [...vectorFiles().values()].map((text): Vector => JSON.parse(text));
+
+function vector(name: string): Vector {
+  const found = vectors.find((one) => one.name === name);
+  if (found === undefined) throw new Error(`There is no vector ${name}.`);
+  return found;
+}
+
+const good = vector("review_received-full");
+
+async function listen(args: readonly string[], env: Record<string, string> = {}) {
+  const child = Bun.spawn([process.execPath, "scripts/listen.ts", "--port", "0", ...args], {
+    cwd: ROOT,
+    env: { PATH: process.env["PATH"] ?? "", ...env },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  running.push(child);
+  const output = { text: "" };
+  void (async () => {
+    for await (const chunk of child.stdout) output.text += new TextDecoder().decode(chunk);
+  })();
+  await until("the receiver listens", () => output.text.includes("Listening on"));
+  const url = /Listening on (\S+?);/.exec(output.text)?.[1] ?? "";
+  const post = (one: Vector, signal?: AbortSignal) =>
+    fetch(`${url}hook`, {
+      method: "POST",
+      headers: one.headers,
+      body: one.body,
+      ...(signal && { signal }),
+    });
+  return { output, post };
+}

@@ -20,49 +20,11 @@ import { pythonWith } from "../../support/processes/python.ts";
 import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
 
 const SAMPLES = join(import.meta.dir, "../../../src/docs/oauth");
-const MODULES = join(import.meta.dir, "../../../node_modules");
 
 let database: TestDatabase;
 let tenants: Tenants;
-let api: TestApi;
 let root: string;
-let folder: string;
-/** Starts a server with another origin than the API's, for the page and for an origin that is not configured. */
-const pageServer = () =>
-  Bun.serve({
-    port: 0,
-    hostname: "127.0.0.1",
-    fetch: () => new Response(page, { headers: { "Content-Type": "text/html" } }),
-  });
 let page = "";
-const named = pageServer();
-const unnamed = pageServer();
-
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "oauth-samples-"));
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  const probe = pageServer();
-  const { port } = probe;
-  await probe.stop(true);
-  root = `http://127.0.0.1:${port}`;
-  api = await startApi({
-    db: database.db,
-    config: { serverRoot: root, corsOrigins: [named.url.origin] },
-  });
-  api.listen(port);
-  for (const name of readdirSync(SAMPLES)) writeFileSync(join(folder, name), sample(name));
-  symlinkSync(MODULES, join(folder, "node_modules"));
-});
-afterAll(async () => {
-  await Promise.all([named.stop(true), unnamed.stop(true), api.stop()]);
-  await database.drop();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-function sample(name: string): string {
-  return readFileSync(join(SAMPLES, name), "utf8").replaceAll("{{root}}", root);
-}
 
 let users = 0;
 const freshUser = () =>
@@ -71,11 +33,6 @@ const freshUser = () =>
     role: "partner_owner",
     email: `sample-${++users}@p1.test`,
   });
-
-interface Program {
-  readonly name: string;
-  readonly command: readonly string[] | undefined;
-}
 
 const python = pythonWith("oauth", [
   "authlib==1.9.8",
@@ -92,25 +49,6 @@ const PROGRAMS: readonly Program[] = [
 for (const { name, command } of PROGRAMS)
   if (command === undefined)
     console.log(`Skipped, because its language or package is not to be had: ${name}.`);
-
-/** Prepares Go for a program with a package; returns false if the package cannot be downloaded. */
-function hasGoPackage(): boolean {
-  const steps = [
-    ["go", "mod", "init", "example.com/app"],
-    ["go", "get", "golang.org/x/oauth2@v0.32.0"],
-  ];
-  const options = { cwd: folder, stdout: "ignore", stderr: "ignore" } as const;
-  return steps.every((command) => Bun.spawnSync(command, options).success);
-}
-
-/** Performs the user's part between the client's two addresses: signs in and consents. */
-async function walk(address: string, email: string): Promise<string> {
-  const browser = new Browser(api);
-  await browser.open(new URL(address).search.slice(1));
-  await browser.signIn(email);
-  const { headers } = await browser.submit({ action: "allow" });
-  return headers.get("location") ?? "";
-}
 
 describe("the programs of the OAuth guide", () => {
   test("are all covered here", () => {
@@ -193,3 +131,72 @@ describe.skipIf(chromium === undefined)("the page of the OAuth guide, in a brows
     expect(await visit(unnamed.url)).toBe("Failed to fetch");
   });
 });
+
+const MODULES = join(import.meta.dir, "../../../node_modules");
+
+let api: TestApi;
+
+let folder: string;
+
+/** Starts a server with another origin than the API's, for the page and for an origin that is not configured. */
+const pageServer = () =>
+  Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () => new Response(page, { headers: { "Content-Type": "text/html" } }),
+  });
+
+const named = pageServer();
+
+const unnamed = pageServer();
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "oauth-samples-"));
+  database = await createDatabase();
+  tenants = await addTenants(database.db);
+  const probe = pageServer();
+  const { port } = probe;
+  await probe.stop(true);
+  root = `http://127.0.0.1:${port}`;
+  api = await startApi({
+    db: database.db,
+    config: { serverRoot: root, corsOrigins: [named.url.origin] },
+  });
+  api.listen(port);
+  for (const name of readdirSync(SAMPLES)) writeFileSync(join(folder, name), sample(name));
+  symlinkSync(MODULES, join(folder, "node_modules"));
+});
+
+afterAll(async () => {
+  await Promise.all([named.stop(true), unnamed.stop(true), api.stop()]);
+  await database.drop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function sample(name: string): string {
+  return readFileSync(join(SAMPLES, name), "utf8").replaceAll("{{root}}", root);
+}
+
+interface Program {
+  readonly name: string;
+  readonly command: readonly string[] | undefined;
+}
+
+/** Prepares Go for a program with a package; returns false if the package cannot be downloaded. */
+function hasGoPackage(): boolean {
+  const steps = [
+    ["go", "mod", "init", "example.com/app"],
+    ["go", "get", "golang.org/x/oauth2@v0.32.0"],
+  ];
+  const options = { cwd: folder, stdout: "ignore", stderr: "ignore" } as const;
+  return steps.every((command) => Bun.spawnSync(command, options).success);
+}
+
+/** Performs the user's part between the client's two addresses: signs in and consents. */
+async function walk(address: string, email: string): Promise<string> {
+  const browser = new Browser(api);
+  await browser.open(new URL(address).search.slice(1));
+  await browser.signIn(email);
+  const { headers } = await browser.submit({ action: "allow" });
+  return headers.get("location") ?? "";
+}

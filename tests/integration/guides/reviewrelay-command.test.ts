@@ -20,92 +20,7 @@ import { runCommand } from "../../support/processes/command.ts";
 import { startProduct, type Product } from "../../support/product.ts";
 import { ExactReceiver } from "../../support/network/exact-receiver.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
-
-const MAIN = "src/cli/main.ts";
-let product: Product;
 let folder: string;
-/** The receiver at the subscription's address. */
-let endpoint: Receiver;
-let subscription: { id: string; secret: string };
-let token: string;
-const children: { kill(signal?: NodeJS.Signals): void; readonly exited: Promise<number> }[] = [];
-
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "command-"));
-  product = await startProduct();
-  endpoint = await Receiver.start();
-  token = await product.api().login(product.tenants.partners[0].owner.email);
-  const { body } = await product.api().call("POST", "/partner/webhooks", {
-    token,
-    body: { label: "Ours", webhook_url: endpoint.url, delivery_kind: "immediate" },
-  });
-  subscription = { id: String(body["id"]), secret: String(body["secret"]) };
-});
-afterEach(async () => {
-  for (const child of children.splice(0)) {
-    child.kill("SIGKILL");
-    await child.exited;
-  }
-});
-afterAll(async () => {
-  await endpoint.stop();
-  await product.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const envOf = (more: Readonly<Record<string, string>> = {}): Record<string, string> => ({
-  XDG_CONFIG_HOME: folder,
-  REVIEWRELAY_SERVER: product.root,
-  ...more,
-});
-const as = (bearer: string, more: Readonly<Record<string, string>> = {}) =>
-  envOf({ REVIEWRELAY_TOKEN: bearer, ...more });
-const command = (args: readonly string[], env: Record<string, string> = as(token), input = "") =>
-  runCommand([MAIN, ...args], env, input);
-
-/** Starts a command that runs until it is ended. */
-function begin(args: readonly string[], env: Readonly<Record<string, string>>) {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, "../../..", MAIN), ...args], {
-    env: { PATH: process.env["PATH"] ?? "", ...env },
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  children.push(child);
-  const said = { out: "", err: "" };
-  const keep = async (stream: ReadableStream<Uint8Array>, name: "out" | "err") => {
-    const decoder = new TextDecoder();
-    for await (const chunk of stream) said[name] += decoder.decode(chunk, { stream: true });
-  };
-  void keep(child.stdout, "out");
-  void keep(child.stderr, "err");
-  const copies = () =>
-    said.out
-      .split("\n")
-      .slice(0, -1)
-      .map((line) => JSON.parse(line) as Record<string, unknown>);
-  return { child, said, copies };
-}
-
-/** Acts as a browser at the sign-in page; returns the final address. */
-async function signInByBrowser(address: string, email: string): Promise<string> {
-  const page = await fetch(address);
-  const cookie = (page.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
-  let html = await page.text();
-  for (const fields of [{ action: "sign_in", email, password: PASSWORD }, { action: "allow" }]) {
-    const ticket = /name="ticket" value="([^"]+)"/.exec(html)?.[1] ?? "";
-    const answer = await fetch(`${product.root}/oauth/authorize`, {
-      method: "POST",
-      redirect: "manual",
-      headers: { Cookie: cookie, Origin: product.root },
-      body: new URLSearchParams({ ticket, ...fields }),
-    });
-    html = await answer.text();
-    const place = answer.headers.get("location");
-    if (place !== null) return place;
-  }
-  throw new Error(`The browser is nowhere: ${html}`);
-}
 
 describe("login", () => {
   const file = () => join(folder, "reviewrelay", "credentials.json");
@@ -407,3 +322,97 @@ describe("the other commands", () => {
     expect(statuses.map(({ status }) => status)).toEqual([0, 64, 64, 64, 77, 77, 69, 1, 0]);
   });
 });
+
+const MAIN = "src/cli/main.ts";
+
+let product: Product;
+
+/** The receiver at the subscription's address. */
+let endpoint: Receiver;
+
+let subscription: { id: string; secret: string };
+
+let token: string;
+
+const children: { kill(signal?: NodeJS.Signals): void; readonly exited: Promise<number> }[] = [];
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "command-"));
+  product = await startProduct();
+  endpoint = await Receiver.start();
+  token = await product.api().login(product.tenants.partners[0].owner.email);
+  const { body } = await product.api().call("POST", "/partner/webhooks", {
+    token,
+    body: { label: "Ours", webhook_url: endpoint.url, delivery_kind: "immediate" },
+  });
+  subscription = { id: String(body["id"]), secret: String(body["secret"]) };
+});
+
+afterEach(async () => {
+  for (const child of children.splice(0)) {
+    child.kill("SIGKILL");
+    await child.exited;
+  }
+});
+
+afterAll(async () => {
+  await endpoint.stop();
+  await product.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const envOf = (more: Readonly<Record<string, string>> = {}): Record<string, string> => ({
+  XDG_CONFIG_HOME: folder,
+  REVIEWRELAY_SERVER: product.root,
+  ...more,
+});
+
+const as = (bearer: string, more: Readonly<Record<string, string>> = {}) =>
+  envOf({ REVIEWRELAY_TOKEN: bearer, ...more });
+
+const command = (args: readonly string[], env: Record<string, string> = as(token), input = "") =>
+  runCommand([MAIN, ...args], env, input);
+
+/** Starts a command that runs until it is ended. */
+function begin(args: readonly string[], env: Readonly<Record<string, string>>) {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "../../..", MAIN), ...args], {
+    env: { PATH: process.env["PATH"] ?? "", ...env },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  children.push(child);
+  const said = { out: "", err: "" };
+  const keep = async (stream: ReadableStream<Uint8Array>, name: "out" | "err") => {
+    const decoder = new TextDecoder();
+    for await (const chunk of stream) said[name] += decoder.decode(chunk, { stream: true });
+  };
+  void keep(child.stdout, "out");
+  void keep(child.stderr, "err");
+  const copies = () =>
+    said.out
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  return { child, said, copies };
+}
+
+/** Acts as a browser at the sign-in page; returns the final address. */
+async function signInByBrowser(address: string, email: string): Promise<string> {
+  const page = await fetch(address);
+  const cookie = (page.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
+  let html = await page.text();
+  for (const fields of [{ action: "sign_in", email, password: PASSWORD }, { action: "allow" }]) {
+    const ticket = /name="ticket" value="([^"]+)"/.exec(html)?.[1] ?? "";
+    const answer = await fetch(`${product.root}/oauth/authorize`, {
+      method: "POST",
+      redirect: "manual",
+      headers: { Cookie: cookie, Origin: product.root },
+      body: new URLSearchParams({ ticket, ...fields }),
+    });
+    html = await answer.text();
+    const place = answer.headers.get("location");
+    if (place !== null) return place;
+  }
+  throw new Error(`The browser is nowhere: ${html}`);
+}

@@ -2,41 +2,13 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let quiet: TestApi;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db, config: { accessLog: true } });
-  const { box } = api.deps;
-  quiet = await startApi({ db: database.db, box, config: { accessLog: false } });
-});
-afterAll(async () => {
-  await api.stop();
-  await quiet.stop();
-  await database.drop();
-});
-
-/** Returns the log line of the request with this id. */
-function lineOf(id: string): Record<string, unknown> | undefined {
-  return api.lines.map((line) => Object(JSON.parse(line))).find((line) => line.request_id === id);
-}
-
-async function call(
-  method: string,
-  path: string,
-  options: { token?: string; body?: unknown } = {},
-) {
-  const id = crypto.randomUUID();
-  await api.call(method, path, { ...options, headers: { "x-request-id": id } });
-  return lineOf(id);
-}
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const api = fixture(() => startApi({ db: database.db, config: { accessLog: true } }));
 
 test("a request is logged in one line with id, route, status, duration and caller", async () => {
   const { owner, id } = tenants.partners[0];
@@ -92,3 +64,29 @@ test("health and readiness requests are logged at level debug", async () => {
   const lines = api.lines.slice(before).map((line) => Object(JSON.parse(line)).level);
   expect(lines.filter((level) => level !== "debug")).toEqual([]);
 });
+
+let quiet: TestApi;
+
+beforeAll(async () => {
+  const { box } = api.deps;
+  quiet = await startApi({ db: database.db, box, config: { accessLog: false } });
+});
+
+afterAll(async () => {
+  await quiet.stop();
+});
+
+/** Returns the log line of the request with this id. */
+function lineOf(id: string): Record<string, unknown> | undefined {
+  return api.lines.map((line) => Object(JSON.parse(line))).find((line) => line.request_id === id);
+}
+
+async function call(
+  method: string,
+  path: string,
+  options: { token?: string; body?: unknown } = {},
+) {
+  const id = crypto.randomUUID();
+  await api.call(method, path, { ...options, headers: { "x-request-id": id } });
+  return lineOf(id);
+}

@@ -16,56 +16,24 @@ import { parseNetworks } from "../../../src/lib/egress.ts";
 import { CA, EXPIRED, HOOK_TEST } from "../../support/network/certificates.ts";
 import { startProxy } from "../../support/network/proxy.ts";
 import { until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
 const MAX_BYTES = 1024;
-const loopback = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") };
-const options: CheckedHttpOptions = {
-  policy: loopback,
-  ca: [CA],
-  lookup: async () => ["127.0.0.1"],
-  timeoutMs: 5_000,
-  maxBytes: MAX_BYTES,
-};
 
-let server: Server;
-let expired: Server;
-let silent: PlainServer;
 const seen: string[] = [];
 
-const portOf = (one: Server | PlainServer) => (one.address() as AddressInfo).port;
-const listen = (one: Server | PlainServer) =>
-  new Promise<void>((resolve) => one.listen(0, "127.0.0.1", resolve));
-
-beforeAll(async () => {
-  server = createServer(HOOK_TEST, (request, response) => {
+const server = fixture(() =>
+  createServer(HOOK_TEST, (request, response) => {
     seen.push(`${request.method} ${request.headers.host} ${request.url}`);
     if (request.url === "/exact") response.end("x".repeat(MAX_BYTES));
     else if (request.url === "/huge") response.end("x".repeat(MAX_BYTES + 1));
     else if (request.url === "/slow") response.write("x");
     else if (request.url === "/away") response.writeHead(302, { Location: "/exact" }).end();
     else request.pipe(response);
-  });
-  expired = createServer(EXPIRED, (_request, response) => response.end());
-  silent = createPlainServer(() => {});
-  await Promise.all([server, expired, silent].map(listen));
-});
-afterAll(() => {
-  server.closeAllConnections();
-  for (const one of [server, expired, silent]) one.close();
-});
-
-const ask = (url: string, over: Partial<CheckedHttpOptions> = {}) =>
-  checkedRequest({ url, method: "GET", headers: {} }, { ...options, ...over });
-const at = (path: string, host = "hook.test") => `https://${host}:${portOf(server)}${path}`;
-
-async function expectFault(asked: Promise<unknown>, code: OutboundError["code"]): Promise<void> {
-  const error: unknown = await asked.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(OutboundError);
-  expect((error as OutboundError).code).toBe(code);
-}
+  }),
+);
+const expired = fixture(() => createServer(EXPIRED, (_request, response) => response.end()));
+const silent = fixture(() => createPlainServer(() => {}));
 
 describe("a checked request", () => {
   test("goes to the checked address under the name's own Host and certificate", async () => {
@@ -178,3 +146,41 @@ describe("a checked request through the operator's proxy", () => {
     mute.stop();
   });
 });
+
+const loopback = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") };
+
+const options: CheckedHttpOptions = {
+  policy: loopback,
+  ca: [CA],
+  lookup: async () => ["127.0.0.1"],
+  timeoutMs: 5_000,
+  maxBytes: MAX_BYTES,
+};
+
+const portOf = (one: Server | PlainServer) => (one.address() as AddressInfo).port;
+
+const listen = (one: Server | PlainServer) =>
+  new Promise<void>((resolve) => one.listen(0, "127.0.0.1", resolve));
+
+beforeAll(async () => {
+  await Promise.all([server, expired, silent].map(listen));
+});
+
+afterAll(async () => {
+  server.closeAllConnections();
+  for (const one of [server, expired, silent]) one.close();
+});
+
+const ask = (url: string, over: Partial<CheckedHttpOptions> = {}) =>
+  checkedRequest({ url, method: "GET", headers: {} }, { ...options, ...over });
+
+const at = (path: string, host = "hook.test") => `https://${host}:${portOf(server)}${path}`;
+
+async function expectFault(asked: Promise<unknown>, code: OutboundError["code"]): Promise<void> {
+  const error: unknown = await asked.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(OutboundError);
+  expect((error as OutboundError).code).toBe(code);
+}

@@ -1,27 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
-import { startApi, type TestApi } from "../../support/api.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { startApi } from "../../support/api.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { fixture } from "../../support/fixture.ts";
 
 const KNOWN = "https://app.example";
-const OTHER = "https://other.example";
-let database: TestDatabase;
-let api: TestApi;
-beforeAll(async () => {
-  database = await createDatabase();
-  api = await startApi({ db: database.db, config: { corsOrigins: [KNOWN] } });
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
 
-const ask = (method: string, path: string, origin: string, isPreflight = false) =>
-  api.call(method, path, {
-    root: true,
-    headers: { Origin: origin, ...(isPreflight && { "Access-Control-Request-Method": "POST" }) },
-  });
-const allowed = ({ headers }: { headers: Headers }) => headers.get("access-control-allow-origin");
+const database = fixture(createDatabase);
+const api = fixture(() => startApi({ db: database.db, config: { corsOrigins: [KNOWN] } }));
 
 describe("an app in a browser (contract 2.11)", () => {
   test.each([
@@ -68,3 +54,13 @@ describe("an app in a browser (contract 2.11)", () => {
     expect(allowed(await api.call("GET", "/.well-known/jwks.json", { root: true }))).toBeNull();
   });
 });
+
+const OTHER = "https://other.example";
+
+const ask = (method: string, path: string, origin: string, isPreflight = false) =>
+  api.call(method, path, {
+    root: true,
+    headers: { Origin: origin, ...(isPreflight && { "Access-Control-Request-Method": "POST" }) },
+  });
+
+const allowed = ({ headers }: { headers: Headers }) => headers.get("access-control-allow-origin");

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import type { TObject, TSchema } from "@sinclair/typebox";
 
@@ -7,12 +7,43 @@ import { BASE_PATH } from "../../../src/http/access.ts";
 import { created, report, reviewIdOf, send } from "../../support/factory.ts";
 import { addClient } from "../../support/oauth.ts";
 import { addSsoConnection } from "../../support/tenants.ts";
-import { startWebhooks, type WebhookWorld, type Who } from "../../support/webhooks.ts";
+import { startWebhooks, type Who } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
 /*
  * Elysia silently skips the validation of a body if the parser of its route is "none". So every route with a body must
  * return a 422 for an unknown field, and for a value of another type in each field.
  */
+const world = fixture(startWebhooks);
+
+describe("every route with a body", () => {
+  test("declares its schema", () => {
+    expect(routes.length).toBeGreaterThan(40);
+    for (const { method, path, body } of routes)
+      expect([method, path, typeof body?.properties]).toEqual([method, path, "object"]);
+  });
+
+  test("names an unknown field", async () => {
+    for (const route of routes) {
+      // Login ignores unknown fields (contract 2.7).
+      if (route.path === "/login") continue;
+      expect([route.path, await errorsOf(route, { surplus: 1 })]).toEqual([
+        route.path,
+        expect.objectContaining({ surplus: expect.any(Array) }),
+      ]);
+    }
+  });
+
+  test("names each field with a value of another type", async () => {
+    for (const route of routes) {
+      const fields = Object.entries(route.body.properties);
+      if (fields.length === 0) continue;
+      const body = Object.fromEntries(fields.map(([name, schema]) => [name, mistaken(schema)]));
+      const errors = Object.keys(await errorsOf(route, body)).map((name) => name.split(".")[0]);
+      expect([route.path, errors]).toEqual([route.path, expect.arrayContaining(Object.keys(body))]);
+    }
+  });
+});
 
 interface Route {
   readonly method: string;
@@ -24,12 +55,13 @@ interface Route {
 /** Routes with forms, which are validated by RFC 6749 instead of a schema. */
 const FORMS = /^\/oauth\//;
 
-let world: WebhookWorld;
 let routes: readonly Route[];
+
 const ids: Record<string, string> = {};
+
 let passwordToken = "";
+
 beforeAll(async () => {
-  world = await startWebhooks();
   routes = createApp(world.api.deps)
     .routes.filter(({ method, path }) => /^(POST|PATCH|PUT)$/.test(method) && !FORMS.test(path))
     .map(({ method, path, hooks }) => ({
@@ -59,7 +91,6 @@ beforeAll(async () => {
   ids["provider"] = world.provider.slug;
   passwordToken = await world.api.login(world.tenants.partners[1].owner.email);
 });
-afterAll(() => world.stop());
 
 function whoAsks(path: string): Who {
   if (path.startsWith("/partner")) return "owner";
@@ -93,32 +124,3 @@ function mistaken(schema: TSchema): unknown {
   );
   return types.includes("object") || types.includes("array") ? 7 : { surprise: true };
 }
-
-describe("every route with a body", () => {
-  test("declares its schema", () => {
-    expect(routes.length).toBeGreaterThan(40);
-    for (const { method, path, body } of routes)
-      expect([method, path, typeof body?.properties]).toEqual([method, path, "object"]);
-  });
-
-  test("names an unknown field", async () => {
-    for (const route of routes) {
-      // Login ignores unknown fields (contract 2.7).
-      if (route.path === "/login") continue;
-      expect([route.path, await errorsOf(route, { surplus: 1 })]).toEqual([
-        route.path,
-        expect.objectContaining({ surplus: expect.any(Array) }),
-      ]);
-    }
-  });
-
-  test("names each field with a value of another type", async () => {
-    for (const route of routes) {
-      const fields = Object.entries(route.body.properties);
-      if (fields.length === 0) continue;
-      const body = Object.fromEntries(fields.map(([name, schema]) => [name, mistaken(schema)]));
-      const errors = Object.keys(await errorsOf(route, body)).map((name) => name.split(".")[0]);
-      expect([route.path, errors]).toEqual([route.path, expect.arrayContaining(Object.keys(body))]);
-    }
-  });
-});

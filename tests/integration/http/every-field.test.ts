@@ -1,58 +1,18 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import { PASSWORD, type Answer } from "../../support/api.ts";
 import { created, providerEvent, report, reviewIdOf, send } from "../../support/factory.ts";
 import { addClient } from "../../support/oauth.ts";
 import { addSsoConnection } from "../../support/tenants.ts";
-import { startWebhooks, type WebhookWorld, type Who } from "../../support/webhooks.ts";
+import { startWebhooks, type Who } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
-type Body = Readonly<Record<string, unknown>>;
-
-/** Ids for the paths and bodies of the rows below. */
-let world: WebhookWorld;
 const known = { partner: 0, account: 0, review: 0, colleague: 0, plan: 0, subscription: "" };
 const own = { client: "", connection: "", ownerless: 0 };
 const TAKEN_DOMAIN = "taken.example.com";
 
-beforeAll(async () => {
-  world = await startWebhooks();
-  const { db } = world.database;
-  const [{ id: partner, accounts }] = world.tenants.partners;
-  await report(world.api, world.provider, [created(world.siteId, "known")]);
-  known.partner = partner;
-  known.account = accounts[0].id;
-  known.colleague = accounts[0].owner.id;
-  known.review = await reviewIdOf(db, "known");
-  known.subscription = (await world.subscribe()).id;
-  const [plan] = await db.sql<{ id: number }[]>`select min(id) as id from plans`;
-  known.plan = plan?.id ?? 0;
-  own.client = (await addClient(db, { companyId: partner })).clientId;
-  own.connection = await addSsoConnection(db, { companyId: partner, domains: ["own.example.com"] });
-  own.ownerless = accounts[1].id;
-  await db.sql`update users set is_active = false where id = ${accounts[1].owner.id}`;
-  await addSsoConnection(db, { companyId: known.account, domains: [TAKEN_DOMAIN] });
-});
-afterAll(() => world.stop());
-
-const fieldsOf = ({ status, body }: Answer) => [
-  status,
-  Object.keys(Object(body["errors"])).toSorted(),
-];
-
-/** Counts the rows of every table to which a request here could write. */
-async function written() {
-  const { sql } = world.database.db;
-  const [row] = await sql`
-    select (select count(*)::int from users) as users, (select count(*)::int from companies) as companies,
-           (select count(*)::int from review_sites) as providers, (select count(*)::int from oauth_clients) as clients,
-           (select count(*)::int from sso_connections) as connections, (select count(*)::int from sso_domains) as domains,
-           (select count(*)::int from provider_events) as events, (select count(*)::int from reviews) as reviews,
-           (select count(*)::int from review_history) as history, (select count(*)::int from queued_entries) as entries,
-           (select count(*)::int from audit_log where action <> 'AUTHZ_DENIED') as audit`;
-  return { ...row };
-}
-
-type Row = readonly [request: string, as: Who, body: () => Body, fields: readonly string[]];
+/** Ids for the paths and bodies of the rows below. */
+const world = fixture(startWebhooks);
 const user = (fields: Body): Body => ({
   company_id: known.partner,
   email: "new@p1.test",
@@ -70,163 +30,156 @@ const connection = (fields: Body): Body => ({
 });
 const ago = (ms: number) => new Date(world.clock.now().getTime() - ms).toISOString();
 
-const BODIES: readonly Row[] = [
-  [
-    "POST /sso/clients",
-    "root",
-    () => ({ name: "", redirect_uris: ["foo"] }),
-    ["name", "redirect_uris.0"],
-  ],
-  [
-    "POST /sso/clients",
-    "root",
-    () => ({ name: "x", redirect_uris: ["", "foo", "https://app.example/cb"] }),
-    ["redirect_uris.0", "redirect_uris.1"],
-  ],
-  [
-    "POST /partner/oauth-clients",
-    "owner",
-    () => ({ name: "", grant_types: ["password"] }),
-    ["grant_types", "name"],
-  ],
-  [
-    "POST /partner/oauth-clients",
-    "owner",
-    () => ({ name: "x", zz: 1, first_party: true, grant_types: ["password", "x"] }),
-    ["first_party", "grant_types", "grant_types.1", "zz"],
-  ],
-  [
-    "POST /sso/clients",
-    "root",
-    () => ({ name: "x", confidential: "no", first_party: "no", grant_types: ["password"] }),
-    ["confidential", "first_party"],
-  ],
-  [
-    "PATCH /partner/oauth-clients/:client",
-    "owner",
-    () => ({ name: "", first_party: true, redirect_uris: ["foo"] }),
-    ["first_party", "name", "redirect_uris.0"],
-  ],
-  [
-    "POST /admin/users",
-    "root",
-    () => user({ name: "", role: "account_owner", password: "password" }),
-    ["name", "password", "role"],
-  ],
-  [
-    "POST /admin/users",
-    "root",
-    () => user({ email: world.tenants.partners[0].owner.email, role: "account_owner" }),
-    ["email", "role"],
-  ],
-  [
-    "POST /admin/users",
-    "root",
-    () => user({ company_id: 999, role: "king" }),
-    ["company_id", "role"],
-  ],
-  [
-    "POST /admin/users",
-    "root",
-    () => user({ company_id: "x", role: "account_owner" }),
-    ["company_id"],
-  ],
-  [
-    "POST /admin/users",
-    "root",
-    () => user({ company_id: known.account, role: "location_user", name: "" }),
-    ["name", "store_ids"],
-  ],
-  [
-    "POST /admin/users",
-    "root",
-    () => user({ company_id: known.account, role: "location_user", store_ids: [0, 999] }),
-    ["store_ids", "store_ids.0"],
-  ],
-  ["POST /admin/users", "root", () => user({ role: "king", store_ids: [] }), ["role"]],
-  [
-    "POST /admin/sso-connections",
-    "root",
-    () => connection({ issuer: "nope", client_id: "", domains: ["not a domain"] }),
-    ["client_id", "domains.0", "issuer"],
-  ],
-  [
-    "POST /admin/sso-connections",
-    "root",
-    () => connection({ company_id: 999, zz: 1, domains: ["", "not a domain", TAKEN_DOMAIN] }),
-    ["company_id", "domains", "domains.0", "domains.1", "zz"],
-  ],
-  [
-    "PATCH /admin/sso-connections/:connection",
-    "root",
-    () => ({ client_id: "", issuer: "nope", domains: ["own.example.com", TAKEN_DOMAIN] }),
-    ["client_id", "domains", "issuer"],
-  ],
-  [
-    "POST /admin/accounts",
-    "root",
-    () => ({ name: "", partner_id: 999, plan_id: 999 }),
-    ["name", "partner_id", "plan_id"],
-  ],
-  [
-    "POST /admin/accounts",
-    "root",
-    () => ({ partner_id: "x", plan_id: known.plan }),
-    ["name", "partner_id"],
-  ],
-  [
-    "POST /admin/partners",
-    "root",
-    () => ({ name: "", white_label: { brand_name: "", domain: "p1.test" } }),
-    ["name", "white_label.brand_name", "white_label.domain"],
-  ],
-  ["POST /admin/providers", "root", () => ({ slug: "google", name: "" }), ["name", "slug"]],
-  ["POST /reset-password", "owner", () => ({ password: "password", zz: 1 }), ["password", "zz"]],
-  [
-    "POST /account/reviews/:review/assign",
-    "account",
-    () => ({ user_id: 999, zz: 1 }),
-    ["user_id", "zz"],
-  ],
-  [
-    "POST /account/reviews/:review/assign",
-    "account",
-    () => ({ user_id: known.colleague, zz: 1 }),
-    ["zz"],
-  ],
-  [
-    "POST /partner/webhooks/:subscription/recover",
-    "owner",
-    () => ({ since: ago(5), until: ago(10), zz: 1 }),
-    ["until", "zz"],
-  ],
-  [
-    "POST /partner/webhooks/:subscription/recover",
-    "owner",
-    () => ({ since: ago(31 * 86_400_000), until: ago(32 * 86_400_000) }),
-    ["since", "until"],
-  ],
-  [
-    "POST /partner/webhooks/:subscription/recover",
-    "owner",
-    () => ({ since: "x", until: ago(10) }),
-    ["since"],
-  ],
-  [
-    "POST /partner/account-owner/token",
-    "owner",
-    () => ({ account_id: own.ownerless, zz: 1 }),
-    ["account_id", "zz"],
-  ],
-];
-
-const fill = (path: string) =>
-  path.replaceAll(/:([a-z]+)/g, (_, name: string) =>
-    String(Reflect.get({ ...known, ...own }, name)),
-  );
-
 describe("a 422 names every invalid field, of any rule, and no other", () => {
-  test.each(BODIES)("%s as %s (%#)", async (request, as, body, fields) => {
+  test.each<Row>([
+    [
+      "POST /sso/clients",
+      "root",
+      () => ({ name: "", redirect_uris: ["foo"] }),
+      ["name", "redirect_uris.0"],
+    ],
+    [
+      "POST /sso/clients",
+      "root",
+      () => ({ name: "x", redirect_uris: ["", "foo", "https://app.example/cb"] }),
+      ["redirect_uris.0", "redirect_uris.1"],
+    ],
+    [
+      "POST /partner/oauth-clients",
+      "owner",
+      () => ({ name: "", grant_types: ["password"] }),
+      ["grant_types", "name"],
+    ],
+    [
+      "POST /partner/oauth-clients",
+      "owner",
+      () => ({ name: "x", zz: 1, first_party: true, grant_types: ["password", "x"] }),
+      ["first_party", "grant_types", "grant_types.1", "zz"],
+    ],
+    [
+      "POST /sso/clients",
+      "root",
+      () => ({ name: "x", confidential: "no", first_party: "no", grant_types: ["password"] }),
+      ["confidential", "first_party"],
+    ],
+    [
+      "PATCH /partner/oauth-clients/:client",
+      "owner",
+      () => ({ name: "", first_party: true, redirect_uris: ["foo"] }),
+      ["first_party", "name", "redirect_uris.0"],
+    ],
+    [
+      "POST /admin/users",
+      "root",
+      () => user({ name: "", role: "account_owner", password: "password" }),
+      ["name", "password", "role"],
+    ],
+    [
+      "POST /admin/users",
+      "root",
+      () => user({ email: world.tenants.partners[0].owner.email, role: "account_owner" }),
+      ["email", "role"],
+    ],
+    [
+      "POST /admin/users",
+      "root",
+      () => user({ company_id: 999, role: "king" }),
+      ["company_id", "role"],
+    ],
+    [
+      "POST /admin/users",
+      "root",
+      () => user({ company_id: "x", role: "account_owner" }),
+      ["company_id"],
+    ],
+    [
+      "POST /admin/users",
+      "root",
+      () => user({ company_id: known.account, role: "location_user", name: "" }),
+      ["name", "store_ids"],
+    ],
+    [
+      "POST /admin/users",
+      "root",
+      () => user({ company_id: known.account, role: "location_user", store_ids: [0, 999] }),
+      ["store_ids", "store_ids.0"],
+    ],
+    ["POST /admin/users", "root", () => user({ role: "king", store_ids: [] }), ["role"]],
+    [
+      "POST /admin/sso-connections",
+      "root",
+      () => connection({ issuer: "nope", client_id: "", domains: ["not a domain"] }),
+      ["client_id", "domains.0", "issuer"],
+    ],
+    [
+      "POST /admin/sso-connections",
+      "root",
+      () => connection({ company_id: 999, zz: 1, domains: ["", "not a domain", TAKEN_DOMAIN] }),
+      ["company_id", "domains", "domains.0", "domains.1", "zz"],
+    ],
+    [
+      "PATCH /admin/sso-connections/:connection",
+      "root",
+      () => ({ client_id: "", issuer: "nope", domains: ["own.example.com", TAKEN_DOMAIN] }),
+      ["client_id", "domains", "issuer"],
+    ],
+    [
+      "POST /admin/accounts",
+      "root",
+      () => ({ name: "", partner_id: 999, plan_id: 999 }),
+      ["name", "partner_id", "plan_id"],
+    ],
+    [
+      "POST /admin/accounts",
+      "root",
+      () => ({ partner_id: "x", plan_id: known.plan }),
+      ["name", "partner_id"],
+    ],
+    [
+      "POST /admin/partners",
+      "root",
+      () => ({ name: "", white_label: { brand_name: "", domain: "p1.test" } }),
+      ["name", "white_label.brand_name", "white_label.domain"],
+    ],
+    ["POST /admin/providers", "root", () => ({ slug: "google", name: "" }), ["name", "slug"]],
+    ["POST /reset-password", "owner", () => ({ password: "password", zz: 1 }), ["password", "zz"]],
+    [
+      "POST /account/reviews/:review/assign",
+      "account",
+      () => ({ user_id: 999, zz: 1 }),
+      ["user_id", "zz"],
+    ],
+    [
+      "POST /account/reviews/:review/assign",
+      "account",
+      () => ({ user_id: known.colleague, zz: 1 }),
+      ["zz"],
+    ],
+    [
+      "POST /partner/webhooks/:subscription/recover",
+      "owner",
+      () => ({ since: ago(5), until: ago(10), zz: 1 }),
+      ["until", "zz"],
+    ],
+    [
+      "POST /partner/webhooks/:subscription/recover",
+      "owner",
+      () => ({ since: ago(31 * 86_400_000), until: ago(32 * 86_400_000) }),
+      ["since", "until"],
+    ],
+    [
+      "POST /partner/webhooks/:subscription/recover",
+      "owner",
+      () => ({ since: "x", until: ago(10) }),
+      ["since"],
+    ],
+    [
+      "POST /partner/account-owner/token",
+      "owner",
+      () => ({ account_id: own.ownerless, zz: 1 }),
+      ["account_id", "zz"],
+    ],
+  ])("%s as %s (%#)", async (request, as, body, fields) => {
     const [method = "", path = ""] = request.split(" ");
     const before = await written();
     const answer = await world.api.call(method, fill(path), {
@@ -400,3 +353,48 @@ describe("a value that was free during validation", () => {
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
   });
 });
+
+type Body = Readonly<Record<string, unknown>>;
+
+beforeAll(async () => {
+  const { db } = world.database;
+  const [{ id: partner, accounts }] = world.tenants.partners;
+  await report(world.api, world.provider, [created(world.siteId, "known")]);
+  known.partner = partner;
+  known.account = accounts[0].id;
+  known.colleague = accounts[0].owner.id;
+  known.review = await reviewIdOf(db, "known");
+  known.subscription = (await world.subscribe()).id;
+  const [plan] = await db.sql<{ id: number }[]>`select min(id) as id from plans`;
+  known.plan = plan?.id ?? 0;
+  own.client = (await addClient(db, { companyId: partner })).clientId;
+  own.connection = await addSsoConnection(db, { companyId: partner, domains: ["own.example.com"] });
+  own.ownerless = accounts[1].id;
+  await db.sql`update users set is_active = false where id = ${accounts[1].owner.id}`;
+  await addSsoConnection(db, { companyId: known.account, domains: [TAKEN_DOMAIN] });
+});
+
+const fieldsOf = ({ status, body }: Answer) => [
+  status,
+  Object.keys(Object(body["errors"])).toSorted(),
+];
+
+/** Counts the rows of every table to which a request here could write. */
+async function written() {
+  const { sql } = world.database.db;
+  const [row] = await sql`
+    select (select count(*)::int from users) as users, (select count(*)::int from companies) as companies,
+           (select count(*)::int from review_sites) as providers, (select count(*)::int from oauth_clients) as clients,
+           (select count(*)::int from sso_connections) as connections, (select count(*)::int from sso_domains) as domains,
+           (select count(*)::int from provider_events) as events, (select count(*)::int from reviews) as reviews,
+           (select count(*)::int from review_history) as history, (select count(*)::int from queued_entries) as entries,
+           (select count(*)::int from audit_log where action <> 'AUTHZ_DENIED') as audit`;
+  return { ...row };
+}
+
+type Row = readonly [request: string, as: Who, body: () => Body, fields: readonly string[]];
+
+const fill = (path: string) =>
+  path.replaceAll(/:([a-z]+)/g, (_, name: string) =>
+    String(Reflect.get({ ...known, ...own }, name)),
+  );

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 
 import { ping } from "../../../db/client.ts";
 import { apiMetrics } from "../../../src/http/metrics.ts";
@@ -11,30 +11,18 @@ import { startApi, testConfig } from "../../support/api.ts";
 import { createTestSchedule, silentLog } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { parsePrometheus } from "../../support/prometheus.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
 const key = crypto.getRandomValues(new Uint8Array(32));
 const box = createSecretBox({ current: key });
-let database: TestDatabase;
+
 const started: { stop(): unknown }[] = [];
 
-beforeAll(async () => {
-  database = await createDatabase();
-});
-afterEach(async () => {
-  for (const one of started.splice(0)) await one.stop();
-});
-afterAll(() => database.drop());
-
-async function scrape(port: number) {
-  const response = await fetch(`http://127.0.0.1:${port}/metrics`);
-  expect(response.status).toBe(200);
-  expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
-  return parsePrometheus(await response.text());
-}
+const database = fixture(createDatabase);
 
 describe("the API", () => {
   /** Starts an API without a reachable Redis. */
@@ -138,4 +126,15 @@ function freePort(): { port: number } {
   const port = server.port ?? 0;
   void server.stop(true);
   return { port };
+}
+
+afterEach(async () => {
+  for (const one of started.splice(0)) await one.stop();
+});
+
+async function scrape(port: number) {
+  const response = await fetch(`http://127.0.0.1:${port}/metrics`);
+  expect(response.status).toBe(200);
+  expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+  return parsePrometheus(await response.text());
 }

@@ -11,11 +11,6 @@ import {
   type NameServer,
 } from "../../../scripts/chaos/name-server.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "names-"));
-const hostsFile = join(folder, "hosts");
-const resolvFile = join(folder, "resolv.conf");
-afterAll(() => rmSync(folder, { recursive: true }));
-
 describe("the hosts file", () => {
   test("has localhost, which is not queried", async () => {
     expect(await systemLookup("localhost")).toContain("127.0.0.1");
@@ -94,3 +89,11 @@ describe.skipIf(fault !== undefined)("a name server", () => {
     expect(server.asked("silent.far.test")).toBe(0);
   });
 });
+
+const folder = mkdtempSync(join(tmpdir(), "names-"));
+
+const hostsFile = join(folder, "hosts");
+
+const resolvFile = join(folder, "resolv.conf");
+
+afterAll(() => rmSync(folder, { recursive: true }));

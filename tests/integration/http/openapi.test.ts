@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -13,138 +13,15 @@ import eventExamples from "../../../src/docs/event-examples.json";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import type { Answer } from "../../support/api.ts";
 import { breakingChanges } from "../../support/breaking-changes.ts";
-import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+import { startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const BASELINE = join(import.meta.dir, "../../golden/openapi-baseline.json");
-
-type Security = readonly Readonly<Record<string, readonly string[]>>[];
-interface Operation {
-  readonly operationId: string;
-  readonly summary: string;
-  readonly description: string;
-  readonly tags: readonly string[];
-  readonly security?: Security;
-  readonly parameters?: readonly Parameter[];
-  readonly requestBody?: RequestBody;
-  readonly responses: Readonly<Record<string, ApiResponse>>;
-}
-interface RequestBody {
-  readonly $ref?: string;
-  readonly required?: boolean;
-  readonly content: Content;
-}
-interface Parameter {
-  readonly $ref?: string;
-  readonly name: string;
-  readonly in: "path" | "query" | "header";
-  readonly required: boolean;
-  readonly schema: Schema;
-}
-type Schema = Readonly<Record<string, unknown>>;
-type Content = Readonly<
-  Record<
-    string,
-    {
-      schema: Schema;
-      example?: unknown;
-    }
-  >
->;
-interface ApiResponse {
-  readonly $ref?: string;
-  readonly description: string;
-  readonly headers?: Readonly<Record<string, unknown>>;
-  readonly content?: Content;
-}
-interface Document {
-  readonly openapi: string;
-  readonly info: { readonly version: string };
-  readonly security: Security;
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  readonly webhooks: Readonly<Record<string, { readonly post: Operation }>>;
-  readonly components: {
-    readonly schemas: Readonly<Record<string, Schema>>;
-    readonly responses: Readonly<Record<string, ApiResponse>>;
-    readonly parameters: Readonly<Record<string, Parameter>>;
-    readonly requestBodies: Readonly<Record<string, RequestBody>>;
-  };
-}
-
-/** Resolves a reference to a component; other values are returned as they are. */
-function found<T extends { readonly $ref?: unknown }>(
-  kind: "schemas" | "parameters" | "requestBodies",
-  one: T,
-): T {
-  const name = typeof one.$ref === "string" ? (one.$ref.split("/").at(-1) ?? "") : "";
-  return (document.components[kind][name] ?? one) as T;
-}
-
-/** Lists the examples of a schema's component, or those beside it. A page uses the examples of its rows. */
-function examplesOf({ schema, example }: Content[string]): unknown[] {
-  const { examples, allOf } = found("schemas", schema);
-  const shown = example === undefined ? [] : [example];
-  if (Array.isArray(examples)) shown.push(...examples);
-  const own = Array.isArray(allOf) ? (allOf.at(-1) as Schema) : undefined;
-  const rows = (own?.["properties"] as Schema | undefined)?.["data"] as Schema | undefined;
-  if (rows === undefined || shown.length > 0) return shown;
-  const content = { schema: (rows["items"] ?? {}) as Schema };
-  return examplesOf(content).map((row) => ({ data: [row], next_cursor: null }));
-}
-
-/** Lists the responses of an operation with references resolved. */
-function responsesOf({ responses }: Operation): [string, ApiResponse][] {
-  return Object.entries(responses).map(([status, one]) => {
-    const name = one.$ref?.split("/").at(-1) ?? "";
-    return [status, document.components.responses[name] ?? one];
-  });
-}
-
-let world: WebhookWorld;
 let document: Document;
-let text: string;
 let ajv: Ajv2020;
-beforeAll(async () => {
-  world = await startWebhooks();
-  const answer = await world.api.call("GET", "/openapi.json", { root: true });
-  text = answer.text;
-  document = answer.body as unknown as Document;
-  ajv = new Ajv2020({ strict: false, allErrors: true });
-  addFormats(ajv);
-  ajv.addSchema(document, "api");
-});
-afterAll(() => world.stop());
+const world = fixture(startWebhooks);
 
 /** Compiles a schema of the document so that its references resolve. */
 const compiled = new Map<string, ValidateFunction>();
-function validatorOf(schema: Schema): ValidateFunction {
-  const key = JSON.stringify(schema);
-  let validate = compiled.get(key);
-  if (validate === undefined) {
-    validate = ajv.compile(JSON.parse(key.replaceAll('"#/components/', '"api#/components/')));
-    compiled.set(key, validate);
-  }
-  return validate;
-}
-
-interface Listed {
-  readonly path: string;
-  readonly method: string;
-  readonly operation: Operation;
-}
-function operations(): Listed[] {
-  return Object.entries(document.paths).flatMap(([path, item]) =>
-    Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
-  );
-}
-function contentOf({ requestBody }: Operation): Content {
-  return requestBody === undefined ? {} : found("requestBodies", requestBody).content;
-}
-const securityOf = ({ security = document.security }: Operation) => security;
-const hasToken = (operation: Operation) => securityOf(operation).some((one) => "bearer" in one);
-/** Paths of pages for people. */
-const PAGES = /^\/(docs\b|dashboard\b|embed\b|$)/;
-/** Methods that are registered only to be rejected: all others of a path, and HEAD where GET has an effect. */
-const REFUSED = /^(ALL|HEAD)$/;
 const ofApi = () => operations().filter(({ path }) => path.startsWith(BASE_PATH));
 
 describe("the document", () => {
@@ -662,3 +539,141 @@ describe("operations that create, change and end records", () => {
     await done(token, "GET", path);
   });
 });
+
+const BASELINE = join(import.meta.dir, "../../golden/openapi-baseline.json");
+
+type Security = readonly Readonly<Record<string, readonly string[]>>[];
+
+interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly tags: readonly string[];
+  readonly security?: Security;
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: RequestBody;
+  readonly responses: Readonly<Record<string, ApiResponse>>;
+}
+
+interface RequestBody {
+  readonly $ref?: string;
+  readonly required?: boolean;
+  readonly content: Content;
+}
+
+interface Parameter {
+  readonly $ref?: string;
+  readonly name: string;
+  readonly in: "path" | "query" | "header";
+  readonly required: boolean;
+  readonly schema: Schema;
+}
+
+type Schema = Readonly<Record<string, unknown>>;
+
+type Content = Readonly<
+  Record<
+    string,
+    {
+      schema: Schema;
+      example?: unknown;
+    }
+  >
+>;
+
+interface ApiResponse {
+  readonly $ref?: string;
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, unknown>>;
+  readonly content?: Content;
+}
+
+interface Document {
+  readonly openapi: string;
+  readonly info: { readonly version: string };
+  readonly security: Security;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly webhooks: Readonly<Record<string, { readonly post: Operation }>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly responses: Readonly<Record<string, ApiResponse>>;
+    readonly parameters: Readonly<Record<string, Parameter>>;
+    readonly requestBodies: Readonly<Record<string, RequestBody>>;
+  };
+}
+
+/** Resolves a reference to a component; other values are returned as they are. */
+function found<T extends { readonly $ref?: unknown }>(
+  kind: "schemas" | "parameters" | "requestBodies",
+  one: T,
+): T {
+  const name = typeof one.$ref === "string" ? (one.$ref.split("/").at(-1) ?? "") : "";
+  return (document.components[kind][name] ?? one) as T;
+}
+
+/** Lists the examples of a schema's component, or those beside it. A page uses the examples of its rows. */
+function examplesOf({ schema, example }: Content[string]): unknown[] {
+  const { examples, allOf } = found("schemas", schema);
+  const shown = example === undefined ? [] : [example];
+  if (Array.isArray(examples)) shown.push(...examples);
+  const own = Array.isArray(allOf) ? (allOf.at(-1) as Schema) : undefined;
+  const rows = (own?.["properties"] as Schema | undefined)?.["data"] as Schema | undefined;
+  if (rows === undefined || shown.length > 0) return shown;
+  const content = { schema: (rows["items"] ?? {}) as Schema };
+  return examplesOf(content).map((row) => ({ data: [row], next_cursor: null }));
+}
+
+/** Lists the responses of an operation with references resolved. */
+function responsesOf({ responses }: Operation): [string, ApiResponse][] {
+  return Object.entries(responses).map(([status, one]) => {
+    const name = one.$ref?.split("/").at(-1) ?? "";
+    return [status, document.components.responses[name] ?? one];
+  });
+}
+
+let text: string;
+
+beforeAll(async () => {
+  const answer = await world.api.call("GET", "/openapi.json", { root: true });
+  text = answer.text;
+  document = answer.body as unknown as Document;
+  ajv = new Ajv2020({ strict: false, allErrors: true });
+  addFormats(ajv);
+  ajv.addSchema(document, "api");
+});
+
+function validatorOf(schema: Schema): ValidateFunction {
+  const key = JSON.stringify(schema);
+  let validate = compiled.get(key);
+  if (validate === undefined) {
+    validate = ajv.compile(JSON.parse(key.replaceAll('"#/components/', '"api#/components/')));
+    compiled.set(key, validate);
+  }
+  return validate;
+}
+
+interface Listed {
+  readonly path: string;
+  readonly method: string;
+  readonly operation: Operation;
+}
+
+function operations(): Listed[] {
+  return Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
+  );
+}
+
+function contentOf({ requestBody }: Operation): Content {
+  return requestBody === undefined ? {} : found("requestBodies", requestBody).content;
+}
+
+const securityOf = ({ security = document.security }: Operation) => security;
+
+const hasToken = (operation: Operation) => securityOf(operation).some((one) => "bearer" in one);
+
+/** Paths of pages for people. */
+const PAGES = /^\/(docs\b|dashboard\b|embed\b|$)/;
+
+/** Methods that are registered only to be rejected: all others of a path, and HEAD where GET has an effect. */
+const REFUSED = /^(ALL|HEAD)$/;

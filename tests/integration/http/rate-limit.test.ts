@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 
 import { createRateLimiter, type RateLimiter } from "../../../src/http/rate-limit.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
@@ -7,60 +7,14 @@ import { startApi, type Answer, type TestApi } from "../../support/api.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import { silentLog } from "../../support/dispatch.ts";
 import { addProvider, send } from "../../support/factory.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-type Redis = Awaited<ReturnType<typeof connectRedis>>;
-
-const BURST = { user: 3, ip: 4, signIn: 2 };
-let database: TestDatabase;
-let tenants: Tenants;
-let redis: Redis;
-let api: TestApi;
-let limiter: RateLimiter;
-let free: TestApi;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  redis = await connectRedis(process.env["TEST_REDIS_URL"] ?? "", silentLog);
-  free = await startApi({ db: database.db });
-});
-beforeEach(async () => {
-  limiter = limiterOf(redis);
-  api = await startApi({ db: database.db, config: free.deps.config, limiter });
-});
-afterAll(async () => {
-  redis.disconnect();
-  await database.drop();
-});
-
-/** Makes a limiter with separate buckets, which refill too slowly to matter during a test. */
-function limiterOf(
-  connection: Pick<Redis, "eval" | "evalsha">,
-  perMinute = 1,
-  prefix = `test-${crypto.randomUUID()}:`,
-): RateLimiter {
-  return createRateLimiter({
-    redis: connection,
-    prefix,
-    clock: systemClock,
-    log: silentLog,
-    limits: {
-      user: { perMinute, burst: BURST.user },
-      ip: { perMinute, burst: BURST.ip },
-      signIn: { perMinute, burst: BURST.signIn },
-    },
-  });
-}
-
-const owner = () => free.login(tenants.partners[0].owner.email);
-const list = (token?: string) => api.call("GET", "/partner/webhooks", { token });
-const statuses = async (times: number, ask: () => Promise<Answer>) => {
-  const seen: number[] = [];
-  for (let i = 0; i < times; i++) seen.push((await ask()).status);
-  return seen;
-};
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const redis = fixture(() => connectRedis(process.env["TEST_REDIS_URL"] ?? "", silentLog));
+const free = fixture(() => startApi({ db: database.db }));
 
 describe("a user", () => {
   test("may send as many requests as its burst, with headers on every response", async () => {
@@ -300,3 +254,49 @@ describe("without Redis", () => {
     expect(await statuses(4, () => list(token))).toEqual([200, 200, 200, 429]);
   });
 });
+
+type Redis = Awaited<ReturnType<typeof connectRedis>>;
+
+const BURST = { user: 3, ip: 4, signIn: 2 };
+
+let api: TestApi;
+
+let limiter: RateLimiter;
+
+beforeEach(async () => {
+  limiter = limiterOf(redis);
+  api = await startApi({ db: database.db, config: free.deps.config, limiter });
+});
+
+afterAll(async () => {
+  redis.disconnect();
+});
+
+/** Makes a limiter with separate buckets, which refill too slowly to matter during a test. */
+function limiterOf(
+  connection: Pick<Redis, "eval" | "evalsha">,
+  perMinute = 1,
+  prefix = `test-${crypto.randomUUID()}:`,
+): RateLimiter {
+  return createRateLimiter({
+    redis: connection,
+    prefix,
+    clock: systemClock,
+    log: silentLog,
+    limits: {
+      user: { perMinute, burst: BURST.user },
+      ip: { perMinute, burst: BURST.ip },
+      signIn: { perMinute, burst: BURST.signIn },
+    },
+  });
+}
+
+const owner = () => free.login(tenants.partners[0].owner.email);
+
+const list = (token?: string) => api.call("GET", "/partner/webhooks", { token });
+
+const statuses = async (times: number, ask: () => Promise<Answer>) => {
+  const seen: number[] = [];
+  for (let i = 0; i < times; i++) seen.push((await ask()).status);
+  return seen;
+};

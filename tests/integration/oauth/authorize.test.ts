@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { randomUUID } from "node:crypto";
 
 import { eq } from "drizzle-orm";
@@ -6,7 +6,7 @@ import { eq } from "drizzle-orm";
 import { auditLog, companies } from "../../../db/schema/companies.ts";
 import { tokens } from "../../../db/schema/tokens.ts";
 import { purge } from "../../../src/auth/actions/purge.ts";
-import { PASSWORD, startApi, type Answer, type TestApi } from "../../support/api.ts";
+import { PASSWORD, startApi, type Answer } from "../../support/api.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import {
   addClient,
@@ -21,31 +21,24 @@ import {
   returned,
   type Form,
   type Pkce,
-  type TestClient,
 } from "../../support/oauth.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants, addUser } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let client: TestClient;
-let firstParty: TestClient;
-let publicClient: TestClient;
 const clock = createFakeClock();
 
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db, clock });
-  client = await addClient(database.db, {
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const api = fixture(() => startApi({ db: database.db, clock }));
+const client = fixture(() =>
+  addClient(database.db, {
     companyId: tenants.partners[0].id,
     name: `Bob & "Co" <script>`,
-  });
-  firstParty = await addClient(database.db, { firstParty: true });
-  publicClient = await addClient(database.db, { confidential: false });
-});
-afterAll(() => database.drop());
+  }),
+);
+const firstParty = fixture(() => addClient(database.db, { firstParty: true }));
+const publicClient = fixture(() => addClient(database.db, { confidential: false }));
 
 let names = 0;
 const freshUser = () =>
@@ -54,30 +47,6 @@ const freshUser = () =>
     role: "partner_admin",
     email: `page-${++names}@p1.test`,
   });
-const redeem = (code: string, pkce: Pkce, more: Form = {}) =>
-  postForm(api, "/oauth/token", {
-    grant_type: "authorization_code",
-    code,
-    redirect_uri: CALLBACK,
-    code_verifier: pkce.verifier,
-    ...credentialsOf(client),
-    ...more,
-  });
-const statusOf = async (access: unknown) =>
-  (await api.call("GET", "/verify-token", { token: String(access) })).status;
-const auditOf = async (userId: number) =>
-  (
-    await database.db
-      .select()
-      .from(auditLog)
-      .where(eq(auditLog.actorId, userId))
-      .orderBy(auditLog.id)
-  ).map(({ action }) => action);
-const expectPage = (answer: Answer, status: number) => {
-  expect(answer.status).toBe(status);
-  expect(answer.headers.get("location")).toBeNull();
-  expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
-};
 
 describe("the authorization code flow", () => {
   test("signs in, asks for consent, and returns code, state and iss; the code becomes tokens", async () => {
@@ -645,3 +614,31 @@ describe("a form", () => {
     expectPage(await postForm(api, "/oauth/authorize", "{}", json), 400);
   });
 });
+
+const redeem = (code: string, pkce: Pkce, more: Form = {}) =>
+  postForm(api, "/oauth/token", {
+    grant_type: "authorization_code",
+    code,
+    redirect_uri: CALLBACK,
+    code_verifier: pkce.verifier,
+    ...credentialsOf(client),
+    ...more,
+  });
+
+const statusOf = async (access: unknown) =>
+  (await api.call("GET", "/verify-token", { token: String(access) })).status;
+
+const auditOf = async (userId: number) =>
+  (
+    await database.db
+      .select()
+      .from(auditLog)
+      .where(eq(auditLog.actorId, userId))
+      .orderBy(auditLog.id)
+  ).map(({ action }) => action);
+
+const expectPage = (answer: Answer, status: number) => {
+  expect(answer.status).toBe(status);
+  expect(answer.headers.get("location")).toBeNull();
+  expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
+};

@@ -6,107 +6,14 @@ import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import { addClient, authorizeParams, formOf, newPkce, postForm } from "../../support/oauth.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants, addUser } from "../../support/tenants.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // Tests the authorize page in Chromium. With SCREENSHOTS=<folder> it stores pictures there.
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let root: string;
-let callback: string;
-let browser: Browser;
-const clock = createFakeClock();
-/** The client's own server, and a page of a stranger with a frame. */
-const app = Bun.serve({
-  port: 0,
-  hostname: "127.0.0.1",
-  fetch: (request) =>
-    new URL(request.url).pathname === "/callback"
-      ? new Response(`<title>Back</title>${new URL(request.url).search}`, {
-          headers: { "Content-Type": "text/html" },
-        })
-      : new Response(`<title>Frame</title><iframe src="${request.url.split("?")[1]}"></iframe>`, {
-          headers: { "Content-Type": "text/html" },
-        }),
-});
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
-  const { port } = probe;
-  await probe.stop(true);
-  root = `http://127.0.0.1:${port}`;
-  api = await startApi({ db: database.db, clock, config: { serverRoot: root } });
-  api.listen(port);
-  callback = `http://127.0.0.1:${app.port}/callback`;
-  browser = await openBrowser();
-});
-afterAll(async () => {
-  await app.stop(true);
-  if (chromium === undefined) return;
-  await browser.close();
-  await api.stop();
-  await database.drop();
-});
-
-let names = 0;
-const freshUser = () =>
-  addUser(database.db, {
-    companyId: tenants.partners[0].id,
-    role: "partner_admin",
-    email: `browser-${++names}@p1.test`,
-  });
-
-interface Visit {
-  readonly scheme?: "light" | "dark";
-  readonly width?: number;
-  readonly scripts?: boolean;
-}
-
-/** Opens a new browser profile at the page of a partner's client. */
-async function visit({ scheme = "light", width = 1000, scripts = true }: Visit = {}) {
-  const client = await addClient(database.db, {
-    companyId: tenants.partners[0].id,
-    name: "Dashboards by Acme",
-    redirectUris: ["http://127.0.0.1/callback"],
-    scopes: ["reviews:read", "reviews:write", "webhooks:read"],
-  });
-  const pkce = newPkce();
-  const params = authorizeParams(client, pkce, { redirect_uri: callback });
-  const context = await browser.newContext({
-    javaScriptEnabled: scripts,
-    viewport: { width, height: 740 },
-    isMobile: width < 500,
-    hasTouch: width < 500,
-    colorScheme: scheme,
-  });
-  const page = await context.newPage();
-  const url = `${root}/oauth/authorize?${formOf(params)}`;
-  await page.goto(url);
-  return { page, client, pkce, url };
-}
-
-async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
-  await page.fill("#email", email);
-  await page.fill("#password", password);
-  await press(page, "sign_in");
-}
-
-async function press(page: Page, action: string): Promise<void> {
-  await page.click(`button[value=${action}]`);
-  await page.waitForLoadState();
-}
-
-const textOf = (page: Page, selector: string) => page.locator(selector).innerText();
-
-async function picture(page: Page, name: string): Promise<void> {
-  const folder = process.env["SCREENSHOTS"];
-  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png` });
-}
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 describe.skipIf(chromium === undefined)("in a browser", () => {
   test("a user signs in and consents, and the client gets tokens", async () => {
@@ -222,3 +129,103 @@ describe.skipIf(chromium === undefined)("in a browser", () => {
     expect(await frame?.locator("form").count()).toBe(0);
   });
 });
+
+let api: TestApi;
+
+let root: string;
+
+let callback: string;
+
+let browser: Browser;
+
+const clock = createFakeClock();
+
+/** The client's own server, and a page of a stranger with a frame. */
+const app = Bun.serve({
+  port: 0,
+  hostname: "127.0.0.1",
+  fetch: (request) =>
+    new URL(request.url).pathname === "/callback"
+      ? new Response(`<title>Back</title>${new URL(request.url).search}`, {
+          headers: { "Content-Type": "text/html" },
+        })
+      : new Response(`<title>Frame</title><iframe src="${request.url.split("?")[1]}"></iframe>`, {
+          headers: { "Content-Type": "text/html" },
+        }),
+});
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const { port } = probe;
+  await probe.stop(true);
+  root = `http://127.0.0.1:${port}`;
+  api = await startApi({ db: database.db, clock, config: { serverRoot: root } });
+  api.listen(port);
+  callback = `http://127.0.0.1:${app.port}/callback`;
+  browser = await openBrowser();
+});
+
+afterAll(async () => {
+  await app.stop(true);
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+});
+
+let names = 0;
+
+const freshUser = () =>
+  addUser(database.db, {
+    companyId: tenants.partners[0].id,
+    role: "partner_admin",
+    email: `browser-${++names}@p1.test`,
+  });
+
+interface Visit {
+  readonly scheme?: "light" | "dark";
+  readonly width?: number;
+  readonly scripts?: boolean;
+}
+
+/** Opens a new browser profile at the page of a partner's client. */
+async function visit({ scheme = "light", width = 1000, scripts = true }: Visit = {}) {
+  const client = await addClient(database.db, {
+    companyId: tenants.partners[0].id,
+    name: "Dashboards by Acme",
+    redirectUris: ["http://127.0.0.1/callback"],
+    scopes: ["reviews:read", "reviews:write", "webhooks:read"],
+  });
+  const pkce = newPkce();
+  const params = authorizeParams(client, pkce, { redirect_uri: callback });
+  const context = await browser.newContext({
+    javaScriptEnabled: scripts,
+    viewport: { width, height: 740 },
+    isMobile: width < 500,
+    hasTouch: width < 500,
+    colorScheme: scheme,
+  });
+  const page = await context.newPage();
+  const url = `${root}/oauth/authorize?${formOf(params)}`;
+  await page.goto(url);
+  return { page, client, pkce, url };
+}
+
+async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
+  await page.fill("#email", email);
+  await page.fill("#password", password);
+  await press(page, "sign_in");
+}
+
+async function press(page: Page, action: string): Promise<void> {
+  await page.click(`button[value=${action}]`);
+  await page.waitForLoadState();
+}
+
+const textOf = (page: Page, selector: string) => page.locator(selector).innerText();
+
+async function picture(page: Page, name: string): Promise<void> {
+  const folder = process.env["SCREENSHOTS"];
+  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png` });
+}

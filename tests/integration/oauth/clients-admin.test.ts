@@ -1,38 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { randomUUID } from "node:crypto";
 
 import { eq } from "drizzle-orm";
 
 import { auditLog } from "../../../db/schema/companies.ts";
 import { oauthClients } from "../../../db/schema/tokens.ts";
-import { everyPage, PASSWORD, startApi, type Answer, type TestApi } from "../../support/api.ts";
+import { everyPage, PASSWORD, startApi, type Answer } from "../../support/api.ts";
 import { addClient, postForm } from "../../support/oauth.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants, addUser } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let root: string;
-let partner: string;
-let foreign: string;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db });
-  const [p1, p2] = tenants.partners;
-  root = await api.login(tenants.superAdmin.email);
-  partner = await api.login(p1.owner.email);
-  foreign = await api.login(p2.admin.email);
-});
-afterAll(() => database.drop());
-
-const SSO = "/sso/clients";
-const PARTNER = "/partner/oauth-clients";
-const CALLBACK = "https://app.example/cb";
-const create = (body: object, { path = PARTNER, token = partner } = {}) =>
-  api.call("POST", path, { token, body: { redirect_uris: [CALLBACK], ...body } });
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const api = fixture(() => startApi({ db: database.db }));
 const passwordGrant = (client: Answer["body"], email: string) =>
   postForm(api, "/oauth/token", {
     grant_type: "password",
@@ -424,3 +405,25 @@ describe("revocation and introspection", () => {
     expect((await postForm(api, "/oauth/introspect", fields)).status).toBe(401);
   });
 });
+
+let root: string;
+
+let partner: string;
+
+let foreign: string;
+
+beforeAll(async () => {
+  const [p1, p2] = tenants.partners;
+  root = await api.login(tenants.superAdmin.email);
+  partner = await api.login(p1.owner.email);
+  foreign = await api.login(p2.admin.email);
+});
+
+const SSO = "/sso/clients";
+
+const PARTNER = "/partner/oauth-clients";
+
+const CALLBACK = "https://app.example/cb";
+
+const create = (body: object, { path = PARTNER, token = partner } = {}) =>
+  api.call("POST", path, { token, body: { redirect_uris: [CALLBACK], ...body } });

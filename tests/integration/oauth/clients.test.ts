@@ -8,68 +8,17 @@ import { AuthorizationCode, ResourceOwnerPassword } from "simple-oauth2";
 
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { addClient, Browser, CALLBACK, type TestClient } from "../../support/oauth.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, addUser, type Tenants, type TestUser } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants, addUser, type TestUser } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
 // Tests popular client libraries against a server that listens on a port.
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
 let root: string;
 let client: TestClient;
-/** A first-party client, which may handle passwords. */
-let trusted: TestClient;
-let user: TestUser;
 
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  const port = freePort();
-  api = await startApi({
-    db: database.db,
-    config: { serverRoot: `http://127.0.0.1:${port}` },
-  });
-  root = api.listen(port);
-  client = await addClient(database.db);
-  trusted = await addClient(database.db, { firstParty: true });
-  user = await addUser(database.db, {
-    companyId: tenants.partners[0].id,
-    role: "partner_owner",
-    email: "third-party@p1.test",
-  });
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
-
-/** The server must know its own URL before it listens. */
-function freePort(): number {
-  const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
-  const { port } = probe;
-  void probe.stop(true);
-  if (port === undefined) throw new Error("There is no port.");
-  return port;
-}
-
-/** Acts as the user between the client's two URLs: signs in and consents. */
-async function walk(authorizationUrl: string): Promise<URL> {
-  const url = new URL(authorizationUrl);
-  expect(`${url.origin}${url.pathname}`).toBe(`${root}/oauth/authorize`);
-  const browser = new Browser(api);
-  await browser.open(url.search.slice(1));
-  await browser.signIn(user.email);
-  const { headers } = await browser.submit({ action: "allow" });
-  return new URL(headers.get("location") ?? "");
-}
-
-async function whoHas(token: unknown): Promise<unknown> {
-  const headers = { Authorization: `Bearer ${String(token)}` };
-  const response = await fetch(`${root}/api/v1/verify-token`, { headers });
-  const body = (await response.json()) as { user?: { email?: string } };
-  return response.status === 200 ? body.user?.email : response.status;
-}
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
 
 describe("openid-client", () => {
   const discover = (as: TestClient, method?: openid.ClientAuth) =>
@@ -339,3 +288,57 @@ describe("passport-oauth2", () => {
     expect((await pass(strategy, { session, query: denied })).failure).toBeDefined();
   });
 });
+
+let api: TestApi;
+
+/** A first-party client, which may handle passwords. */
+let trusted: TestClient;
+
+let user: TestUser;
+
+beforeAll(async () => {
+  const port = freePort();
+  api = await startApi({
+    db: database.db,
+    config: { serverRoot: `http://127.0.0.1:${port}` },
+  });
+  root = api.listen(port);
+  client = await addClient(database.db);
+  trusted = await addClient(database.db, { firstParty: true });
+  user = await addUser(database.db, {
+    companyId: tenants.partners[0].id,
+    role: "partner_owner",
+    email: "third-party@p1.test",
+  });
+});
+
+afterAll(async () => {
+  await api.stop();
+});
+
+/** The server must know its own URL before it listens. */
+function freePort(): number {
+  const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const { port } = probe;
+  void probe.stop(true);
+  if (port === undefined) throw new Error("There is no port.");
+  return port;
+}
+
+/** Acts as the user between the client's two URLs: signs in and consents. */
+async function walk(authorizationUrl: string): Promise<URL> {
+  const url = new URL(authorizationUrl);
+  expect(`${url.origin}${url.pathname}`).toBe(`${root}/oauth/authorize`);
+  const browser = new Browser(api);
+  await browser.open(url.search.slice(1));
+  await browser.signIn(user.email);
+  const { headers } = await browser.submit({ action: "allow" });
+  return new URL(headers.get("location") ?? "");
+}
+
+async function whoHas(token: unknown): Promise<unknown> {
+  const headers = { Authorization: `Bearer ${String(token)}` };
+  const response = await fetch(`${root}/api/v1/verify-token`, { headers });
+  const body = (await response.json()) as { user?: { email?: string } };
+  return response.status === 200 ? body.user?.email : response.status;
+}

@@ -6,103 +6,15 @@ import { PASSWORD, type TestApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
 import { seriousFaults, serveDashboard } from "../../support/dashboard/dashboard.ts";
 import { addClient, authorizeParams, formOf, newPkce, postForm } from "../../support/oauth.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { connect, endOfTrip, startProvider } from "../../support/sso.ts";
-import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
+import { addTenants, addUser } from "../../support/tenants.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // Tests single sign-on at the authorize page, with a complete identity provider.
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let root: string;
-let provider: Awaited<ReturnType<typeof startProvider>>;
-let browser: Browser;
-const callback = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("Back") });
-const CALLBACK = `http://127.0.0.1:${callback.port}/callback`;
-
-beforeAll(async () => {
-  if (chromium === undefined) return;
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  ({ api, root } = await serveDashboard({ db: database.db }));
-  const token = await api.login(tenants.superAdmin.email);
-  const companyId = tenants.partners[0].accounts[0].id;
-  for (const name of ["ada", "mallory"])
-    await addUser(database.db, { companyId, role: "account_user", email: `${name}@corp.test` });
-  provider = await startProvider(
-    (issuer) => connect(api, token, { company_id: companyId, issuer, domains: ["corp.test"] }),
-    {
-      ada: { email: "ada@corp.test" },
-      mallory: { email: "mallory@corp.test" },
-      stranger: { email: "stranger@corp.test" },
-    },
-    { serverRoot: root },
-  );
-  browser = await openBrowser();
-});
-afterAll(async () => {
-  await callback.stop(true);
-  if (chromium === undefined) return;
-  await browser.close();
-  provider.stop();
-  await api.stop();
-  await database.drop();
-});
-
-interface Visit {
-  /** The partner that owns the client; the partner of the users above if absent. */
-  readonly companyId?: number;
-  readonly firstParty?: boolean;
-}
-
-/** Opens a new browser profile at the page of a client. */
-async function visit({ companyId = tenants.partners[0].id, firstParty = false }: Visit = {}) {
-  const client = await addClient(database.db, {
-    companyId,
-    firstParty,
-    name: "Dashboards by Acme",
-    redirectUris: [CALLBACK],
-    scopes: ["reviews:read"],
-  });
-  const pkce = newPkce();
-  const context = await browser.newContext();
-  const page = await openPage(context);
-  await page.goto(
-    `${root}/oauth/authorize?${formOf(authorizeParams(client, pkce, { redirect_uri: CALLBACK }))}`,
-  );
-  return { context, page, client, pkce };
-}
-
-async function openPage(context: BrowserContext): Promise<Page> {
-  const page = await context.newPage();
-  page.setDefaultTimeout(60_000);
-  return page;
-}
-
-async function leave(page: Page, email = "ada@corp.test"): Promise<void> {
-  await page.getByLabel("Email").fill(email);
-  await page.getByRole("button", { name: "Use single sign-on instead" }).click();
-}
-
-async function signInAtProvider(page: Page, login: string): Promise<void> {
-  await page.waitForURL(`${provider.issuer}/interaction/**`);
-  await page.fill("input[name=login]", login);
-  await page.fill("input[name=password]", "any");
-  await page.click("button[type=submit]");
-  await page.waitForSelector("input[name=prompt][value=consent]", { state: "attached" });
-  await page.click("button[type=submit]");
-}
-
-/** Returns the URL at which a flow ends, before a browser opens it. */
-async function endOf(page: Page, login: string): Promise<URL> {
-  await leave(page);
-  await page.waitForURL(`${provider.issuer}/interaction/**`);
-  return endOfTrip(page, login, (url) => url.startsWith(`${root}/oauth/authorize/sso?`));
-}
-
-const problem = (page: Page) => page.getByRole("alert").innerText();
-const REFUSED = "Single sign-on did not let you in here. Try again, or sign in with your password.";
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 describe.skipIf(chromium === undefined)("single sign-on at the authorize page", () => {
   test("lets a person consent, and the client gets tokens of that user", async () => {
@@ -217,3 +129,98 @@ describe.skipIf(chromium === undefined)("single sign-on at the authorize page", 
     }
   });
 });
+
+let api: TestApi;
+
+let root: string;
+
+let provider: Awaited<ReturnType<typeof startProvider>>;
+
+let browser: Browser;
+
+const callback = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("Back") });
+
+const CALLBACK = `http://127.0.0.1:${callback.port}/callback`;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  ({ api, root } = await serveDashboard({ db: database.db }));
+  const token = await api.login(tenants.superAdmin.email);
+  const companyId = tenants.partners[0].accounts[0].id;
+  for (const name of ["ada", "mallory"])
+    await addUser(database.db, { companyId, role: "account_user", email: `${name}@corp.test` });
+  provider = await startProvider(
+    (issuer) => connect(api, token, { company_id: companyId, issuer, domains: ["corp.test"] }),
+    {
+      ada: { email: "ada@corp.test" },
+      mallory: { email: "mallory@corp.test" },
+      stranger: { email: "stranger@corp.test" },
+    },
+    { serverRoot: root },
+  );
+  browser = await openBrowser();
+});
+
+afterAll(async () => {
+  await callback.stop(true);
+  if (chromium === undefined) return;
+  await browser.close();
+  provider.stop();
+  await api.stop();
+});
+
+interface Visit {
+  /** The partner that owns the client; the partner of the users above if absent. */
+  readonly companyId?: number;
+  readonly firstParty?: boolean;
+}
+
+/** Opens a new browser profile at the page of a client. */
+async function visit({ companyId = tenants.partners[0].id, firstParty = false }: Visit = {}) {
+  const client = await addClient(database.db, {
+    companyId,
+    firstParty,
+    name: "Dashboards by Acme",
+    redirectUris: [CALLBACK],
+    scopes: ["reviews:read"],
+  });
+  const pkce = newPkce();
+  const context = await browser.newContext();
+  const page = await openPage(context);
+  await page.goto(
+    `${root}/oauth/authorize?${formOf(authorizeParams(client, pkce, { redirect_uri: CALLBACK }))}`,
+  );
+  return { context, page, client, pkce };
+}
+
+async function openPage(context: BrowserContext): Promise<Page> {
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  return page;
+}
+
+async function leave(page: Page, email = "ada@corp.test"): Promise<void> {
+  await page.getByLabel("Email").fill(email);
+  await page.getByRole("button", { name: "Use single sign-on instead" }).click();
+}
+
+async function signInAtProvider(page: Page, login: string): Promise<void> {
+  await page.waitForURL(`${provider.issuer}/interaction/**`);
+  await page.fill("input[name=login]", login);
+  await page.fill("input[name=password]", "any");
+  await page.click("button[type=submit]");
+  await page.waitForSelector("input[name=prompt][value=consent]", { state: "attached" });
+  await page.click("button[type=submit]");
+}
+
+/** Returns the URL at which a flow ends, before a browser opens it. */
+async function endOf(page: Page, login: string): Promise<URL> {
+  await leave(page);
+  await page.waitForURL(`${provider.issuer}/interaction/**`);
+  return endOfTrip(page, login, (url) => url.startsWith(`${root}/oauth/authorize/sso?`));
+}
+
+const problem = (page: Page) => page.getByRole("alert").innerText();
+
+const REFUSED = "Single sign-on did not let you in here. Try again, or sign in with your password.";

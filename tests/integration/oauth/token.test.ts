@@ -19,33 +19,7 @@ import type { TestUser } from "../../support/tenants.ts";
 
 const world = await startSignInWorld();
 const { database, tenants, clock, api, other, freshUser } = world;
-afterAll(() => world.stop());
 const client = await addClient(database.db, { firstParty: true });
-
-const token = (form: Form | string, headers = {}, on = api) =>
-  postForm(on, "/oauth/token", form, headers);
-const passwordForm = (user: Pick<TestUser, "email">, more: Form = {}): Form => ({
-  grant_type: "password",
-  username: user.email,
-  password: PASSWORD,
-  ...credentialsOf(client),
-  ...more,
-});
-const refreshForm = (refresh: unknown, more: Form = {}): Form => ({
-  grant_type: "refresh_token",
-  refresh_token: String(refresh),
-  ...credentialsOf(client),
-  ...more,
-});
-const statusOf = async (access: unknown, on = api) =>
-  (await on.call("GET", "/verify-token", { token: String(access) })).status;
-async function signIn(user: TestUser): Promise<Answer["body"]> {
-  const { status, body, text } = await token(passwordForm(user));
-  if (status !== 200) throw new Error(text);
-  return body;
-}
-const tokensOf = (userId: number) =>
-  database.db.select().from(tokens).where(eq(tokens.userId, userId));
 
 describe("the password grant", () => {
   test("returns an access token that works and a refresh token", async () => {
@@ -430,3 +404,35 @@ describe("a race of refreshes", () => {
     }
   });
 });
+
+afterAll(() => world.stop());
+
+const token = (form: Form | string, headers = {}, on = api) =>
+  postForm(on, "/oauth/token", form, headers);
+
+const passwordForm = (user: Pick<TestUser, "email">, more: Form = {}): Form => ({
+  grant_type: "password",
+  username: user.email,
+  password: PASSWORD,
+  ...credentialsOf(client),
+  ...more,
+});
+
+const refreshForm = (refresh: unknown, more: Form = {}): Form => ({
+  grant_type: "refresh_token",
+  refresh_token: String(refresh),
+  ...credentialsOf(client),
+  ...more,
+});
+
+const statusOf = async (access: unknown, on = api) =>
+  (await on.call("GET", "/verify-token", { token: String(access) })).status;
+
+async function signIn(user: TestUser): Promise<Answer["body"]> {
+  const { status, body, text } = await token(passwordForm(user));
+  if (status !== 200) throw new Error(text);
+  return body;
+}
+
+const tokensOf = (userId: number) =>
+  database.db.select().from(tokens).where(eq(tokens.userId, userId));

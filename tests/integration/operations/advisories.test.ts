@@ -3,25 +3,6 @@ import { afterAll, expect, test } from "bun:test";
 
 import { runCommand } from "../../support/processes/command.ts";
 
-const ADVISORY = {
-  id: 1,
-  url: "https://advisories.example/1",
-  title: "A stranger may sign in",
-  severity: "high",
-  vulnerable_versions: "<99.0.0",
-  cwe: [],
-  cvss: { score: 7, vectorString: null },
-};
-
-let answer: () => Response;
-const registry = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => answer() });
-afterAll(() => registry.stop(true));
-
-const advisories = (at = registry.port) =>
-  runCommand(["scripts/supply/advisories.ts"], {
-    NPM_CONFIG_REGISTRY: `http://127.0.0.1:${at}`,
-  });
-
 test("a known advisory for a used package fails the command and is shown", async () => {
   answer = () => Response.json({ elysia: [ADVISORY] });
   const { status, said } = await advisories();
@@ -53,3 +34,24 @@ test("an unreachable database is reported and does not fail", async () => {
   const away = await advisories(1);
   expect([away.status, away.said]).toEqual([0, expect.stringContaining("Nothing was checked")]);
 });
+
+const ADVISORY = {
+  id: 1,
+  url: "https://advisories.example/1",
+  title: "A stranger may sign in",
+  severity: "high",
+  vulnerable_versions: "<99.0.0",
+  cwe: [],
+  cvss: { score: 7, vectorString: null },
+};
+
+let answer: () => Response;
+
+const registry = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => answer() });
+
+afterAll(() => registry.stop(true));
+
+const advisories = (at = registry.port) =>
+  runCommand(["scripts/supply/advisories.ts"], {
+    NPM_CONFIG_REGISTRY: `http://127.0.0.1:${at}`,
+  });

@@ -16,16 +16,6 @@ const ROOT = join(import.meta.dir, "../../..");
 const DEPLOY = join(ROOT, "deploy");
 const read = (path: string) => readFileSync(join(DEPLOY, path), "utf8");
 
-const KNOWN = new Set(
-  [
-    ...readFileSync(join(ROOT, "docs/operations/settings.md"), "utf8").matchAll(/^\|(.*?)\|/gm),
-  ].flatMap(([, names = ""]) =>
-    [...names.matchAll(/`([A-Z][A-Z0-9_]+)`/g)].map(([, name]) => name),
-  ),
-);
-const unknown = (names: readonly string[]) =>
-  names.filter((name) => !KNOWN.has(name.replace(/_FILE$/, "")) && !KNOWN.has(name));
-
 const COMMANDS = ["src/main.ts", "dispatcher/main.ts"].concat(
   ["migrate", "setup", "keys", "doctor"].map((name) => `scripts/${name}.ts`),
 );
@@ -207,3 +197,14 @@ test.each(["reviewrelay-api.service", "reviewrelay-dispatcher.service"])(
     );
   },
 );
+
+const KNOWN = new Set(
+  [
+    ...readFileSync(join(ROOT, "docs/operations/settings.md"), "utf8").matchAll(/^\|(.*?)\|/gm),
+  ].flatMap(([, names = ""]) =>
+    [...names.matchAll(/`([A-Z][A-Z0-9_]+)`/g)].map(([, name]) => name),
+  ),
+);
+
+const unknown = (names: readonly string[]) =>
+  names.filter((name) => !KNOWN.has(name.replace(/_FILE$/, "")) && !KNOWN.has(name));

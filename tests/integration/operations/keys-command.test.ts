@@ -1,45 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
 import { decodeProtectedHeader } from "jose";
 
 import { startApi, type TestApi } from "../../support/api.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-});
-afterAll(async () => {
-  await database.drop();
-});
-
-const masterKey = Buffer.from(crypto.getRandomValues(new Uint8Array(32)));
-
-/** Runs `bun run keys …` as an operator does. */
-async function keys(args: readonly string[], env: Record<string, string> = {}) {
-  const child = Bun.spawn([process.execPath, "scripts/keys.ts", ...args], {
-    cwd: `${import.meta.dir}/../../..`,
-    env: {
-      PATH: process.env["PATH"] ?? "",
-      DATABASE_URL: database.url,
-      REDIS_URL: "redis://unused.invalid",
-      MASTER_KEY: masterKey.toString("base64"),
-      ...env,
-    },
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  const [out, error] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  return { status: await child.exited, out, error };
-}
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
 
 describe("the keys command", () => {
   test("reports an empty key ring and does not rotate it", async () => {
@@ -95,3 +64,28 @@ describe("the keys command", () => {
     expect(error).toContain("MASTER_KEY is required");
   });
 });
+
+let api: TestApi;
+
+const masterKey = Buffer.from(crypto.getRandomValues(new Uint8Array(32)));
+
+/** Runs `bun run keys …` as an operator does. */
+async function keys(args: readonly string[], env: Record<string, string> = {}) {
+  const child = Bun.spawn([process.execPath, "scripts/keys.ts", ...args], {
+    cwd: `${import.meta.dir}/../../..`,
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      DATABASE_URL: database.url,
+      REDIS_URL: "redis://unused.invalid",
+      MASTER_KEY: masterKey.toString("base64"),
+      ...env,
+    },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [out, error] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  return { status: await child.exited, out, error };
+}

@@ -1,5 +1,5 @@
 // Tests `keys rotate-master` with real processes that have or lack the new key.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
 import { freePort } from "../../../scripts/chaos/addresses.ts";
@@ -12,85 +12,14 @@ import { insertSubscription } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
 const [oldKey, newKey] = [randomBytes(32), randomBytes(32)];
-const OLD = { MASTER_KEY: oldKey.toString("base64") };
-const NEW = { MASTER_KEY: newKey.toString("base64") };
-const BOTH = { ...NEW, MASTER_KEY_PREVIOUS: OLD.MASTER_KEY };
-/** A prepared process opens values with both keys and still seals with the old one. */
-const PREPARED = { ...OLD, MASTER_KEY_PREVIOUS: NEW.MASTER_KEY };
 const idOf = (key: Uint8Array) => createSecretBox({ current: key }).keyIds[0] ?? "";
 
-let receiver: Receiver;
 let database: TestDatabase;
-let provider: TestProvider;
-let site: number;
-let stops: (() => unknown)[];
 
-beforeAll(async () => {
-  receiver = await Receiver.start();
-});
-afterAll(() => receiver.stop());
-beforeEach(async () => {
-  database = await createDatabase();
-  stops = [() => database.drop()];
-  receiver.received.length = 0;
-  const box = createSecretBox({ current: oldKey });
-  const [partner] = (await addTenants(database.db)).partners;
-  provider = await addProvider(database.db, box);
-  site = await connectStore(database.db, partner.accounts[0], { provider });
-  const target = { partnerId: partner.id, url: receiver.url };
-  await insertSubscription({ db: database.db, box }, target);
-});
-afterEach(async () => {
-  for (const stop of stops.toReversed()) await stop();
-});
-
-const settings = () => ({
-  DATABASE_URL: database.url,
-  REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
-  REDIS_PREFIX: `rotation-${crypto.randomUUID()}:`,
-});
-
-async function startApi(keys: Record<string, string>): Promise<ApiProcess> {
-  const api = await ApiProcess.start({ ...settings(), ...keys });
-  stops.push(() => api.kill());
-  return api;
-}
-
-/** Starts a dispatcher; returns the address of its operations endpoints. */
-async function startDispatcher(keys: Record<string, string>): Promise<string> {
-  const port = await freePort();
-  const at = { METRICS_PORT: String(port) };
-  const dispatcher = new DispatcherProcess({ ...settings(), ...keys, ...at });
-  dispatcher.start();
-  stops.push(() => dispatcher.stop());
-  const root = `http://127.0.0.1:${port}`;
-  await until("the dispatcher is ready", async () => (await readiness(root))?.status === 200);
-  return root;
-}
-
-const readiness = async (root: string) => {
-  const answer = await fetch(`${root}/readyz`).catch(() => undefined);
-  return answer && { status: answer.status, body: Object(await answer.json()) };
-};
-
-/** Resolves when the process reports that it lacks a key. */
-const untilUnready = (root: string) =>
-  until(`${root} is not ready`, async () => {
-    const told = await readiness(root);
-    return told?.status === 503 && told.body.checks["master_key"] === "failed";
-  });
-
-const rotate = (...options: string[]) =>
-  runCommand(["scripts/keys.ts", "rotate-master", ...options], { ...settings(), ...BOTH });
-
-async function sealingKeys(): Promise<string[]> {
-  const rows = await database.db.sql<{ id: string }[]>`
-    select split_part(sealed_secret, '.', 2) as id from review_sites
-     union select split_part(sealed_secret, '.', 2) from webhook_subscriptions`;
-  return rows.map(({ id }) => id);
-}
+const receiver = fixture(() => Receiver.start());
 
 describe("while processes have only the old key", () => {
   test("it is rejected with a list of them, nothing changes, and they keep working", async () => {
@@ -202,3 +131,80 @@ test("a process that stops gracefully is forgotten immediately", async () => {
   expect(await api.exited()).toBe(0);
   expect(await rotate()).toMatchObject({ status: 0 });
 });
+
+const OLD = { MASTER_KEY: oldKey.toString("base64") };
+
+const NEW = { MASTER_KEY: newKey.toString("base64") };
+
+const BOTH = { ...NEW, MASTER_KEY_PREVIOUS: OLD.MASTER_KEY };
+
+/** A prepared process opens values with both keys and still seals with the old one. */
+const PREPARED = { ...OLD, MASTER_KEY_PREVIOUS: NEW.MASTER_KEY };
+
+let provider: TestProvider;
+
+let site: number;
+
+let stops: (() => unknown)[];
+
+beforeEach(async () => {
+  database = await createDatabase();
+  stops = [() => database.drop()];
+  receiver.received.length = 0;
+  const box = createSecretBox({ current: oldKey });
+  const [partner] = (await addTenants(database.db)).partners;
+  provider = await addProvider(database.db, box);
+  site = await connectStore(database.db, partner.accounts[0], { provider });
+  const target = { partnerId: partner.id, url: receiver.url };
+  await insertSubscription({ db: database.db, box }, target);
+});
+
+afterEach(async () => {
+  for (const stop of stops.toReversed()) await stop();
+});
+
+const settings = () => ({
+  DATABASE_URL: database.url,
+  REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
+  REDIS_PREFIX: `rotation-${crypto.randomUUID()}:`,
+});
+
+async function startApi(keys: Record<string, string>): Promise<ApiProcess> {
+  const api = await ApiProcess.start({ ...settings(), ...keys });
+  stops.push(() => api.kill());
+  return api;
+}
+
+/** Starts a dispatcher; returns the address of its operations endpoints. */
+async function startDispatcher(keys: Record<string, string>): Promise<string> {
+  const port = await freePort();
+  const at = { METRICS_PORT: String(port) };
+  const dispatcher = new DispatcherProcess({ ...settings(), ...keys, ...at });
+  dispatcher.start();
+  stops.push(() => dispatcher.stop());
+  const root = `http://127.0.0.1:${port}`;
+  await until("the dispatcher is ready", async () => (await readiness(root))?.status === 200);
+  return root;
+}
+
+const readiness = async (root: string) => {
+  const answer = await fetch(`${root}/readyz`).catch(() => undefined);
+  return answer && { status: answer.status, body: Object(await answer.json()) };
+};
+
+/** Resolves when the process reports that it lacks a key. */
+const untilUnready = (root: string) =>
+  until(`${root} is not ready`, async () => {
+    const told = await readiness(root);
+    return told?.status === 503 && told.body.checks["master_key"] === "failed";
+  });
+
+const rotate = (...options: string[]) =>
+  runCommand(["scripts/keys.ts", "rotate-master", ...options], { ...settings(), ...BOTH });
+
+async function sealingKeys(): Promise<string[]> {
+  const rows = await database.db.sql<{ id: string }[]>`
+    select split_part(sealed_secret, '.', 2) as id from review_sites
+     union select split_part(sealed_secret, '.', 2) from webhook_subscriptions`;
+  return rows.map(({ id }) => id);
+}

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 
@@ -22,14 +22,10 @@ import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { addProvider } from "../../support/factory.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
-import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+import { startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const ROOT = join(import.meta.dir, "../../..");
-let world: WebhookWorld;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
 const oldKey = randomBytes(32);
-const newKey = randomBytes(32);
-const both = createSecretBox({ current: newKey, previous: oldKey });
 /** The keys of the running API, which a rolling restart changes. */
 let running = createSecretBox({ current: oldKey });
 const box: SecretBox = {
@@ -42,54 +38,8 @@ const box: SecretBox = {
   isKnown: (sealed) => running.isKnown(sealed),
 };
 
-beforeAll(async () => {
-  stores = await createTestSchedule();
-  world = await startWebhooks({ box, schedule: stores.schedule });
-});
-afterAll(async () => {
-  stores.close();
-  await world.stop();
-});
-
-const nameOf = ({ table, column }: { table: string; column: string }) => `${table}.${column}`;
-const nameOfSealed = ({ sealed }: SealedColumn) =>
-  nameOf({ table: getTableName(sealed.table), column: sealed.name });
-const filled = (column: SealedColumn, value: number) =>
-  Object.fromEntries(boundBy(column).map(({ name }) => [name, value]));
-
-/** Fills every sealed column through the real code. */
-async function fillColumns(): Promise<void> {
-  const { id } = await world.subscribe();
-  await world.ask("POST", `/${id}/rotate-secret`, { body: { grace_period_hours: 1 } });
-  await world.api.call("POST", "/account/api-token", { token: world.tokens.owner });
-  await world.api.call("PATCH", "/partner/alerts", {
-    token: world.tokens.owner,
-    body: { webhook_url: "https://alerts.example/hook" },
-  });
-  const connection = { id: ulid(), companyId: world.tenants.partners[0].id };
-  const sealed = box.seal("client secret", clientSecretContext(connection));
-  await world.database.db.sql`
-    insert into sso_connections (id, company_id, issuer, client_id, sealed_client_secret, password_login, is_active,
-                                 created_at, updated_at)
-    values (${connection.id}, ${connection.companyId}, 'https://idp.example', 'c', ${sealed}, true, true, now(), now())`;
-  const mail = { kind: "otp", to: "a@example.com", subject: "S", text: "T" } as const;
-  await world.database.db.transaction((tx) => queueMails(tx, { box }, [mail], world.clock.now()));
-}
-
-async function sealedValues() {
-  const { sql } = world.database.db;
-  const found: { name: string; sealed: string; open: (by: SecretBox) => string }[] = [];
-  for (const column of SEALED_COLUMNS) {
-    const rows = await sql<Record<string, unknown>[]>`
-      select * from ${sql(getTableName(column.sealed.table))} where ${sql(column.sealed.name)} is not null`;
-    for (const row of rows) {
-      const sealed = String(row[column.sealed.name]);
-      const open = (by: SecretBox) => by.open(sealed, associatedDataOf(column, row));
-      found.push({ name: nameOfSealed(column), sealed, open });
-    }
-  }
-  return found;
-}
+const stores = fixture(createTestSchedule);
+const world = fixture(() => startWebhooks({ box, schedule: stores.schedule }));
 
 describe("the list of sealed columns", () => {
   test("names every sealed column of the schema, and no other", async () => {
@@ -247,3 +197,51 @@ test("no secret is in the database in plain text, nor in any log", async () => {
   expect(lines.length).toBeGreaterThan(0);
   for (const one of secrets) expect(logs).not.toContain(one);
 });
+
+const ROOT = join(import.meta.dir, "../../..");
+
+const newKey = randomBytes(32);
+
+const both = createSecretBox({ current: newKey, previous: oldKey });
+
+const nameOf = ({ table, column }: { table: string; column: string }) => `${table}.${column}`;
+
+const nameOfSealed = ({ sealed }: SealedColumn) =>
+  nameOf({ table: getTableName(sealed.table), column: sealed.name });
+
+const filled = (column: SealedColumn, value: number) =>
+  Object.fromEntries(boundBy(column).map(({ name }) => [name, value]));
+
+/** Fills every sealed column through the real code. */
+async function fillColumns(): Promise<void> {
+  const { id } = await world.subscribe();
+  await world.ask("POST", `/${id}/rotate-secret`, { body: { grace_period_hours: 1 } });
+  await world.api.call("POST", "/account/api-token", { token: world.tokens.owner });
+  await world.api.call("PATCH", "/partner/alerts", {
+    token: world.tokens.owner,
+    body: { webhook_url: "https://alerts.example/hook" },
+  });
+  const connection = { id: ulid(), companyId: world.tenants.partners[0].id };
+  const sealed = box.seal("client secret", clientSecretContext(connection));
+  await world.database.db.sql`
+    insert into sso_connections (id, company_id, issuer, client_id, sealed_client_secret, password_login, is_active,
+                                 created_at, updated_at)
+    values (${connection.id}, ${connection.companyId}, 'https://idp.example', 'c', ${sealed}, true, true, now(), now())`;
+  const mail = { kind: "otp", to: "a@example.com", subject: "S", text: "T" } as const;
+  await world.database.db.transaction((tx) => queueMails(tx, { box }, [mail], world.clock.now()));
+}
+
+async function sealedValues() {
+  const { sql } = world.database.db;
+  const found: { name: string; sealed: string; open: (by: SecretBox) => string }[] = [];
+  for (const column of SEALED_COLUMNS) {
+    const rows = await sql<Record<string, unknown>[]>`
+      select * from ${sql(getTableName(column.sealed.table))} where ${sql(column.sealed.name)} is not null`;
+    for (const row of rows) {
+      const sealed = String(row[column.sealed.name]);
+      const open = (by: SecretBox) => by.open(sealed, associatedDataOf(column, row));
+      found.push({ name: nameOfSealed(column), sealed, open });
+    }
+  }
+  return found;
+}

@@ -1,5 +1,5 @@
 // Checks that alert rules, dashboard, runbook and log events agree with each other and with the product.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -21,76 +21,14 @@ import {
   record,
   reviewAction,
 } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { parsePrometheus } from "../../support/prometheus.ts";
 import { until } from "../../support/network/receiver.ts";
-
-const ROOT = join(import.meta.dir, "../../..");
-const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
+import { fixture } from "../../support/fixture.ts";
 const hasPromtool = Bun.which("promtool") !== null;
 if (!hasPromtool) console.log("Skipped, because there is no promtool: the alert rules' own tests.");
 
-interface Rule {
-  readonly alert: string;
-  readonly expr: string;
-  readonly annotations: { readonly runbook: string };
-}
-interface Rules {
-  readonly groups: readonly { readonly rules: readonly Rule[] }[];
-}
-interface Cases {
-  readonly tests: readonly {
-    readonly alert_rule_test: readonly {
-      readonly alertname: string;
-      readonly exp_alerts: readonly unknown[];
-    }[];
-  }[];
-}
-interface Dashboard {
-  readonly panels: readonly { readonly targets?: readonly { readonly expr: string }[] }[];
-}
-
-const { groups }: Rules = Object(Bun.YAML.parse(read("deploy/prometheus/rules.yaml")));
-const rules = groups.flatMap((group) => group.rules);
-const runbook = read("docs/operations/runbook.md");
-
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createDatabase();
-});
-afterAll(() => database.drop());
-
-/** Returns all metrics of a dispatcher and an API. */
-function allMetrics() {
-  const clock = systemClock;
-  const watches = new PoolWatches(0, () => {});
-  watches.open("reviewrelay-api", 8);
-  const metrics = createProcessMetrics({
-    clock,
-    checks: { postgres: async () => {}, redis: async () => {} },
-    clockSkewMs: () => 0,
-    pools: watches.pools,
-  });
-  const measured = new DispatcherMetrics(metrics, clock);
-  // The functions are only wrapped and never called.
-  measured.deliver(() => Promise.reject(new Error("unused")));
-  measured.store(Object.create(null));
-  measured.mails();
-  const workload = {
-    shards: 0,
-    actors: 0,
-    waiting: 0,
-    backlog: 0,
-    quarantinedSubscriptions: 0,
-    lagMs: 0,
-    quarantinedEntries: 0,
-  };
-  measured.watch({ workload });
-  measured.jobs();
-  measured.figures(() => readFigures(database.db, ["partitions"]));
-  apiMetrics(metrics, { passwords: createPasswords(), limiter: undefined });
-  return metrics;
-}
+const database = fixture(createDatabase);
 
 describe("the alert rules", () => {
   test.skipIf(!hasPromtool)("pass their own tests", () => {
@@ -274,3 +212,68 @@ describe("a pool", () => {
     await db.close();
   });
 });
+
+const ROOT = join(import.meta.dir, "../../..");
+
+const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly annotations: { readonly runbook: string };
+}
+
+interface Rules {
+  readonly groups: readonly { readonly rules: readonly Rule[] }[];
+}
+
+interface Cases {
+  readonly tests: readonly {
+    readonly alert_rule_test: readonly {
+      readonly alertname: string;
+      readonly exp_alerts: readonly unknown[];
+    }[];
+  }[];
+}
+
+interface Dashboard {
+  readonly panels: readonly { readonly targets?: readonly { readonly expr: string }[] }[];
+}
+
+const { groups }: Rules = Object(Bun.YAML.parse(read("deploy/prometheus/rules.yaml")));
+
+const rules = groups.flatMap((group) => group.rules);
+
+const runbook = read("docs/operations/runbook.md");
+
+/** Returns all metrics of a dispatcher and an API. */
+function allMetrics() {
+  const clock = systemClock;
+  const watches = new PoolWatches(0, () => {});
+  watches.open("reviewrelay-api", 8);
+  const metrics = createProcessMetrics({
+    clock,
+    checks: { postgres: async () => {}, redis: async () => {} },
+    clockSkewMs: () => 0,
+    pools: watches.pools,
+  });
+  const measured = new DispatcherMetrics(metrics, clock);
+  // The functions are only wrapped and never called.
+  measured.deliver(() => Promise.reject(new Error("unused")));
+  measured.store(Object.create(null));
+  measured.mails();
+  const workload = {
+    shards: 0,
+    actors: 0,
+    waiting: 0,
+    backlog: 0,
+    quarantinedSubscriptions: 0,
+    lagMs: 0,
+    quarantinedEntries: 0,
+  };
+  measured.watch({ workload });
+  measured.jobs();
+  measured.figures(() => readFigures(database.db, ["partitions"]));
+  apiMetrics(metrics, { passwords: createPasswords(), limiter: undefined });
+  return metrics;
+}

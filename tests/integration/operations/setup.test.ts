@@ -16,73 +16,7 @@ import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { runCommand } from "../../support/processes/command.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-
-const EXIT_USAGE = 64;
-const FIRST = [
-  "--company=Acme",
-  "--admin-email= Ada@Acme.example ",
-  "--admin-name=Ada",
-  "--plan=Standard=reviews,responses",
-  "--plan=Small",
-  "--review-site=google=Google",
-  "--json",
-];
-
-let database: TestDatabase;
-let folder: string;
 let settings: Record<string, string>;
-/** The result of the first run. */
-let made: Record<string, unknown>;
-let api: TestApi;
-
-async function emptyDatabase(): Promise<TestDatabase> {
-  const empty = await createDatabase();
-  await empty.db.sql.unsafe(
-    "drop schema drizzle cascade; drop schema public cascade; create schema public",
-  );
-  return empty;
-}
-
-const setUp = (args: readonly string[], env: Record<string, string> = {}) =>
-  runCommand(["scripts/setup.ts", ...args], { ...settings, ...env });
-async function again(...args: string[]): Promise<Record<string, unknown>> {
-  const { status, said } = await setUp([...args, "--json"]);
-  expect([status, said]).toEqual([0, expect.stringMatching(/^\{/)]);
-  return Object(JSON.parse(said));
-}
-const linkOf = (answer: Record<string, unknown>): string | undefined =>
-  Object(answer["admin"]).link;
-const codeOf = (link: string) =>
-  new URLSearchParams(new URL(link).hash.slice(1)).get("invitation") ?? "";
-
-async function counts() {
-  const [row] = await database.db.sql`
-    select (select count(*)::int from companies) as companies, (select count(*)::int from users) as users,
-           (select count(*)::int from plans) as plans, (select count(*)::int from review_sites) as sites,
-           (select count(*)::int from signing_keys) as keys`;
-  return { ...row };
-}
-
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "setup-"));
-  database = await emptyDatabase();
-  settings = {
-    DATABASE_URL: database.url,
-    REDIS_URL: "redis://127.0.0.1:9",
-    MASTER_KEY_FILE: join(folder, "master.key"),
-    SERVER_ROOT: "https://reviews.example",
-  };
-  const { status, said } = await setUp(FIRST);
-  expect([status, said]).toEqual([0, expect.any(String)]);
-  made = JSON.parse(said);
-  const masterKey = Buffer.from(readFileSync(settings["MASTER_KEY_FILE"] ?? "", "utf8"), "base64");
-  api = await startApi({ db: database.db, box: createSecretBox({ current: masterKey }) });
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-  rmSync(folder, { recursive: true });
-});
 
 describe("on an empty database", () => {
   test("creates all missing records and prints the next steps", async () => {
@@ -344,4 +278,78 @@ test.skipIf(!toolsAreThere)("recovery.md changes the master key that setup creat
   const alone = await setUp([], { ...env, MASTER_KEY_FILE: current });
   await fresh.drop();
   expect(alone.status).toBe(0);
+});
+
+const EXIT_USAGE = 64;
+
+const FIRST = [
+  "--company=Acme",
+  "--admin-email= Ada@Acme.example ",
+  "--admin-name=Ada",
+  "--plan=Standard=reviews,responses",
+  "--plan=Small",
+  "--review-site=google=Google",
+  "--json",
+];
+
+let database: TestDatabase;
+
+let folder: string;
+
+/** The result of the first run. */
+let made: Record<string, unknown>;
+
+let api: TestApi;
+
+async function emptyDatabase(): Promise<TestDatabase> {
+  const empty = await createDatabase();
+  await empty.db.sql.unsafe(
+    "drop schema drizzle cascade; drop schema public cascade; create schema public",
+  );
+  return empty;
+}
+
+const setUp = (args: readonly string[], env: Record<string, string> = {}) =>
+  runCommand(["scripts/setup.ts", ...args], { ...settings, ...env });
+
+async function again(...args: string[]): Promise<Record<string, unknown>> {
+  const { status, said } = await setUp([...args, "--json"]);
+  expect([status, said]).toEqual([0, expect.stringMatching(/^\{/)]);
+  return Object(JSON.parse(said));
+}
+
+const linkOf = (answer: Record<string, unknown>): string | undefined =>
+  Object(answer["admin"]).link;
+
+const codeOf = (link: string) =>
+  new URLSearchParams(new URL(link).hash.slice(1)).get("invitation") ?? "";
+
+async function counts() {
+  const [row] = await database.db.sql`
+    select (select count(*)::int from companies) as companies, (select count(*)::int from users) as users,
+           (select count(*)::int from plans) as plans, (select count(*)::int from review_sites) as sites,
+           (select count(*)::int from signing_keys) as keys`;
+  return { ...row };
+}
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "setup-"));
+  database = await emptyDatabase();
+  settings = {
+    DATABASE_URL: database.url,
+    REDIS_URL: "redis://127.0.0.1:9",
+    MASTER_KEY_FILE: join(folder, "master.key"),
+    SERVER_ROOT: "https://reviews.example",
+  };
+  const { status, said } = await setUp(FIRST);
+  expect([status, said]).toEqual([0, expect.any(String)]);
+  made = JSON.parse(said);
+  const masterKey = Buffer.from(readFileSync(settings["MASTER_KEY_FILE"] ?? "", "utf8"), "base64");
+  api = await startApi({ db: database.db, box: createSecretBox({ current: masterKey }) });
+});
+
+afterAll(async () => {
+  await api.stop();
+  await database.drop();
+  rmSync(folder, { recursive: true });
 });

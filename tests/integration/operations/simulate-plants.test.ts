@@ -5,9 +5,6 @@ import { runChild } from "../../simulation/pool.ts";
 import type { Failure } from "../../simulation/seeds.ts";
 import { SIMULATION_TIMEOUT_MS } from "../../support/seeds.ts";
 
-/** The number of seeds, from the one that is known to show a fault, within which it must be found. */
-const FAULT_SEEDS = 1_000;
-
 describe("an injected fault is found", () => {
   for (const { name, bug, breaks, seed } of INJECTED_FAULTS) {
     test(
@@ -28,3 +25,6 @@ describe("an injected fault is found", () => {
     );
   }
 });
+
+/** The number of seeds, from the one that is known to show a fault, within which it must be found. */
+const FAULT_SEEDS = 1_000;

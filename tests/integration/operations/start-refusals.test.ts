@@ -9,42 +9,15 @@ import { schemaError, schemaState } from "../../../db/migrate.ts";
 import { EXIT_CONFIG } from "../../../src/lib/config.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import { runCommand } from "../../support/processes/command.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { fixture } from "../../support/fixture.ts";
 
 const PROCESSES = [
   ["the API", ["src/main.ts", "api"]],
   ["a dispatcher", ["dispatcher/main.ts", "dispatcher"]],
 ] as const;
-/** An address where nothing listens: the discard port, which only root may bind. */
-const NOBODY = "127.0.0.1:9";
 
-let database: TestDatabase;
-let settings: Record<string, string>;
-const folder = mkdtempSync(join(tmpdir(), "refusals-"));
-
-beforeAll(async () => {
-  database = await createDatabase();
-  settings = {
-    DATABASE_URL: database.url,
-    REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
-    REDIS_PREFIX: `refusals-${crypto.randomUUID()}:`,
-    MASTER_KEY: Buffer.alloc(32, 1).toString("base64"),
-    PORT: String(await freePort()),
-  };
-});
-afterAll(async () => {
-  rmSync(folder, { recursive: true });
-  await database.drop();
-});
-
-async function freePort(): Promise<number> {
-  const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-  const { port } = server;
-  server.stop(true);
-  return port;
-}
-
-const STACK = /^\s+at /m;
+const database = fixture(createDatabase);
 
 describe.each(PROCESSES)("%s", (_name, args) => {
   test("reports missing migrations and the command that applies them", async () => {
@@ -201,3 +174,33 @@ test("try.ts suggests a remedy if the partner already has a subscription", async
   expect(said).not.toContain("slot_occupied");
   expect(status).toBe(1);
 });
+
+/** An address where nothing listens: the discard port, which only root may bind. */
+const NOBODY = "127.0.0.1:9";
+
+let settings: Record<string, string>;
+
+const folder = mkdtempSync(join(tmpdir(), "refusals-"));
+
+beforeAll(async () => {
+  settings = {
+    DATABASE_URL: database.url,
+    REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
+    REDIS_PREFIX: `refusals-${crypto.randomUUID()}:`,
+    MASTER_KEY: Buffer.alloc(32, 1).toString("base64"),
+    PORT: String(await freePort()),
+  };
+});
+
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+});
+
+async function freePort(): Promise<number> {
+  const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const { port } = server;
+  server.stop(true);
+  return port;
+}
+
+const STACK = /^\s+at /m;

@@ -23,117 +23,7 @@ import { waitForPostgres, waitForRedis } from "../../../scripts/demo/reachable.t
 import { startSmtpSink } from "../../../scripts/demo/smtp-sink.ts";
 import { commandLine, isAlive, waitUntil } from "../../../scripts/demo/stores/processes.ts";
 import { proxyBefore } from "../../support/network/tcp-proxy.ts";
-
-const ROOT = join(import.meta.dir, "../../..");
-const UP_WITHIN_MS = 60_000;
-// Time limits that the start command must meet.
-const STOP_WITHIN_MS = 10_000;
-const RESTART_WITHIN_MS = 5_000;
-const REFUSE_WITHIN_MS = 30_000;
 const TIMEOUT_MS = 120_000;
-
-interface Started {
-  process: ChildProcess;
-  /** Returns the whole screen output. */
-  screen(): string;
-  hasEnded: () => boolean;
-}
-
-const started: Started[] = [];
-const folders: string[] = [];
-
-afterAll(async () => {
-  for (const one of started) one.process.kill("SIGTERM");
-  await waitUntil(() => started.every((one) => one.hasEnded()), STOP_WITHIN_MS);
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-});
-
-function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "reviewrelay-start-"));
-  chmodSync(folder, 0o711);
-  folders.push(folder);
-  return realpathSync(folder);
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" ? (address?.port ?? 0) : 0));
-    });
-  });
-}
-
-function launch(settings: Record<string, string>): Started {
-  const child = spawn(process.execPath, ["scripts/start.ts"], {
-    cwd: ROOT,
-    // A minimal environment, without stores or settings from outside.
-    env: { PATH: process.env["PATH"], HOME: process.env["HOME"], TMPDIR: tmpdir(), ...settings },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let text = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.on("data", (chunk) => (text += String(chunk)));
-  }
-  const one = {
-    process: child,
-    screen: () => text,
-    hasEnded: () => child.exitCode !== null || child.signalCode !== null,
-  };
-  started.push(one);
-  return one;
-}
-
-/** Waits until the start command reports that everything is up. */
-async function untilUp(one: Started): Promise<void> {
-  await waitUntil(
-    () => one.screen().includes("Ctrl-C stops everything") || one.hasEnded(),
-    UP_WITHIN_MS,
-  );
-  if (one.hasEnded()) throw new Error(`the start command ended:\n${one.screen()}`);
-  expect(one.screen()).toContain("Ctrl-C stops everything");
-}
-
-async function refusal(
-  settings: Record<string, string>,
-): Promise<{ status: number | null; screen: string }> {
-  const one = launch(settings);
-  expect(await waitUntil(one.hasEnded, REFUSE_WITHIN_MS)).toBe(true);
-  return { status: one.process.exitCode, screen: one.screen() };
-}
-
-function readState(dataDir: string): RunState {
-  return JSON.parse(readFileSync(join(dataDir, "run.json"), "utf8")) as RunState;
-}
-
-function demoUsers(dataDir: string): unknown {
-  return (JSON.parse(readFileSync(join(dataDir, "demo.json"), "utf8")) as { users: unknown }).users;
-}
-
-/** Returns every process that belongs to this folder: its environment names the folder, or it runs in it. */
-function processesOf(dataDir: string): number[] {
-  if (process.platform !== "linux") {
-    const { pid, children } = readState(dataDir);
-    return [pid, ...children.map((child) => child.pid)].filter(isAlive);
-  }
-  return readdirSync("/proc")
-    .map(Number)
-    .filter((pid) => {
-      try {
-        const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
-        return (
-          environment.includes(`DATA_DIR=${dataDir}`) ||
-          readlinkSync(`/proc/${pid}/cwd`).startsWith(`${dataDir}/`)
-        );
-      } catch {
-        return false;
-      }
-    });
-}
-
-function describeAll(pids: number[]): string[] {
-  return pids.map((pid) => `${pid} ${commandLine(pid)}`);
-}
 
 describe("the start command", () => {
   const settings: Record<string, string> = {};
@@ -383,3 +273,118 @@ test("the SMTP sink writes each mail to one file", async () => {
     await sink.stop();
   }
 });
+
+const ROOT = join(import.meta.dir, "../../..");
+
+const UP_WITHIN_MS = 60_000;
+
+// Time limits that the start command must meet.
+const STOP_WITHIN_MS = 10_000;
+
+const RESTART_WITHIN_MS = 5_000;
+
+const REFUSE_WITHIN_MS = 30_000;
+
+interface Started {
+  process: ChildProcess;
+  /** Returns the whole screen output. */
+  screen(): string;
+  hasEnded: () => boolean;
+}
+
+const started: Started[] = [];
+
+const folders: string[] = [];
+
+afterAll(async () => {
+  for (const one of started) one.process.kill("SIGTERM");
+  await waitUntil(() => started.every((one) => one.hasEnded()), STOP_WITHIN_MS);
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "reviewrelay-start-"));
+  chmodSync(folder, 0o711);
+  folders.push(folder);
+  return realpathSync(folder);
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" ? (address?.port ?? 0) : 0));
+    });
+  });
+}
+
+function launch(settings: Record<string, string>): Started {
+  const child = spawn(process.execPath, ["scripts/start.ts"], {
+    cwd: ROOT,
+    // A minimal environment, without stores or settings from outside.
+    env: { PATH: process.env["PATH"], HOME: process.env["HOME"], TMPDIR: tmpdir(), ...settings },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let text = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on("data", (chunk) => (text += String(chunk)));
+  }
+  const one = {
+    process: child,
+    screen: () => text,
+    hasEnded: () => child.exitCode !== null || child.signalCode !== null,
+  };
+  started.push(one);
+  return one;
+}
+
+/** Waits until the start command reports that everything is up. */
+async function untilUp(one: Started): Promise<void> {
+  await waitUntil(
+    () => one.screen().includes("Ctrl-C stops everything") || one.hasEnded(),
+    UP_WITHIN_MS,
+  );
+  if (one.hasEnded()) throw new Error(`the start command ended:\n${one.screen()}`);
+  expect(one.screen()).toContain("Ctrl-C stops everything");
+}
+
+async function refusal(
+  settings: Record<string, string>,
+): Promise<{ status: number | null; screen: string }> {
+  const one = launch(settings);
+  expect(await waitUntil(one.hasEnded, REFUSE_WITHIN_MS)).toBe(true);
+  return { status: one.process.exitCode, screen: one.screen() };
+}
+
+function readState(dataDir: string): RunState {
+  return JSON.parse(readFileSync(join(dataDir, "run.json"), "utf8")) as RunState;
+}
+
+function demoUsers(dataDir: string): unknown {
+  return (JSON.parse(readFileSync(join(dataDir, "demo.json"), "utf8")) as { users: unknown }).users;
+}
+
+/** Returns every process that belongs to this folder: its environment names the folder, or it runs in it. */
+function processesOf(dataDir: string): number[] {
+  if (process.platform !== "linux") {
+    const { pid, children } = readState(dataDir);
+    return [pid, ...children.map((child) => child.pid)].filter(isAlive);
+  }
+  return readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => {
+      try {
+        const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+        return (
+          environment.includes(`DATA_DIR=${dataDir}`) ||
+          readlinkSync(`/proc/${pid}/cwd`).startsWith(`${dataDir}/`)
+        );
+      } catch {
+        return false;
+      }
+    });
+}
+
+function describeAll(pids: number[]): string[] {
+  return pids.map((pid) => `${pid} ${commandLine(pid)}`);
+}

@@ -25,25 +25,6 @@ import {
   startValkeyBridge,
 } from "../../../scripts/demo/stores/valkey-bridge.ts";
 
-function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "reviewrelay-stores-"));
-  chmodSync(folder, 0o711);
-  return folder;
-}
-
-async function query<T>(stores: Stores, statement: string): Promise<T[]> {
-  const sql = new Bun.SQL(stores.databaseUrl ?? "", { max: 1 });
-  try {
-    return await sql.unsafe(statement);
-  } finally {
-    await sql.close();
-  }
-}
-
-function failureOf(work: Promise<unknown>): Promise<string> {
-  return work.then(() => "no failure", String);
-}
-
 describe("the embedded Valkey", () => {
   let server: ValkeyServer;
   let redis: Redis;
@@ -299,3 +280,22 @@ test("a lock excludes others until it is released", () => {
   again?.();
   rmSync(folder, { recursive: true });
 });
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "reviewrelay-stores-"));
+  chmodSync(folder, 0o711);
+  return folder;
+}
+
+async function query<T>(stores: Stores, statement: string): Promise<T[]> {
+  const sql = new Bun.SQL(stores.databaseUrl ?? "", { max: 1 });
+  try {
+    return await sql.unsafe(statement);
+  } finally {
+    await sql.close();
+  }
+}
+
+function failureOf(work: Promise<unknown>): Promise<string> {
+  return work.then(() => "no failure", String);
+}

@@ -14,70 +14,18 @@ import {
   reviewIdOf,
   type TestProvider,
 } from "../../support/factory.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, type TestAccount, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants, type TestAccount } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
 let api: TestApi;
-let tenants: Tenants;
-let account: TestAccount;
-let google: TestProvider;
-let site = 0;
-let secondSite = 0;
 let id = 0;
-let reviews = 0;
-const clock = createFakeClock();
-const wakes: Wake[] = [];
-const tokens = { owner: "", user: "", location: "", sibling: "", stranger: "", partner: "" };
 
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  const [one, two] = tenants.partners;
-  [account] = one.accounts;
-  const schedule = { wake: async (some: readonly Wake[]) => void wakes.push(...some) };
-  api = await startApi({ db: database.db, clock, schedule });
-  tokens.owner = await api.login(account.owner.email);
-  tokens.user = await api.login(account.user.email);
-  tokens.location = await api.login(account.locationUser.email);
-  tokens.sibling = await api.login(one.accounts[1].owner.email);
-  tokens.stranger = await api.login(two.accounts[0].owner.email);
-  tokens.partner = await api.login(one.owner.email);
-  google = await addProvider(database.db, api.deps.box);
-  site = await connectStore(database.db, account, { provider: google });
-  secondSite = await connectStore(database.db, account, { provider: google, store: 1 });
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
-// Every test has its own review.
-beforeEach(async () => {
-  id = await addReview(site);
-  wakes.length = 0;
-});
-
-async function addReview(storeReviewSiteId: number): Promise<number> {
-  const external = `review-${++reviews}`;
-  await report(api, google, [created(storeReviewSiteId, external)]);
-  return reviewIdOf(database.db, external);
-}
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
 
 const path = (action = "", review: unknown = id) =>
   `/account/reviews/${String(review)}${action === "" ? "" : `/${action}`}`;
-const post = (action: string, body: unknown, token = tokens.user): Promise<Answer> =>
-  api.call("POST", path(action), { token, body });
-const respond = (body: unknown, token?: string) => post("response", { body }, token);
-const flag = (reason: unknown = "Not a customer") => post("flag", { reason });
-const move = (status: unknown) => post("flag-status", { status });
-const unrespond = () => api.call("DELETE", path("response"), { token: tokens.user });
-
-async function events(): Promise<[string, unknown][]> {
-  const rows = await historyOfSite(database.db, site);
-  return rows
-    .filter((row) => row.reviewId === id && row.event !== "review_received")
-    .map(({ event, metadata }) => [event, metadata]);
-}
 
 describe("the response", () => {
   test("is first submitted, later updated, and submitted again after a delete", async () => {
@@ -424,3 +372,69 @@ describe("reading", () => {
     ]);
   });
 });
+
+let account: TestAccount;
+
+let google: TestProvider;
+
+let site = 0;
+
+let secondSite = 0;
+
+let reviews = 0;
+
+const clock = createFakeClock();
+
+const wakes: Wake[] = [];
+
+const tokens = { owner: "", user: "", location: "", sibling: "", stranger: "", partner: "" };
+
+beforeAll(async () => {
+  const [one, two] = tenants.partners;
+  [account] = one.accounts;
+  const schedule = { wake: async (some: readonly Wake[]) => void wakes.push(...some) };
+  api = await startApi({ db: database.db, clock, schedule });
+  tokens.owner = await api.login(account.owner.email);
+  tokens.user = await api.login(account.user.email);
+  tokens.location = await api.login(account.locationUser.email);
+  tokens.sibling = await api.login(one.accounts[1].owner.email);
+  tokens.stranger = await api.login(two.accounts[0].owner.email);
+  tokens.partner = await api.login(one.owner.email);
+  google = await addProvider(database.db, api.deps.box);
+  site = await connectStore(database.db, account, { provider: google });
+  secondSite = await connectStore(database.db, account, { provider: google, store: 1 });
+});
+
+afterAll(async () => {
+  await api.stop();
+});
+
+// Every test has its own review.
+beforeEach(async () => {
+  id = await addReview(site);
+  wakes.length = 0;
+});
+
+async function addReview(storeReviewSiteId: number): Promise<number> {
+  const external = `review-${++reviews}`;
+  await report(api, google, [created(storeReviewSiteId, external)]);
+  return reviewIdOf(database.db, external);
+}
+
+const post = (action: string, body: unknown, token = tokens.user): Promise<Answer> =>
+  api.call("POST", path(action), { token, body });
+
+const respond = (body: unknown, token?: string) => post("response", { body }, token);
+
+const flag = (reason: unknown = "Not a customer") => post("flag", { reason });
+
+const move = (status: unknown) => post("flag-status", { status });
+
+const unrespond = () => api.call("DELETE", path("response"), { token: tokens.user });
+
+async function events(): Promise<[string, unknown][]> {
+  const rows = await historyOfSite(database.db, site);
+  return rows
+    .filter((row) => row.reviewId === id && row.event !== "review_received")
+    .map(({ event, metadata }) => [event, metadata]);
+}

@@ -25,119 +25,22 @@ import { insertSubscription } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 import { addTenants, type TestAccount } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const KEY = randomBytes(32);
-const box = createSecretBox({ current: KEY });
-
-let database: TestDatabase;
 let api: TestApi;
 let provider: TestProvider;
-/** The first account of the first partner. */
-let account: TestAccount;
 /** The site and the subscription of each partner. */
 const sites: number[] = [];
-const subscriptions: string[] = [];
 
 /** Wraps the transactions of batches; set by a test. */
 let wrapBatch: WriterPool["group"] | undefined;
-/** The number of batch transactions. */
-let batches = 0;
-/** The number of requests that were processed individually. */
-let individually = 0;
-/** The number of opened secrets: a request with a valid signature joins a batch right afterwards. */
-let opened = 0;
 
-beforeAll(async () => {
-  database = await createDatabase();
-  const { db } = database;
-  const { partners } = await addTenants(db);
-  provider = await addProvider(db, box);
-  account = partners[0].accounts[0];
-  for (const { id, accounts } of partners) {
-    const options = { partnerId: id, url: "http://127.0.0.1:3999/" };
-    subscriptions.push((await insertSubscription({ db, box }, options)).subscriptionId);
-    sites.push(await connectStore(db, accounts[0], { provider }));
-  }
-  const real = createWriterPool(db, systemClock, { connections: 10, share: 10, waitMs: 60_000 });
-  const group: WriterPool["group"] = (work) => {
-    batches++;
-    return (wrapBatch ?? real.group)(work);
-  };
-  api = await startApi({
-    db,
-    box: { ...box, open: (...given) => (opened++, box.open(...given)) },
-    config: testConfig({ masterKey: KEY }),
-    writerPool: {
-      ...real,
-      group,
-      transaction: (partnerIds, work) => {
-        individually++;
-        return real.transaction(partnerIds, work);
-      },
-    },
-  });
-  // These requests teach the process the partners of the sites.
-  for (const id of sites) expect((await report([created(id, fresh())])).status).toBe(200);
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
-beforeEach(() => {
-  wrapBatch = undefined;
-  batches = 0;
-  individually = 0;
-});
+const database = fixture(createDatabase);
 
 let serial = 0;
 const fresh = () => `r-${++serial}`;
 const site = (partner: number) => sites[partner] ?? 0;
 const report = (events: readonly unknown[]) => send(api, provider, { events });
-
-/**
- * Sends these requests one after the other while a batch is in progress, so that they form the next batch in this
- * order.
- */
-async function inOneBatch(
-  requests: readonly (() => Promise<Answer>)[],
-): Promise<readonly Promise<Answer>[]> {
-  const begun = Promise.withResolvers<void>();
-  const ready = Promise.withResolvers<void>();
-  const inner = wrapBatch;
-  wrapBatch = async (work) => {
-    wrapBatch = inner;
-    begun.resolve();
-    await ready.promise;
-    return database.db.transaction(work);
-  };
-  const first = report([created(site(1), fresh())]);
-  await begun.promise;
-  const asked: Promise<Answer>[] = [];
-  for (const request of requests) {
-    const before = opened;
-    asked.push(request());
-    await until("it has passed its signature", () => opened > before);
-  }
-  ready.resolve();
-  expect((await first).status).toBe(200);
-  return asked;
-}
-
-const bodies = (answers: readonly Answer[]) => answers.map(({ body }) => body);
-const ONE = { accepted: 1, duplicates: 0 };
-const REPEATED = { accepted: 0, duplicates: 1 };
-
-async function expectNoGap(partner: number): Promise<void> {
-  const queued = await queuedFor(database.db, subscriptions[partner] ?? "");
-  expect(queued.map(({ sequence }) => sequence)).toEqual(queued.map((_, i) => i + 1));
-  const history = queued.map(({ historyId }) => historyId);
-  expect(history).toEqual(history.toSorted((a, b) => a - b));
-}
-
-const heldBy = async (tx: Tx & { sql: TestDatabase["db"]["sql"] }, partner: number) => {
-  await tx.sql`
-    select from outbox_sequences where subscription_id = ${subscriptions[partner] ?? ""} for update`;
-};
 
 describe("requests that arrive while a batch is in progress", () => {
   test("are written by the next transaction, in their order", async () => {
@@ -678,3 +581,110 @@ test("two processes and 16 clients leave no gap, and every accepted event is que
     return rows.length === 0;
   });
 });
+
+const KEY = randomBytes(32);
+
+const box = createSecretBox({ current: KEY });
+
+/** The first account of the first partner. */
+let account: TestAccount;
+
+const subscriptions: string[] = [];
+
+/** The number of batch transactions. */
+let batches = 0;
+
+/** The number of requests that were processed individually. */
+let individually = 0;
+
+/** The number of opened secrets: a request with a valid signature joins a batch right afterwards. */
+let opened = 0;
+
+beforeAll(async () => {
+  const { db } = database;
+  const { partners } = await addTenants(db);
+  provider = await addProvider(db, box);
+  account = partners[0].accounts[0];
+  for (const { id, accounts } of partners) {
+    const options = { partnerId: id, url: "http://127.0.0.1:3999/" };
+    subscriptions.push((await insertSubscription({ db, box }, options)).subscriptionId);
+    sites.push(await connectStore(db, accounts[0], { provider }));
+  }
+  const real = createWriterPool(db, systemClock, { connections: 10, share: 10, waitMs: 60_000 });
+  const group: WriterPool["group"] = (work) => {
+    batches++;
+    return (wrapBatch ?? real.group)(work);
+  };
+  api = await startApi({
+    db,
+    box: { ...box, open: (...given) => (opened++, box.open(...given)) },
+    config: testConfig({ masterKey: KEY }),
+    writerPool: {
+      ...real,
+      group,
+      transaction: (partnerIds, work) => {
+        individually++;
+        return real.transaction(partnerIds, work);
+      },
+    },
+  });
+  // These requests teach the process the partners of the sites.
+  for (const id of sites) expect((await report([created(id, fresh())])).status).toBe(200);
+});
+
+afterAll(async () => {
+  await api.stop();
+});
+
+beforeEach(() => {
+  wrapBatch = undefined;
+  batches = 0;
+  individually = 0;
+});
+
+/**
+ * Sends these requests one after the other while a batch is in progress, so that they form the next batch in this
+ * order.
+ */
+async function inOneBatch(
+  requests: readonly (() => Promise<Answer>)[],
+): Promise<readonly Promise<Answer>[]> {
+  const begun = Promise.withResolvers<void>();
+  const ready = Promise.withResolvers<void>();
+  const inner = wrapBatch;
+  wrapBatch = async (work) => {
+    wrapBatch = inner;
+    begun.resolve();
+    await ready.promise;
+    return database.db.transaction(work);
+  };
+  const first = report([created(site(1), fresh())]);
+  await begun.promise;
+  const asked: Promise<Answer>[] = [];
+  for (const request of requests) {
+    const before = opened;
+    asked.push(request());
+    await until("it has passed its signature", () => opened > before);
+  }
+  ready.resolve();
+  expect((await first).status).toBe(200);
+  return asked;
+}
+
+const bodies = (answers: readonly Answer[]) => answers.map(({ body }) => body);
+
+const ONE = { accepted: 1, duplicates: 0 };
+
+const REPEATED = { accepted: 0, duplicates: 1 };
+
+async function expectNoGap(partner: number): Promise<void> {
+  const queued = await queuedFor(database.db, subscriptions[partner] ?? "");
+  expect(queued.map(({ sequence }) => sequence)).toEqual(queued.map((_, i) => i + 1));
+  const history = queued.map(({ historyId }) => historyId);
+  expect(history).toEqual(history.toSorted((a, b) => a - b));
+}
+
+const heldBy = async (tx: Tx & { sql: TestDatabase["db"]["sql"] }, partner: number) => {
+  await tx.sql`
+    select from outbox_sequences where subscription_id = ${subscriptions[partner] ?? ""} for update`;
+};

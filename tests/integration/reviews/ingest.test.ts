@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHmac, randomBytes } from "node:crypto";
 import { createServer, type AddressInfo } from "node:net";
@@ -15,133 +15,12 @@ import {
   type TestProvider,
 } from "../../support/factory.ts";
 import { insertSubscription } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 import { addTenants, type TestAccount } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const ROOT = join(import.meta.dir, "../../..");
-const KEY = randomBytes(32);
-const box = createSecretBox({ current: KEY });
-
-let database: TestDatabase;
-let account: TestAccount;
-let provider: TestProvider;
-let subscription = "";
-let site = 0;
-let tag = 0;
-const children: ChildProcess[] = [];
-
-beforeAll(async () => {
-  database = await createDatabase();
-  [account] = (await addTenants(database.db)).partners[0].accounts;
-  const url = "http://127.0.0.1:3999/";
-  const options = { partnerId: account.partnerId, url };
-  subscription = (await insertSubscription({ db: database.db, box }, options)).subscriptionId;
-});
-beforeEach(async () => {
-  provider = await addProvider(database.db, box, `site-${++tag}`);
-  site = await connectStore(database.db, account, { provider });
-});
-afterEach(() => {
-  for (const child of children.splice(0)) child.kill("SIGKILL");
-});
-afterAll(() => database.drop());
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
-/** Starts a real API process; returns its root URL once it is ready. */
-async function startProcess(): Promise<{ root: string; child: ChildProcess }> {
-  const port = await freePort();
-  const child = spawn(process.execPath, ["src/main.ts", "api"], {
-    cwd: ROOT,
-    env: {
-      PATH: process.env["PATH"] ?? "",
-      // Locks are waited for without a limit, so that the test controls the time.
-      DATABASE_URL: `${database.url}?lock_timeout=0`,
-      REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
-      MASTER_KEY: KEY.toString("base64"),
-      PORT: String(port),
-      LOG_LEVEL: "error",
-    },
-    stdio: ["ignore", "inherit", "inherit"],
-  });
-  children.push(child);
-  const root = `http://127.0.0.1:${port}`;
-  const ready = () =>
-    fetch(`${root}/readyz`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-  await until("the API is ready", ready, 20_000);
-  return { root, child };
-}
-
-/** Undefined if the connection ended without an answer. */
-async function post(root: string, body: string, signal?: AbortSignal) {
-  const digest = createHmac("sha256", provider.secret).update(body).digest("hex");
-  try {
-    const response = await fetch(`${root}${BASE_PATH}/providers/${provider.slug}/events`, {
-      method: "POST",
-      headers: {
-        "Content-Type": "application/json",
-        "X-Provider-Signature": `sha256=${digest}`,
-      },
-      body,
-      ...(signal && { signal }),
-    });
-    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
-  } catch {
-    return undefined;
-  }
-}
-
-const fiveHundred = () =>
-  JSON.stringify({
-    events: Array.from({ length: 500 }, (_, i) => created(site, `r-${i}`, { content: `No. ${i}` })),
-  });
-
-/** Counts the rows of every table that a request writes. */
-async function rows() {
-  const [row] = await database.db.sql`
-    select (select count(*)::int from provider_events where review_site_id = ${provider.id}) as ids,
-           (select count(*)::int from reviews where store_review_site_id = ${site}) as reviews,
-           (select count(*)::int from review_history where store_review_site_id = ${site}) as history,
-           (select count(*)::int from queued_entries o join review_history h on h.id = o.review_history_id
-             where h.store_review_site_id = ${site}) as entries`;
-  return { ...row };
-}
-const NOTHING = { ids: 0, reviews: 0, history: 0, entries: 0 };
-const ALL = { ids: 500, reviews: 500, history: 500, entries: 500 };
-
-/** Locks the partner's sequence, which a request takes last: it has then written everything else and waits. */
-async function inTheMiddle(work: (waiting: () => Promise<void>) => Promise<void>): Promise<void> {
-  const { db } = database;
-  await db.transaction(async (tx) => {
-    await tx.sql`select 1 from outbox_sequences where subscription_id = ${subscription} for update`;
-    await work(() =>
-      until("the request waits", async () => {
-        const blocked = await db.sql`
-          select 1 from pg_stat_activity
-           where application_name = 'reviewrelay-writer' and wait_event_type = 'Lock'
-             and datname = current_database()`;
-        return blocked.length > 0;
-      }),
-    );
-  });
-}
-
-const noBackends = async () => {
-  const [row] = await database.db.sql<{ n: number }[]>`
-    select count(*)::int as n from pg_stat_activity
-     where application_name like 'reviewrelay-%' and datname = current_database()`;
-  return row?.n === 0;
-};
+const database = fixture(createDatabase);
 
 describe("a request of 500 events", () => {
   test("with one invalid item writes nothing and reports it", async () => {
@@ -213,3 +92,135 @@ describe("a request of 500 events", () => {
     expect(queued.map(({ historyId }) => historyId)).toEqual(history.map((row) => row.id));
   });
 });
+
+const ROOT = join(import.meta.dir, "../../..");
+
+const KEY = randomBytes(32);
+
+const box = createSecretBox({ current: KEY });
+
+let account: TestAccount;
+
+let provider: TestProvider;
+
+let subscription = "";
+
+let site = 0;
+
+let tag = 0;
+
+const children: ChildProcess[] = [];
+
+beforeAll(async () => {
+  [account] = (await addTenants(database.db)).partners[0].accounts;
+  const url = "http://127.0.0.1:3999/";
+  const options = { partnerId: account.partnerId, url };
+  subscription = (await insertSubscription({ db: database.db, box }, options)).subscriptionId;
+});
+
+beforeEach(async () => {
+  provider = await addProvider(database.db, box, `site-${++tag}`);
+  site = await connectStore(database.db, account, { provider });
+});
+
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill("SIGKILL");
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** Starts a real API process; returns its root URL once it is ready. */
+async function startProcess(): Promise<{ root: string; child: ChildProcess }> {
+  const port = await freePort();
+  const child = spawn(process.execPath, ["src/main.ts", "api"], {
+    cwd: ROOT,
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      // Locks are waited for without a limit, so that the test controls the time.
+      DATABASE_URL: `${database.url}?lock_timeout=0`,
+      REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
+      MASTER_KEY: KEY.toString("base64"),
+      PORT: String(port),
+      LOG_LEVEL: "error",
+    },
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  children.push(child);
+  const root = `http://127.0.0.1:${port}`;
+  const ready = () =>
+    fetch(`${root}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  await until("the API is ready", ready, 20_000);
+  return { root, child };
+}
+
+/** Undefined if the connection ended without an answer. */
+async function post(root: string, body: string, signal?: AbortSignal) {
+  const digest = createHmac("sha256", provider.secret).update(body).digest("hex");
+  try {
+    const response = await fetch(`${root}${BASE_PATH}/providers/${provider.slug}/events`, {
+      method: "POST",
+      headers: {
+        "Content-Type": "application/json",
+        "X-Provider-Signature": `sha256=${digest}`,
+      },
+      body,
+      ...(signal && { signal }),
+    });
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  } catch {
+    return undefined;
+  }
+}
+
+const fiveHundred = () =>
+  JSON.stringify({
+    events: Array.from({ length: 500 }, (_, i) => created(site, `r-${i}`, { content: `No. ${i}` })),
+  });
+
+/** Counts the rows of every table that a request writes. */
+async function rows() {
+  const [row] = await database.db.sql`
+    select (select count(*)::int from provider_events where review_site_id = ${provider.id}) as ids,
+           (select count(*)::int from reviews where store_review_site_id = ${site}) as reviews,
+           (select count(*)::int from review_history where store_review_site_id = ${site}) as history,
+           (select count(*)::int from queued_entries o join review_history h on h.id = o.review_history_id
+             where h.store_review_site_id = ${site}) as entries`;
+  return { ...row };
+}
+
+const NOTHING = { ids: 0, reviews: 0, history: 0, entries: 0 };
+
+const ALL = { ids: 500, reviews: 500, history: 500, entries: 500 };
+
+/** Locks the partner's sequence, which a request takes last: it has then written everything else and waits. */
+async function inTheMiddle(work: (waiting: () => Promise<void>) => Promise<void>): Promise<void> {
+  const { db } = database;
+  await db.transaction(async (tx) => {
+    await tx.sql`select 1 from outbox_sequences where subscription_id = ${subscription} for update`;
+    await work(() =>
+      until("the request waits", async () => {
+        const blocked = await db.sql`
+          select 1 from pg_stat_activity
+           where application_name = 'reviewrelay-writer' and wait_event_type = 'Lock'
+             and datname = current_database()`;
+        return blocked.length > 0;
+      }),
+    );
+  });
+}
+
+const noBackends = async () => {
+  const [row] = await database.db.sql<{ n: number }[]>`
+    select count(*)::int as n from pg_stat_activity
+     where application_name like 'reviewrelay-%' and datname = current_database()`;
+  return row?.n === 0;
+};

@@ -13,74 +13,12 @@ import {
   type TestProvider,
 } from "../../support/factory.ts";
 import { insertSubscription } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 import { addTenants, type Tenants } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const KEY = randomBytes(32);
-const box = createSecretBox({ current: KEY });
-/** More requests than the pool has connections; one partner may not use all of them. */
-const AT_ONCE = 24;
-
-let database: TestDatabase;
-let api: ApiProcess;
-let tenants: Tenants;
-let provider: TestProvider;
-/** The site and the subscription of each partner. */
-const sites: number[] = [];
-const subscriptions: string[] = [];
-
-beforeAll(async () => {
-  database = await createDatabase();
-  const { db } = database;
-  tenants = await addTenants(db);
-  provider = await addProvider(db, box);
-  for (const { id, accounts } of tenants.partners) {
-    const options = { partnerId: id, url: "http://127.0.0.1:3999/" };
-    subscriptions.push((await insertSubscription({ db, box }, options)).subscriptionId);
-    sites.push(await connectStore(db, accounts[0], { provider }));
-  }
-  api = await ApiProcess.start({
-    DATABASE_URL: database.url,
-    MASTER_KEY: KEY.toString("base64"),
-  });
-});
-afterAll(async () => {
-  api.kill();
-  await database.drop();
-});
-
-let serial = 0;
-const event = (...partners: readonly number[]) =>
-  partners.map((partner) => created(sites[partner] ?? 0, `r-${++serial}`));
-
-const queued = async (partner: number) => {
-  const rows = await database.db.sql<{ sequence: number }[]>`
-    select sequence from queued_entries where subscription_id = ${subscriptions[partner] ?? ""}
-     order by sequence`;
-  return rows.map(({ sequence }) => sequence);
-};
-
-const waiters = async () => {
-  const [row] = await database.db.sql<{ n: number }[]>`
-    select count(*)::int as n from pg_stat_activity
-     where wait_event_type = 'Lock' and datname = current_database()`;
-  return row?.n ?? 0;
-};
-
-/** Locks the sequence of the first partner, like an abandoned session. */
-async function whileLocked(work: () => Promise<void>): Promise<void> {
-  await database.db.transaction(async (tx) => {
-    await tx.sql`
-      select from outbox_sequences where subscription_id = ${subscriptions[0] ?? ""} for update`;
-    await work();
-  });
-}
-
-function expectUnavailable(answer: ProcessAnswer): void {
-  expect(answer).toMatchObject({ status: 503, body: { code: "unavailable" } });
-  expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
-}
+const database = fixture(createDatabase);
 
 test("one partner's locked sequence is 503 for that partner only, and nothing of its requests is written", async () => {
   const refused = Array.from({ length: AT_ONCE }, () => event(0));
@@ -174,3 +112,73 @@ test("actions of users and calls on the subscription are not delayed either", as
     expect((await api.call("GET", path, { headers })).status).toBe(200);
   });
 });
+
+const KEY = randomBytes(32);
+
+const box = createSecretBox({ current: KEY });
+
+/** More requests than the pool has connections; one partner may not use all of them. */
+const AT_ONCE = 24;
+
+let api: ApiProcess;
+
+let tenants: Tenants;
+
+let provider: TestProvider;
+
+/** The site and the subscription of each partner. */
+const sites: number[] = [];
+
+const subscriptions: string[] = [];
+
+beforeAll(async () => {
+  const { db } = database;
+  tenants = await addTenants(db);
+  provider = await addProvider(db, box);
+  for (const { id, accounts } of tenants.partners) {
+    const options = { partnerId: id, url: "http://127.0.0.1:3999/" };
+    subscriptions.push((await insertSubscription({ db, box }, options)).subscriptionId);
+    sites.push(await connectStore(db, accounts[0], { provider }));
+  }
+  api = await ApiProcess.start({
+    DATABASE_URL: database.url,
+    MASTER_KEY: KEY.toString("base64"),
+  });
+});
+
+afterAll(async () => {
+  api.kill();
+});
+
+let serial = 0;
+
+const event = (...partners: readonly number[]) =>
+  partners.map((partner) => created(sites[partner] ?? 0, `r-${++serial}`));
+
+const queued = async (partner: number) => {
+  const rows = await database.db.sql<{ sequence: number }[]>`
+    select sequence from queued_entries where subscription_id = ${subscriptions[partner] ?? ""}
+     order by sequence`;
+  return rows.map(({ sequence }) => sequence);
+};
+
+const waiters = async () => {
+  const [row] = await database.db.sql<{ n: number }[]>`
+    select count(*)::int as n from pg_stat_activity
+     where wait_event_type = 'Lock' and datname = current_database()`;
+  return row?.n ?? 0;
+};
+
+/** Locks the sequence of the first partner, like an abandoned session. */
+async function whileLocked(work: () => Promise<void>): Promise<void> {
+  await database.db.transaction(async (tx) => {
+    await tx.sql`
+      select from outbox_sequences where subscription_id = ${subscriptions[0] ?? ""} for update`;
+    await work();
+  });
+}
+
+function expectUnavailable(answer: ProcessAnswer): void {
+  expect(answer).toMatchObject({ status: 503, body: { code: "unavailable" } });
+  expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+}

@@ -23,83 +23,14 @@ import type { TestAccount } from "../../support/tenants.ts";
 import { disable, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
 let world: WebhookWorld;
-let schedule: Schedule;
-let flush: () => Promise<void>;
-let close: () => void;
 let provider: TestProvider;
-let account: TestAccount;
 let site = 0;
 let reviews = 0;
-const stops: (() => Promise<unknown> | void)[] = [];
 
 const ADA = "ada@homeowner.example";
 
-beforeAll(async () => {
-  ({ schedule, flush, close } = await createTestSchedule());
-  world = await startWebhooks({ schedule });
-  [account] = world.tenants.partners[0].accounts;
-  await world.database.db
-    .sql`update companies set name = 'A & B <Plumbing>' where id = ${account.id}`;
-});
-beforeEach(async () => {
-  provider = await addProvider(world.database.db, world.api.deps.box, `site-${++reviews}`);
-  site = await connectStore(world.database.db, account, { provider });
-  world.wakes.length = 0;
-});
-afterEach(async () => {
-  for (const stop of stops.splice(0).toReversed()) await stop();
-  const { sql } = world.database.db;
-  await sql`delete from mails`;
-  await sql`delete from outbox`;
-  await sql`delete from outbox_offsets`;
-  await sql`delete from outbox_sequences`;
-  await sql`delete from incidents`;
-  await sql`delete from webhook_subscriptions`;
-  await flush();
-});
-afterAll(async () => {
-  await world.stop();
-  close();
-});
-
-interface QueuedMail extends MailMessage {
-  readonly kind: string;
-}
-
-async function mails(): Promise<QueuedMail[]> {
-  const rows = await world.database.db.sql<{ id: string; kind: string; sealed: string }[]>`
-    select id, kind, sealed_message as sealed from mails where state = 'queued' order by created_at, kind`;
-  return rows.map(({ id, kind, sealed }) => ({
-    kind,
-    ...openMail(world.api.deps.box, id, sealed),
-  }));
-}
-
 const posted = (id: string, siteId = site) =>
   providerEvent("response.posted", siteId, { external_review_id: id });
-
-/** Adds a review with an address, a response of the account, and its posting by the site. */
-async function answered(fields: Record<string, unknown> = {}, body?: string): Promise<number> {
-  const external = `review-${++reviews}`;
-  await report(world.api, provider, [created(site, external, { reviewer_email: ADA, ...fields })]);
-  const id = await reviewIdOf(world.database.db, external);
-  if (body !== undefined) await act(id, "response", { body });
-  await report(world.api, provider, [posted(external)]);
-  return id;
-}
-
-function act(id: number, action: string, body: unknown, token = world.tokens.account) {
-  return world.api.call("POST", `/account/reviews/${id}/${action}`, { token, body });
-}
-
-async function moved(id: number, status: string): Promise<void> {
-  await act(id, "flag", { reason: "Spam" });
-  await act(id, "flag-status", { status });
-}
-
-async function latest(event: string, siteId = site): Promise<HistoryRow | undefined> {
-  return (await historyOfSite(world.database.db, siteId)).findLast((row) => row.event === event);
-}
 
 const outcomeOf = async (event: string) => (await latest(event))?.metadata["native_email"];
 
@@ -352,3 +283,80 @@ test("mails queued while the mail server is down arrive later, exactly once", as
   expect(server.received.flatMap(({ to }) => to).toSorted()).toEqual(addresses.toSorted());
   expect(new Set(server.received.map((one) => headerOf(one, "Message-ID"))).size).toBe(20);
 });
+
+let schedule: Schedule;
+
+let flush: () => Promise<void>;
+
+let close: () => void;
+
+let account: TestAccount;
+
+const stops: (() => Promise<unknown> | void)[] = [];
+
+beforeAll(async () => {
+  ({ schedule, flush, close } = await createTestSchedule());
+  world = await startWebhooks({ schedule });
+  [account] = world.tenants.partners[0].accounts;
+  await world.database.db
+    .sql`update companies set name = 'A & B <Plumbing>' where id = ${account.id}`;
+});
+
+beforeEach(async () => {
+  provider = await addProvider(world.database.db, world.api.deps.box, `site-${++reviews}`);
+  site = await connectStore(world.database.db, account, { provider });
+  world.wakes.length = 0;
+});
+
+afterEach(async () => {
+  for (const stop of stops.splice(0).toReversed()) await stop();
+  const { sql } = world.database.db;
+  await sql`delete from mails`;
+  await sql`delete from outbox`;
+  await sql`delete from outbox_offsets`;
+  await sql`delete from outbox_sequences`;
+  await sql`delete from incidents`;
+  await sql`delete from webhook_subscriptions`;
+  await flush();
+});
+
+afterAll(async () => {
+  await world.stop();
+  close();
+});
+
+interface QueuedMail extends MailMessage {
+  readonly kind: string;
+}
+
+async function mails(): Promise<QueuedMail[]> {
+  const rows = await world.database.db.sql<{ id: string; kind: string; sealed: string }[]>`
+    select id, kind, sealed_message as sealed from mails where state = 'queued' order by created_at, kind`;
+  return rows.map(({ id, kind, sealed }) => ({
+    kind,
+    ...openMail(world.api.deps.box, id, sealed),
+  }));
+}
+
+/** Adds a review with an address, a response of the account, and its posting by the site. */
+async function answered(fields: Record<string, unknown> = {}, body?: string): Promise<number> {
+  const external = `review-${++reviews}`;
+  await report(world.api, provider, [created(site, external, { reviewer_email: ADA, ...fields })]);
+  const id = await reviewIdOf(world.database.db, external);
+  if (body !== undefined) await act(id, "response", { body });
+  await report(world.api, provider, [posted(external)]);
+  return id;
+}
+
+function act(id: number, action: string, body: unknown, token = world.tokens.account) {
+  return world.api.call("POST", `/account/reviews/${id}/${action}`, { token, body });
+}
+
+async function moved(id: number, status: string): Promise<void> {
+  await act(id, "flag", { reason: "Spam" });
+  await act(id, "flag-status", { status });
+}
+
+async function latest(event: string, siteId = site): Promise<HistoryRow | undefined> {
+  return (await historyOfSite(world.database.db, siteId)).findLast((row) => row.event === event);
+}

@@ -21,24 +21,11 @@ import {
   recordFirst,
   reviewAction,
 } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, type TestAccount } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-let api: TestApi;
-let provider: TestProvider;
-let account: TestAccount;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  [account] = (await addTenants(database.db)).partners[0].accounts;
-  api = await startApi({ db: database.db });
-  provider = await addProvider(database.db, api.deps.box);
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
+const database = fixture(createDatabase);
 
 describe("two overlapping transactions", () => {
   test("get their numbers in the order of commit, not of begin", async () => {
@@ -190,4 +177,20 @@ describe("requests that touch the same reviews and sites in any order", () => {
     expect(answers.filter(({ status }) => status !== 200).map(({ text }) => text)).toEqual([]);
     expect(api.lines.filter((line) => line.includes("deadlock"))).toEqual([]);
   });
+});
+
+let api: TestApi;
+
+let provider: TestProvider;
+
+let account: TestAccount;
+
+beforeAll(async () => {
+  [account] = (await addTenants(database.db)).partners[0].accounts;
+  api = await startApi({ db: database.db });
+  provider = await addProvider(database.db, api.deps.box);
+});
+
+afterAll(async () => {
+  await api.stop();
 });

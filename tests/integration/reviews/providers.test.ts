@@ -17,74 +17,15 @@ import {
   send,
   type TestProvider,
 } from "../../support/factory.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, type TestAccount } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
 let api: TestApi;
 let google: TestProvider;
-let yelp: TestProvider;
-let account: TestAccount;
-let foreign: TestAccount;
-let token: string;
-let site = 0;
-let slugs = 0;
 const clock = createFakeClock();
-const wakes: Wake[] = [];
 
-beforeAll(async () => {
-  database = await createDatabase();
-  const { partners } = await addTenants(database.db);
-  [account] = partners[0].accounts;
-  [foreign] = partners[1].accounts;
-  const schedule = { wake: async (some: readonly Wake[]) => void wakes.push(...some) };
-  api = await startApi({ db: database.db, clock, schedule });
-  token = await api.login(partners[0].admin.email);
-  yelp = await addProvider(database.db, api.deps.box, "yelp");
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
-// Every test has its own provider and site.
-beforeEach(async () => {
-  google = await addProvider(database.db, api.deps.box, `google-${++slugs}`);
-  site = await connectStore(database.db, account, { provider: google });
-  wakes.length = 0;
-});
-
-const names = async (id = site) => (await historyOfSite(database.db, id)).map((row) => row.event);
-const updated = (id: string, fields = {}) =>
-  providerEvent("review.updated", site, { review: reportedReview(id, fields) });
-const removed = (id: string) =>
-  providerEvent("review.removed", site, { review: { external_review_id: id } });
-const posted = (id: string) => providerEvent("response.posted", site, { external_review_id: id });
-const failed = (id: string, error_code = "E-012") =>
-  providerEvent("response.failed", site, { external_review_id: id, error_code });
-const connection = (axis: "pull" | "post", error_code: string | null) =>
-  providerEvent("connection.changed", site, { axis, connected: error_code === null, error_code });
-
-async function subscribe(fields: Record<string, unknown> = {}): Promise<string> {
-  const { sql } = database.db;
-  await sql`delete from outbox`;
-  await sql`delete from outbox_offsets`;
-  await sql`delete from outbox_sequences`;
-  await sql`delete from webhook_subscriptions`;
-  const body = {
-    label: "L",
-    webhook_url: "http://127.0.0.1:3699/",
-    delivery_kind: "immediate",
-    ...fields,
-  };
-  return String((await api.call("POST", "/partner/webhooks", { token, body })).body["id"]);
-}
-
-async function counts(): Promise<{ events: number; reviews: number; history: number }> {
-  const [row] = await database.db.sql<{ events: number; reviews: number; history: number }[]>`
-    select (select count(*)::int from provider_events) as events, (select count(*)::int from reviews) as reviews,
-           (select count(*)::int from review_history) as history`;
-  return row ?? { events: -1, reviews: -1, history: -1 };
-}
+const database = fixture(createDatabase);
 
 describe("the signature", () => {
   const path = () => `/providers/${google.slug}/events`;
@@ -680,3 +621,76 @@ describe("the outbox", () => {
     expect(new Set(queued.map(({ eventId }) => eventId)).size).toBe(200);
   });
 });
+
+let yelp: TestProvider;
+
+let account: TestAccount;
+
+let foreign: TestAccount;
+
+let token: string;
+
+let site = 0;
+
+let slugs = 0;
+
+const wakes: Wake[] = [];
+
+beforeAll(async () => {
+  const { partners } = await addTenants(database.db);
+  [account] = partners[0].accounts;
+  [foreign] = partners[1].accounts;
+  const schedule = { wake: async (some: readonly Wake[]) => void wakes.push(...some) };
+  api = await startApi({ db: database.db, clock, schedule });
+  token = await api.login(partners[0].admin.email);
+  yelp = await addProvider(database.db, api.deps.box, "yelp");
+});
+
+afterAll(async () => {
+  await api.stop();
+});
+
+// Every test has its own provider and site.
+beforeEach(async () => {
+  google = await addProvider(database.db, api.deps.box, `google-${++slugs}`);
+  site = await connectStore(database.db, account, { provider: google });
+  wakes.length = 0;
+});
+
+const names = async (id = site) => (await historyOfSite(database.db, id)).map((row) => row.event);
+
+const updated = (id: string, fields = {}) =>
+  providerEvent("review.updated", site, { review: reportedReview(id, fields) });
+
+const removed = (id: string) =>
+  providerEvent("review.removed", site, { review: { external_review_id: id } });
+
+const posted = (id: string) => providerEvent("response.posted", site, { external_review_id: id });
+
+const failed = (id: string, error_code = "E-012") =>
+  providerEvent("response.failed", site, { external_review_id: id, error_code });
+
+const connection = (axis: "pull" | "post", error_code: string | null) =>
+  providerEvent("connection.changed", site, { axis, connected: error_code === null, error_code });
+
+async function subscribe(fields: Record<string, unknown> = {}): Promise<string> {
+  const { sql } = database.db;
+  await sql`delete from outbox`;
+  await sql`delete from outbox_offsets`;
+  await sql`delete from outbox_sequences`;
+  await sql`delete from webhook_subscriptions`;
+  const body = {
+    label: "L",
+    webhook_url: "http://127.0.0.1:3699/",
+    delivery_kind: "immediate",
+    ...fields,
+  };
+  return String((await api.call("POST", "/partner/webhooks", { token, body })).body["id"]);
+}
+
+async function counts(): Promise<{ events: number; reviews: number; history: number }> {
+  const [row] = await database.db.sql<{ events: number; reviews: number; history: number }[]>`
+    select (select count(*)::int from provider_events) as events, (select count(*)::int from reviews) as reviews,
+           (select count(*)::int from review_history) as history`;
+  return row ?? { events: -1, reviews: -1, history: -1 };
+}

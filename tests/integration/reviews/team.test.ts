@@ -11,63 +11,15 @@ import {
   reviewIdOf,
   type TestProvider,
 } from "../../support/factory.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, addUser, type TestAccount, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants, addUser, type TestAccount } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
 let api: TestApi;
-let tenants: Tenants;
-let account: TestAccount;
-let provider: TestProvider;
-let site = 0;
-let westSite = 0;
-let id = 0;
-let reviews = 0;
 const tokens = { owner: "", location: "", sibling: "", partner: "", root: "" };
 
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  const [one] = tenants.partners;
-  [account] = one.accounts;
-  api = await startApi({ db: database.db });
-  tokens.owner = await api.login(account.owner.email);
-  tokens.location = await api.login(account.locationUser.email);
-  tokens.sibling = await api.login(one.accounts[1].owner.email);
-  tokens.partner = await api.login(one.owner.email);
-  tokens.root = await api.login(tenants.superAdmin.email);
-  provider = await addProvider(database.db, api.deps.box);
-  site = await connectStore(database.db, account, { provider });
-  westSite = await connectStore(database.db, account, { provider, store: 1 });
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
-beforeEach(async () => {
-  id = await addReview(site);
-});
-
-async function addReview(siteId: number): Promise<number> {
-  const external = `review-${++reviews}`;
-  await report(api, provider, [created(siteId, external)]);
-  return reviewIdOf(database.db, external);
-}
-
-const post = (action: string, body: unknown, token = tokens.owner, review = id): Promise<Answer> =>
-  api.call("POST", `/account/reviews/${review}/${action}`, { token, body });
-const assign = (user_id: unknown, token?: string, review?: number) =>
-  post("assign", { user_id }, token, review);
-const note = (body: unknown, token?: string, review?: number) =>
-  post("notes", { body }, token, review);
-const fieldsOf = ({ status, body }: Answer) => [status, Object.keys(Object(body["errors"]))];
-
-async function events(): Promise<[string, unknown][]> {
-  const rows = await historyOfSite(database.db, site);
-  return rows
-    .filter((row) => row.reviewId === id && row.event !== "review_received")
-    .map(({ event, metadata }) => [event, metadata]);
-}
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
 
 describe("assigning a review", () => {
   test("moves it between users and ignores its present assignee", async () => {
@@ -226,3 +178,61 @@ describe("the users of an account", () => {
       expect((await api.call("GET", "/account/users", { token })).status).toBe(403);
   });
 });
+
+let account: TestAccount;
+
+let provider: TestProvider;
+
+let site = 0;
+
+let westSite = 0;
+
+let id = 0;
+
+let reviews = 0;
+
+beforeAll(async () => {
+  const [one] = tenants.partners;
+  [account] = one.accounts;
+  api = await startApi({ db: database.db });
+  tokens.owner = await api.login(account.owner.email);
+  tokens.location = await api.login(account.locationUser.email);
+  tokens.sibling = await api.login(one.accounts[1].owner.email);
+  tokens.partner = await api.login(one.owner.email);
+  tokens.root = await api.login(tenants.superAdmin.email);
+  provider = await addProvider(database.db, api.deps.box);
+  site = await connectStore(database.db, account, { provider });
+  westSite = await connectStore(database.db, account, { provider, store: 1 });
+});
+
+afterAll(async () => {
+  await api.stop();
+});
+
+beforeEach(async () => {
+  id = await addReview(site);
+});
+
+async function addReview(siteId: number): Promise<number> {
+  const external = `review-${++reviews}`;
+  await report(api, provider, [created(siteId, external)]);
+  return reviewIdOf(database.db, external);
+}
+
+const post = (action: string, body: unknown, token = tokens.owner, review = id): Promise<Answer> =>
+  api.call("POST", `/account/reviews/${review}/${action}`, { token, body });
+
+const assign = (user_id: unknown, token?: string, review?: number) =>
+  post("assign", { user_id }, token, review);
+
+const note = (body: unknown, token?: string, review?: number) =>
+  post("notes", { body }, token, review);
+
+const fieldsOf = ({ status, body }: Answer) => [status, Object.keys(Object(body["errors"]))];
+
+async function events(): Promise<[string, unknown][]> {
+  const rows = await historyOfSite(database.db, site);
+  return rows
+    .filter((row) => row.reviewId === id && row.event !== "review_received")
+    .map(({ event, metadata }) => [event, metadata]);
+}

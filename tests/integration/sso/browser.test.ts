@@ -12,65 +12,6 @@ import { addTenants, addUser } from "../../support/tenants.ts";
 /** Path of Chromium on Debian; without it the test is skipped. */
 const CHROMIUM = "/usr/bin/chromium";
 
-let database: TestDatabase;
-let api: TestApi;
-let front: Awaited<ReturnType<typeof listenWith>>;
-let provider: Awaited<ReturnType<typeof startProvider>>;
-let browser: Browser | undefined;
-
-/** The API must know its URL before it starts, so a proxy with a known URL is put in front of it. */
-async function passOn(to: string, request: IncomingMessage, response: ServerResponse) {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(Buffer.from(chunk));
-  const headers = Object.entries(request.headers).filter(
-    (pair): pair is [string, string] => typeof pair[1] === "string" && pair[0] !== "connection",
-  );
-  const answer = await fetch(to + (request.url ?? ""), {
-    method: request.method ?? "GET",
-    headers: Object.fromEntries(headers),
-    redirect: "manual",
-    ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
-  });
-  response.writeHead(answer.status, Object.fromEntries(answer.headers));
-  response.end(Buffer.from(await answer.arrayBuffer()));
-}
-
-beforeAll(async () => {
-  if (!existsSync(CHROMIUM)) return;
-  database = await createDatabase();
-  const { superAdmin, partners } = await addTenants(database.db);
-  let to = "";
-  front = await listenWith((request, response) => void passOn(to, request, response));
-  api = await startApi({ db: database.db, config: { serverRoot: front.issuer } });
-  to = api.listen();
-  const token = await api.login(superAdmin.email);
-  const company_id = partners[0].accounts[0].id;
-  const role = "account_user";
-  await addUser(database.db, { companyId: company_id, role, email: "ada@corp.test" });
-  provider = await startProvider(
-    (issuer) => connect(api, token, { company_id, issuer, domains: ["corp.test"] }),
-    { ada: { email: "ada@corp.test" } },
-    { serverRoot: front.issuer },
-  );
-  browser = await chromium.launch({
-    executablePath: CHROMIUM,
-    args: ["--no-sandbox", "--disable-dev-shm-usage"],
-  });
-});
-afterAll(async () => {
-  await browser?.close();
-  if (browser === undefined) return;
-  provider.stop();
-  front.stop();
-  await api.stop();
-  await database.drop();
-});
-
-interface Called {
-  readonly status: number;
-  readonly body: Readonly<Record<string, unknown>>;
-}
-
 test.skipIf(!existsSync(CHROMIUM))(
   "a person in Chromium goes from discovery through the provider's pages to an API call",
   async () => {
@@ -123,3 +64,67 @@ test.skipIf(!existsSync(CHROMIUM))(
     await page.close();
   },
 );
+
+let database: TestDatabase;
+
+let api: TestApi;
+
+let front: Awaited<ReturnType<typeof listenWith>>;
+
+let provider: Awaited<ReturnType<typeof startProvider>>;
+
+let browser: Browser | undefined;
+
+/** The API must know its URL before it starts, so a proxy with a known URL is put in front of it. */
+async function passOn(to: string, request: IncomingMessage, response: ServerResponse) {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(Buffer.from(chunk));
+  const headers = Object.entries(request.headers).filter(
+    (pair): pair is [string, string] => typeof pair[1] === "string" && pair[0] !== "connection",
+  );
+  const answer = await fetch(to + (request.url ?? ""), {
+    method: request.method ?? "GET",
+    headers: Object.fromEntries(headers),
+    redirect: "manual",
+    ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
+  });
+  response.writeHead(answer.status, Object.fromEntries(answer.headers));
+  response.end(Buffer.from(await answer.arrayBuffer()));
+}
+
+beforeAll(async () => {
+  if (!existsSync(CHROMIUM)) return;
+  database = await createDatabase();
+  const { superAdmin, partners } = await addTenants(database.db);
+  let to = "";
+  front = await listenWith((request, response) => void passOn(to, request, response));
+  api = await startApi({ db: database.db, config: { serverRoot: front.issuer } });
+  to = api.listen();
+  const token = await api.login(superAdmin.email);
+  const company_id = partners[0].accounts[0].id;
+  const role = "account_user";
+  await addUser(database.db, { companyId: company_id, role, email: "ada@corp.test" });
+  provider = await startProvider(
+    (issuer) => connect(api, token, { company_id, issuer, domains: ["corp.test"] }),
+    { ada: { email: "ada@corp.test" } },
+    { serverRoot: front.issuer },
+  );
+  browser = await chromium.launch({
+    executablePath: CHROMIUM,
+    args: ["--no-sandbox", "--disable-dev-shm-usage"],
+  });
+});
+
+afterAll(async () => {
+  await browser?.close();
+  if (browser === undefined) return;
+  provider.stop();
+  front.stop();
+  await api.stop();
+  await database.drop();
+});
+
+interface Called {
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>>;
+}

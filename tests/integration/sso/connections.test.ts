@@ -1,51 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import { purge, PURGE_MARGIN_MS } from "../../../src/auth/actions/purge.ts";
-import { everyPage, startApi, type TestApi } from "../../support/api.ts";
-import { createFakeClock, type FakeClock } from "../../support/clock.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { everyPage, startApi } from "../../support/api.ts";
+import { createFakeClock } from "../../support/clock.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { connect, listenWith } from "../../support/sso.ts";
-import { addTenants, type Tenants } from "../../support/tenants.ts";
+import { addTenants } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const PATH = "/admin/sso-connections";
-const ISSUER = "https://idp.example.com/tenant";
-
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let clock: FakeClock;
-let token: string;
-let company_id: number;
-let serial = 0;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  clock = createFakeClock();
-  api = await startApi({ db: database.db, clock });
-  token = await api.login(tenants.superAdmin.email);
-  company_id = tenants.partners[0].accounts[0].id;
-});
-afterAll(() => database.drop());
-
-const domain = () => `d${++serial}.example.com`;
-const body = (more: Record<string, unknown> = {}) => ({
-  company_id,
-  issuer: ISSUER,
-  client_id: "the client",
-  client_secret: "the secret of the client",
-  domains: [domain()],
-  ...more,
-});
-const create = (more: Record<string, unknown> = {}) =>
-  api.call("POST", PATH, { token, body: body(more) });
-
-async function lastAudit() {
-  const [row] = await database.db.sql<
-    { action: string; actor_id: number; details: Record<string, unknown> }[]
-  >`select action, actor_id, details from audit_log order by id desc limit 1`;
-  return row;
-}
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const clock = fixture(() => createFakeClock());
+const api = fixture(() => startApi({ db: database.db, clock }));
 
 describe("a connection", () => {
   test("can be made, shown, changed and deleted, with an audit row each", async () => {
@@ -222,3 +188,39 @@ test("states and codes are purged after they expire", async () => {
   expect(await sql`select code_hash from sso_codes`).toMatchObject([{ code_hash: "live" }]);
   expect(await purge(api.deps, clock.now())).toMatchObject({ ssoStates: 0, ssoCodes: 0 });
 });
+
+const PATH = "/admin/sso-connections";
+
+const ISSUER = "https://idp.example.com/tenant";
+
+let token: string;
+
+let company_id: number;
+
+let serial = 0;
+
+beforeAll(async () => {
+  token = await api.login(tenants.superAdmin.email);
+  company_id = tenants.partners[0].accounts[0].id;
+});
+
+const domain = () => `d${++serial}.example.com`;
+
+const body = (more: Record<string, unknown> = {}) => ({
+  company_id,
+  issuer: ISSUER,
+  client_id: "the client",
+  client_secret: "the secret of the client",
+  domains: [domain()],
+  ...more,
+});
+
+const create = (more: Record<string, unknown> = {}) =>
+  api.call("POST", PATH, { token, body: body(more) });
+
+async function lastAudit() {
+  const [row] = await database.db.sql<
+    { action: string; actor_id: number; details: Record<string, unknown> }[]
+  >`select action, actor_id, details from audit_log order by id desc limit 1`;
+  return row;
+}

@@ -2,76 +2,22 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { createHash, randomBytes } from "node:crypto";
 
-import { PASSWORD, startApi, type Answer, type TestApi } from "../../support/api.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { PASSWORD, startApi, type Answer } from "../../support/api.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { Browser, connect, HostileProvider } from "../../support/sso.ts";
-import { addTenants, addUser, type Tenants, type TestUser } from "../../support/tenants.ts";
+import { addTenants, addUser, type TestUser } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
 const ROOT = "http://localhost:3000";
 const APP = "https://app.example/signed-in";
 const ORIGIN = "https://web.example";
 const NATIVE = "com.example.app:/signed-in";
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let admin: string;
-let provider: HostileProvider;
-let connection: string;
-let user: TestUser;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db, config: { ssoReturnTo: [APP, ORIGIN, NATIVE] } });
-  admin = await api.login(tenants.superAdmin.email);
-  provider = await HostileProvider.start();
-  const company_id = tenants.partners[0].accounts[0].id;
-  const { issuer } = provider;
-  connection = await connect(api, admin, { company_id, issuer, domains: ["corp.test"] });
-  const role = "account_user";
-  user = await addUser(database.db, { companyId: company_id, role, email: "ada@corp.test" });
-  provider.onIdToken = (payload) =>
-    void Object.assign(payload, { sub: "ada", email: user.email, email_verified: true });
-});
-afterAll(async () => {
-  await provider.stop();
-  await database.drop();
-});
-
-const start = (query = "") => `${ROOT}/api/v1/auth/sso/redirect?connection=${connection}${query}`;
-const exchange = (query: string) => api.call("GET", `/auth/sso/exchange${query}`);
-
-/** Runs a whole sign-in and returns the URL at which it ends. */
-async function signIn(query = ""): Promise<URL> {
-  const browser = new Browser(api);
-  return new URL(
-    await browser.follow(start(query), (url) => url.includes("code=") && !isCallback(url)),
-  );
-}
-const isCallback = (url: string) => url.includes("/sso/callback/");
-const codeOf = (end: URL) => end.searchParams.get("code") ?? "";
-
-async function lastRefusal() {
-  const [row] = await database.db.sql<{ details: Record<string, unknown>; actor_id: number }[]>`
-    select details, actor_id from audit_log where action = 'SSO_REFUSED' order by id desc limit 1`;
-  return row;
-}
-
-const shape = ({ status, body, headers }: Answer) => ({
-  status,
-  body: { ...body, request_id: "" },
-  headers: [...headers.keys()],
-});
-let neutral: ReturnType<typeof shape> | undefined;
-
-async function expectRefused(answer: Answer, reason: string): Promise<void> {
-  expect(answer.body).toMatchObject({ code: "invalid_code" });
-  expect((await lastRefusal())?.details).toMatchObject({ leg: "exchange", reason });
-  neutral ??= shape(answer);
-  expect(shape(answer)).toEqual(neutral);
-  expect(answer.status).toBe(400);
-}
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const api = fixture(() =>
+  startApi({ db: database.db, config: { ssoReturnTo: [APP, ORIGIN, NATIVE] } }),
+);
 
 describe("the one-time code", () => {
   test("works once", async () => {
@@ -331,3 +277,65 @@ describe("the redirect", () => {
     expect(seen.has("")).toBe(false);
   });
 });
+
+let admin: string;
+
+let provider: HostileProvider;
+
+let connection: string;
+
+let user: TestUser;
+
+beforeAll(async () => {
+  admin = await api.login(tenants.superAdmin.email);
+  provider = await HostileProvider.start();
+  const company_id = tenants.partners[0].accounts[0].id;
+  const { issuer } = provider;
+  connection = await connect(api, admin, { company_id, issuer, domains: ["corp.test"] });
+  const role = "account_user";
+  user = await addUser(database.db, { companyId: company_id, role, email: "ada@corp.test" });
+  provider.onIdToken = (payload) =>
+    void Object.assign(payload, { sub: "ada", email: user.email, email_verified: true });
+});
+
+afterAll(async () => {
+  await provider.stop();
+});
+
+const start = (query = "") => `${ROOT}/api/v1/auth/sso/redirect?connection=${connection}${query}`;
+
+const exchange = (query: string) => api.call("GET", `/auth/sso/exchange${query}`);
+
+/** Runs a whole sign-in and returns the URL at which it ends. */
+async function signIn(query = ""): Promise<URL> {
+  const browser = new Browser(api);
+  return new URL(
+    await browser.follow(start(query), (url) => url.includes("code=") && !isCallback(url)),
+  );
+}
+
+const isCallback = (url: string) => url.includes("/sso/callback/");
+
+const codeOf = (end: URL) => end.searchParams.get("code") ?? "";
+
+async function lastRefusal() {
+  const [row] = await database.db.sql<{ details: Record<string, unknown>; actor_id: number }[]>`
+    select details, actor_id from audit_log where action = 'SSO_REFUSED' order by id desc limit 1`;
+  return row;
+}
+
+const shape = ({ status, body, headers }: Answer) => ({
+  status,
+  body: { ...body, request_id: "" },
+  headers: [...headers.keys()],
+});
+
+let neutral: ReturnType<typeof shape> | undefined;
+
+async function expectRefused(answer: Answer, reason: string): Promise<void> {
+  expect(answer.body).toMatchObject({ code: "invalid_code" });
+  expect((await lastRefusal())?.details).toMatchObject({ leg: "exchange", reason });
+  neutral ??= shape(answer);
+  expect(shape(answer)).toEqual(neutral);
+  expect(answer.status).toBe(400);
+}

@@ -1,69 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
-import { startApi, type TestApi } from "../../support/api.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { startApi } from "../../support/api.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { Browser, connect, nextPlace, signInAtProvider, startProvider } from "../../support/sso.ts";
-import { addTenants, addUser, type Tenants, type TestUser } from "../../support/tenants.ts";
-
-type Provider = Awaited<ReturnType<typeof startProvider>>;
-
-const ROOT = "http://localhost:3000";
+import { addTenants, addUser, type TestUser } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 const APP = "https://app.example/signed-in?from=sso";
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-let ada: TestUser;
-let provider: Provider;
-let chatty: Provider;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db, config: { ssoReturnTo: [APP] } });
-  const admin = await api.login(tenants.superAdmin.email);
-  const [first, second] = tenants.partners[0].accounts;
-  const role = "account_user";
-  ada = await addUser(database.db, { companyId: first.id, role, email: "ada@corp.test" });
-  await addUser(database.db, { companyId: second.id, role, email: "bob@chatty.test" });
-  provider = await startProvider(
-    (issuer) => connect(api, admin, { company_id: first.id, issuer, domains: ["corp.test"] }),
-    {
-      ada: { email: "Ada@Corp.test" },
-      stranger: { email: "nobody@corp.test" },
-    },
-  );
-  chatty = await startProvider(
-    (issuer) => connect(api, admin, { company_id: second.id, issuer, domains: ["chatty.test"] }),
-    { bob: { email: "bob@chatty.test" } },
-    { emailInIdToken: true },
-  );
-});
-afterAll(async () => {
-  provider.stop();
-  chatty.stop();
-  await database.drop();
-});
-
-async function audited(action: string) {
-  const rows = await database.db.sql<{ details: Record<string, unknown>; actor_id: number }[]>`
-    select details, actor_id from audit_log where action = ${action} order by id desc`;
-  return rows;
-}
-
-async function discovered(email: string): Promise<string> {
-  const { body } = await api.call("POST", "/auth/discover", { body: { email } });
-  return String(body["sso_url"]);
-}
-
-/** Runs the flow from discovery to the URL to which the callback redirects. */
-async function walk(email: string, login: string, browser = new Browser(api), query = "") {
-  const callback = await signInAtProvider(browser, (await discovered(email)) + query, login);
-  return new URL(nextPlace(await browser.get(callback), callback));
-}
-
-const exchange = (code: string, more = "") =>
-  api.call("GET", `/auth/sso/exchange?code=${code}${more}`);
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const api = fixture(() => startApi({ db: database.db, config: { ssoReturnTo: [APP] } }));
 
 describe("single sign-on", () => {
   test("leads from discovery through the provider to an API call with the exchanged token", async () => {
@@ -141,3 +87,58 @@ describe("single sign-on", () => {
     expect((await audited("SSO_REFUSED"))[0]?.details).toMatchObject({ reason: "unknown_user" });
   });
 });
+
+type Provider = Awaited<ReturnType<typeof startProvider>>;
+
+const ROOT = "http://localhost:3000";
+
+let ada: TestUser;
+
+let provider: Provider;
+
+let chatty: Provider;
+
+beforeAll(async () => {
+  const admin = await api.login(tenants.superAdmin.email);
+  const [first, second] = tenants.partners[0].accounts;
+  const role = "account_user";
+  ada = await addUser(database.db, { companyId: first.id, role, email: "ada@corp.test" });
+  await addUser(database.db, { companyId: second.id, role, email: "bob@chatty.test" });
+  provider = await startProvider(
+    (issuer) => connect(api, admin, { company_id: first.id, issuer, domains: ["corp.test"] }),
+    {
+      ada: { email: "Ada@Corp.test" },
+      stranger: { email: "nobody@corp.test" },
+    },
+  );
+  chatty = await startProvider(
+    (issuer) => connect(api, admin, { company_id: second.id, issuer, domains: ["chatty.test"] }),
+    { bob: { email: "bob@chatty.test" } },
+    { emailInIdToken: true },
+  );
+});
+
+afterAll(async () => {
+  provider.stop();
+  chatty.stop();
+});
+
+async function audited(action: string) {
+  const rows = await database.db.sql<{ details: Record<string, unknown>; actor_id: number }[]>`
+    select details, actor_id from audit_log where action = ${action} order by id desc`;
+  return rows;
+}
+
+async function discovered(email: string): Promise<string> {
+  const { body } = await api.call("POST", "/auth/discover", { body: { email } });
+  return String(body["sso_url"]);
+}
+
+/** Runs the flow from discovery to the URL to which the callback redirects. */
+async function walk(email: string, login: string, browser = new Browser(api), query = "") {
+  const callback = await signInAtProvider(browser, (await discovered(email)) + query, login);
+  return new URL(nextPlace(await browser.get(callback), callback));
+}
+
+const exchange = (code: string, more = "") =>
+  api.call("GET", `/auth/sso/exchange?code=${code}${more}`);

@@ -6,8 +6,8 @@ import { decodeJwt } from "jose";
 
 import { emailDigest } from "../../../src/auth/email.ts";
 import type { Config } from "../../../src/lib/config.ts";
-import { startApi, type Answer, type TestApi } from "../../support/api.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { startApi, type Answer } from "../../support/api.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import {
   Browser,
   CLIENT,
@@ -17,96 +17,23 @@ import {
   nextPlace,
   type Claims,
 } from "../../support/sso.ts";
-import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
+import { addTenants, addUser } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
 const ROOT = "http://localhost:3000";
 const REDIRECT = `${ROOT}/api/v1/auth/sso/redirect?connection=`;
-const REFUSED = `${ROOT}/dashboard?error=sso_failed`;
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
 let admin: string;
 let provider: HostileProvider;
-let other: HostileProvider;
 let connection: string;
-let otherConnection: string;
 let serial = 0;
 let victim = "";
 
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db });
-  admin = await api.login(tenants.superAdmin.email);
-  [provider, other] = await Promise.all([HostileProvider.start(), HostileProvider.start()]);
-  const [first, second] = tenants.partners[0].accounts;
-  const { issuer } = provider;
-  connection = await connect(api, admin, { company_id: first.id, issuer, domains: ["corp.test"] });
-  otherConnection = await connect(api, admin, {
-    company_id: second.id,
-    issuer: other.issuer,
-    domains: ["other.test"],
-  });
-  victim = (await addPerson("victim@corp.test")).email;
-  await addPerson("guest@corp.test", second.id);
-  await addPerson("user@other.test", second.id);
-  await addPerson("moved@other.test");
-  const platform = tenants.superAdmin.companyId;
-  await addUser(database.db, {
-    companyId: platform,
-    role: "super_admin",
-    email: "boss@corp.test",
-  });
-});
-afterEach(() => {
-  provider.reset();
-  other.reset();
-});
-afterAll(async () => {
-  await Promise.all([provider.stop(), other.stop()]);
-  await database.drop();
-});
-
-function addPerson(email: string, companyId = tenants.partners[0].accounts[0].id) {
-  return addUser(database.db, { companyId, role: "account_user", email });
-}
-
-/** Returns claims with that email and a new subject. */
-function says(email: string, more: Claims = {}) {
-  const claims = { sub: `subject-${++serial}`, email, email_verified: true, ...more };
-  provider.onIdToken = (payload) => void Object.assign(payload, claims);
-}
-
-/** Returns the URL of the callback without opening it. */
-async function toCallback(browser: Browser, id = connection): Promise<string> {
-  return browser.follow(REDIRECT + id, (url) => url.includes("/sso/callback/"));
-}
-
-async function attempt(browser = new Browser(api)): Promise<Answer> {
-  return browser.get(await toCallback(browser));
-}
-
-async function lastRefusal() {
-  const [row] = await database.db.sql<{ details: Claims; actor_id: number | null }[]>`
-    select details, actor_id from audit_log where action = 'SSO_REFUSED' order by id desc limit 1`;
-  return row;
-}
-
-/** Returns everything that a client sees, except for headers that differ between any two responses. */
-function outside({ status, headers, text }: Answer) {
-  const fields = [...headers].filter(([name]) => name !== "x-request-id" && name !== "date");
-  return { status, text, headers: Object.fromEntries(fields) };
-}
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const api = fixture(() => startApi({ db: database.db }));
 
 let neutral: ReturnType<typeof outside> | undefined;
-
-async function expectRefused(answer: Answer, reason: string): Promise<void> {
-  expect((await lastRefusal())?.details).toMatchObject({ leg: "callback", reason });
-  expect(answer.headers.get("location")).toBe(REFUSED);
-  neutral ??= outside(answer);
-  expect(outside(answer)).toEqual(neutral);
-}
 
 describe("an honest provider", () => {
   test("signs in a user of its company", async () => {
@@ -511,4 +438,80 @@ function jws(header: object, claims: object, signer: (data: string) => Buffer): 
   const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const data = `${encode(header)}.${encode(claims)}`;
   return `${data}.${signer(data).toString("base64url")}`;
+}
+
+const REFUSED = `${ROOT}/dashboard?error=sso_failed`;
+
+let other: HostileProvider;
+
+let otherConnection: string;
+
+beforeAll(async () => {
+  admin = await api.login(tenants.superAdmin.email);
+  [provider, other] = await Promise.all([HostileProvider.start(), HostileProvider.start()]);
+  const [first, second] = tenants.partners[0].accounts;
+  const { issuer } = provider;
+  connection = await connect(api, admin, { company_id: first.id, issuer, domains: ["corp.test"] });
+  otherConnection = await connect(api, admin, {
+    company_id: second.id,
+    issuer: other.issuer,
+    domains: ["other.test"],
+  });
+  victim = (await addPerson("victim@corp.test")).email;
+  await addPerson("guest@corp.test", second.id);
+  await addPerson("user@other.test", second.id);
+  await addPerson("moved@other.test");
+  const platform = tenants.superAdmin.companyId;
+  await addUser(database.db, {
+    companyId: platform,
+    role: "super_admin",
+    email: "boss@corp.test",
+  });
+});
+
+afterEach(() => {
+  provider.reset();
+  other.reset();
+});
+
+afterAll(async () => {
+  await Promise.all([provider.stop(), other.stop()]);
+});
+
+function addPerson(email: string, companyId = tenants.partners[0].accounts[0].id) {
+  return addUser(database.db, { companyId, role: "account_user", email });
+}
+
+/** Returns claims with that email and a new subject. */
+function says(email: string, more: Claims = {}) {
+  const claims = { sub: `subject-${++serial}`, email, email_verified: true, ...more };
+  provider.onIdToken = (payload) => void Object.assign(payload, claims);
+}
+
+/** Returns the URL of the callback without opening it. */
+async function toCallback(browser: Browser, id = connection): Promise<string> {
+  return browser.follow(REDIRECT + id, (url) => url.includes("/sso/callback/"));
+}
+
+async function attempt(browser = new Browser(api)): Promise<Answer> {
+  return browser.get(await toCallback(browser));
+}
+
+async function lastRefusal() {
+  const [row] = await database.db.sql<{ details: Claims; actor_id: number | null }[]>`
+    select details, actor_id from audit_log where action = 'SSO_REFUSED' order by id desc limit 1`;
+  return row;
+}
+
+/** Returns everything that a client sees, except for headers that differ between any two responses. */
+function outside({ status, headers, text }: Answer) {
+  const fields = [...headers].filter(([name]) => name !== "x-request-id" && name !== "date");
+  return { status, text, headers: Object.fromEntries(fields) };
+}
+
+async function expectRefused(answer: Answer, reason: string): Promise<void> {
+  expect((await lastRefusal())?.details).toMatchObject({ leg: "callback", reason });
+  expect(answer.headers.get("location")).toBe(REFUSED);
+  neutral ??= outside(answer);
+  expect(outside(answer)).toEqual(neutral);
 }

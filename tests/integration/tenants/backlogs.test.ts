@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
@@ -6,43 +6,10 @@ import { createLeases } from "../../../dispatcher/shards/lease-queries.ts";
 import { BACKLOG_LIMITS } from "../../../src/tenants/dispatcher-model.ts";
 import { everyPage } from "../../support/api.ts";
 import { forgetQueue } from "../../support/outbox.ts";
-import { disable, settle, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+import { disable, settle, startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let world: WebhookWorld;
-beforeAll(async () => {
-  world = await startWebhooks();
-});
-afterAll(() => world.stop());
-beforeEach(() => forgetQueue(world.database.db));
-
-const ask = (query = "") =>
-  world.api.call("GET", `/admin/backlogs${query}`, { token: world.tokens.root });
-
-async function backlogs(query = ""): Promise<Record<string, unknown>[]> {
-  const { status, body, text } = await ask(query);
-  if (status !== 200) throw new Error(text);
-  return body["data"] as Record<string, unknown>[];
-}
-
-async function subscribeAs(who: "owner" | "other", label: string): Promise<string> {
-  const { body: list } = await world.ask("GET", "", { as: who });
-  for (const { id } of list["data"] as { id: string }[])
-    await world.ask("DELETE", `/${id}`, { as: who });
-  const body = { label, webhook_url: "http://127.0.0.1:9/", delivery_kind: "immediate" };
-  const made = await world.ask("POST", "", { body, as: who });
-  return String(made.body["id"]);
-}
-
-/** Queues `count` tests, which need no history, from sequence 1 on. */
-async function queue(id: string, { count, ageS = 0 }: { count: number; ageS?: number }) {
-  const recordedAt = new Date(world.clock.now().getTime() - ageS * 1_000);
-  await world.database.db.sql`
-    insert into outbox (shard, subscription_id, sequence, event_id, event, is_test, payload_mode, recorded_at)
-    select shard, id, n, 'event-' || n, 'webhook.test', true, 'full', ${recordedAt}
-      from webhook_subscriptions, generate_series(1, ${count}::int) n where id = ${id}`;
-  await world.database.db.sql`
-    update outbox_sequences set last_sequence = ${count} where subscription_id = ${id}`;
-}
+const world = fixture(startWebhooks);
 
 test("lists subscriptions with queued events: the deepest queue first, or the oldest", async () => {
   const small = await subscribeAs("owner", "Small");
@@ -202,3 +169,34 @@ test("a dispatcher reports its memory with its heartbeat, and is shown with its 
   expect(Number(told?.["lag_s"])).toBeGreaterThanOrEqual(30);
   expect(await backlogs()).toMatchObject([{ dispatcher_id: id }]);
 });
+
+beforeEach(() => forgetQueue(world.database.db));
+
+const ask = (query = "") =>
+  world.api.call("GET", `/admin/backlogs${query}`, { token: world.tokens.root });
+
+async function backlogs(query = ""): Promise<Record<string, unknown>[]> {
+  const { status, body, text } = await ask(query);
+  if (status !== 200) throw new Error(text);
+  return body["data"] as Record<string, unknown>[];
+}
+
+async function subscribeAs(who: "owner" | "other", label: string): Promise<string> {
+  const { body: list } = await world.ask("GET", "", { as: who });
+  for (const { id } of list["data"] as { id: string }[])
+    await world.ask("DELETE", `/${id}`, { as: who });
+  const body = { label, webhook_url: "http://127.0.0.1:9/", delivery_kind: "immediate" };
+  const made = await world.ask("POST", "", { body, as: who });
+  return String(made.body["id"]);
+}
+
+/** Queues `count` tests, which need no history, from sequence 1 on. */
+async function queue(id: string, { count, ageS = 0 }: { count: number; ageS?: number }) {
+  const recordedAt = new Date(world.clock.now().getTime() - ageS * 1_000);
+  await world.database.db.sql`
+    insert into outbox (shard, subscription_id, sequence, event_id, event, is_test, payload_mode, recorded_at)
+    select shard, id, n, 'event-' || n, 'webhook.test', true, 'full', ${recordedAt}
+      from webhook_subscriptions, generate_series(1, ${count}::int) n where id = ${id}`;
+  await world.database.db.sql`
+    update outbox_sequences set last_sequence = ${count} where subscription_id = ${id}`;
+}

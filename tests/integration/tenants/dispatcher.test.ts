@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
@@ -7,38 +7,11 @@ import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { queuedFor } from "../../support/factory.ts";
 import { forgetQueue, queueCopies } from "../../support/outbox.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
-import { disable, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+import { disable, startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let world: WebhookWorld;
-let redis: Awaited<ReturnType<typeof createTestSchedule>>;
-
-beforeAll(async () => {
-  redis = await createTestSchedule();
-  world = await startWebhooks({ schedule: redis.schedule });
-});
-afterAll(async () => {
-  await world.stop();
-  await redis.flush();
-  redis.close();
-});
-
-interface State {
-  readonly dispatchers: readonly Record<string, unknown>[];
-  readonly shards: readonly Record<string, unknown>[];
-  readonly lag: Record<string, unknown>;
-  readonly blocked_heads: readonly Record<string, unknown>[];
-  readonly disabled_subscriptions: readonly Record<string, unknown>[];
-  readonly mails: Record<string, unknown>;
-  readonly truncated: boolean;
-}
-
-async function state(): Promise<State> {
-  const { status, body, text } = await world.api.call("GET", "/admin/dispatcher", {
-    token: world.tokens.root,
-  });
-  if (status !== 200) throw new Error(text);
-  return body as unknown as State;
-}
+const redis = fixture(createTestSchedule);
+const world = fixture(() => startWebhooks({ schedule: redis.schedule }));
 
 test("without a dispatcher every shard is free, and the lag grows with the clock", async () => {
   const { id } = await world.subscribe();
@@ -151,3 +124,25 @@ test("streams the state, and ends with the token", async () => {
   await reading;
   expect(received.join("").split("event: dispatcher")).toHaveLength(2);
 });
+
+afterAll(async () => {
+  await redis.flush();
+});
+
+interface State {
+  readonly dispatchers: readonly Record<string, unknown>[];
+  readonly shards: readonly Record<string, unknown>[];
+  readonly lag: Record<string, unknown>;
+  readonly blocked_heads: readonly Record<string, unknown>[];
+  readonly disabled_subscriptions: readonly Record<string, unknown>[];
+  readonly mails: Record<string, unknown>;
+  readonly truncated: boolean;
+}
+
+async function state(): Promise<State> {
+  const { status, body, text } = await world.api.call("GET", "/admin/dispatcher", {
+    token: world.tokens.root,
+  });
+  if (status !== 200) throw new Error(text);
+  return body as unknown as State;
+}

@@ -1,61 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
-import { everyPage, PASSWORD, startApi, type Answer, type TestApi } from "../../support/api.ts";
+import { everyPage, PASSWORD, startApi, type Answer } from "../../support/api.ts";
 import { mailsTo } from "../../support/auth-mails.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants, addUser } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
 // The team, accounts and audit log of a partner, as the partner uses them (contract 10.5).
 
-let database: TestDatabase;
-let api: TestApi;
-let tenants: Tenants;
-const tokens: Record<"owner" | "admin" | "other" | "account" | "root", string> = {
-  owner: "",
-  admin: "",
-  other: "",
-  account: "",
-  root: "",
-};
-let people = 0;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db });
-  const [one, two] = tenants.partners;
-  tokens.owner = await api.login(one.owner.email);
-  tokens.admin = await api.login(one.admin.email);
-  tokens.other = await api.login(two.owner.email);
-  tokens.account = await api.login(one.accounts[0].owner.email);
-  tokens.root = await api.login(tenants.superAdmin.email);
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
-
-type Who = keyof typeof tokens;
-const get = (path: string, as: Who = "owner") =>
-  api.call("GET", `/partner/${path}`, { token: tokens[as] });
-const post = (path: string, body: unknown = {}, as: Who = "owner"): Promise<Answer> =>
-  api.call("POST", `/partner/users${path}`, { token: tokens[as], body });
-const invite = (fields: Record<string, unknown> = {}, as: Who = "owner") =>
-  post(
-    "",
-    { name: "New", email: `mate-${++people}@p1.test`, role: "partner_admin", ...fields },
-    as,
-  );
-const emailsOf = ({ body }: Answer) =>
-  (body["data"] as { email: string }[]).map(({ email }) => email);
-const codeOf = ({ status, body }: Answer) => [status, body["code"]];
-
-async function audited(action: string): Promise<unknown> {
-  const rows = await database.db.sql<{ details: object; actor: number }[]>`
-    select details, actor_id as actor from audit_log where action = ${action} order by id`;
-  const last = rows.at(-1);
-  return { ...last?.details, actor: last?.actor };
-}
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const api = fixture(() => startApi({ db: database.db }));
 
 describe("the team", () => {
   test("is the users of the partner itself, not of its accounts or of others", async () => {
@@ -262,3 +217,49 @@ describe("the audit log of a partner", () => {
       expect(codeOf(await get("audit-log", as))).toEqual([403, "forbidden"]);
   });
 });
+
+const tokens: Record<"owner" | "admin" | "other" | "account" | "root", string> = {
+  owner: "",
+  admin: "",
+  other: "",
+  account: "",
+  root: "",
+};
+
+let people = 0;
+
+beforeAll(async () => {
+  const [one, two] = tenants.partners;
+  tokens.owner = await api.login(one.owner.email);
+  tokens.admin = await api.login(one.admin.email);
+  tokens.other = await api.login(two.owner.email);
+  tokens.account = await api.login(one.accounts[0].owner.email);
+  tokens.root = await api.login(tenants.superAdmin.email);
+});
+
+type Who = keyof typeof tokens;
+
+const get = (path: string, as: Who = "owner") =>
+  api.call("GET", `/partner/${path}`, { token: tokens[as] });
+
+const post = (path: string, body: unknown = {}, as: Who = "owner"): Promise<Answer> =>
+  api.call("POST", `/partner/users${path}`, { token: tokens[as], body });
+
+const invite = (fields: Record<string, unknown> = {}, as: Who = "owner") =>
+  post(
+    "",
+    { name: "New", email: `mate-${++people}@p1.test`, role: "partner_admin", ...fields },
+    as,
+  );
+
+const emailsOf = ({ body }: Answer) =>
+  (body["data"] as { email: string }[]).map(({ email }) => email);
+
+const codeOf = ({ status, body }: Answer) => [status, body["code"]];
+
+async function audited(action: string): Promise<unknown> {
+  const rows = await database.db.sql<{ details: object; actor: number }[]>`
+    select details, actor_id as actor from audit_log where action = ${action} order by id`;
+  const last = rows.at(-1);
+  return { ...last?.details, actor: last?.actor };
+}

@@ -1,28 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
 import { createApp } from "../../../src/app.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { until } from "../../support/network/receiver.ts";
-import { settle, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+import { settle, startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
 // Operators read webhooks of a partner by the same code as the partner (contract 10.3), and cannot change them.
 
-let world: WebhookWorld;
-let id: string;
-let eventId: string;
-let secret: string;
-let own: number;
-let other: number;
-beforeAll(async () => {
-  world = await startWebhooks();
-  [own, other] = [world.tenants.partners[0].id, world.tenants.partners[1].id];
-  ({ id, secret } = await world.subscribe({ label: "Seen" }));
-  [eventId = ""] = await world.emit(2);
-  await settle(world, id, "failed");
-});
-afterAll(() => world.stop());
+const world = fixture(startWebhooks);
 
 const READS = [
   "",
@@ -34,10 +22,6 @@ const READS = [
   "/{id}/health",
   "/{id}/stats",
 ];
-const fill = (path: string, subscription = id, event = eventId) =>
-  path.replace("{id}", subscription).replace("{event}", event);
-const look = (path: string, { partner = own, as = world.tokens.root, method = "GET" } = {}) =>
-  world.api.call(method, `/admin/partners/${partner}/webhooks${path}`, { token: as });
 
 test("operators have every reading route of the partner, and no other", () => {
   const routes = createApp(world.api.deps).routes.filter(({ method }) => method !== "ALL");
@@ -123,3 +107,26 @@ test("an operator follows deliveries live, until the token ends", async () => {
   await reading;
   expect(received.join("")).toContain(`"id":"${id}"`);
 });
+
+let id: string;
+
+let eventId: string;
+
+let secret: string;
+
+let own: number;
+
+let other: number;
+
+beforeAll(async () => {
+  [own, other] = [world.tenants.partners[0].id, world.tenants.partners[1].id];
+  ({ id, secret } = await world.subscribe({ label: "Seen" }));
+  [eventId = ""] = await world.emit(2);
+  await settle(world, id, "failed");
+});
+
+const fill = (path: string, subscription = id, event = eventId) =>
+  path.replace("{id}", subscription).replace("{event}", event);
+
+const look = (path: string, { partner = own, as = world.tokens.root, method = "GET" } = {}) =>
+  world.api.call(method, `/admin/partners/${partner}/webhooks${path}`, { token: as });

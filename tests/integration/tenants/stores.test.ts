@@ -1,41 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
-import { everyPage, startApi, type Answer, type TestApi } from "../../support/api.ts";
+import { everyPage, startApi, type Answer } from "../../support/api.ts";
 import { addProvider, created, report } from "../../support/factory.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-let api: TestApi;
-let tenants: Tenants;
-let root = "";
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db });
-  root = await api.login(tenants.superAdmin.email);
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
-
-const post = (path: string, body: unknown, token = root): Promise<Answer> =>
-  api.call("POST", `/admin${path}`, { token, body });
-const get = (path: string): Promise<Answer> => api.call("GET", `/admin${path}`, { token: root });
-const errorsOf = ({ status, body }: Answer) => [status, body["errors"]];
-const name = () => `Made ${crypto.randomUUID()}`;
-
-async function newStore(): Promise<number> {
-  const [{ accounts }] = tenants.partners;
-  const { body } = await post("/stores", { account_id: accounts[0].id, name: name() });
-  return Number(body["id"]);
-}
-async function newProvider(): Promise<number> {
-  const { body } = await post("/providers", { slug: `p${crypto.randomUUID()}`, name: "Site" });
-  return Number(body["id"]);
-}
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const api = fixture(() => startApi({ db: database.db }));
 
 describe("plans", () => {
   test("are created with their features, listed, and used by an account", async () => {
@@ -190,3 +163,29 @@ test("only a super-admin creates or lists these", async () => {
     expect((await api.call("GET", `/admin${path}`, { token })).status).toBe(403);
   }
 });
+
+let root = "";
+
+beforeAll(async () => {
+  root = await api.login(tenants.superAdmin.email);
+});
+
+const post = (path: string, body: unknown, token = root): Promise<Answer> =>
+  api.call("POST", `/admin${path}`, { token, body });
+
+const get = (path: string): Promise<Answer> => api.call("GET", `/admin${path}`, { token: root });
+
+const errorsOf = ({ status, body }: Answer) => [status, body["errors"]];
+
+const name = () => `Made ${crypto.randomUUID()}`;
+
+async function newStore(): Promise<number> {
+  const [{ accounts }] = tenants.partners;
+  const { body } = await post("/stores", { account_id: accounts[0].id, name: name() });
+  return Number(body["id"]);
+}
+
+async function newProvider(): Promise<number> {
+  const { body } = await post("/providers", { slug: `p${crypto.randomUUID()}`, name: "Site" });
+  return Number(body["id"]);
+}

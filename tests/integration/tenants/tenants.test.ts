@@ -1,60 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 
-import { everyPage, PASSWORD, startApi, type Answer, type TestApi } from "../../support/api.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, type Tenants } from "../../support/tenants.ts";
+import { everyPage, PASSWORD, startApi, type Answer } from "../../support/api.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-let api: TestApi;
-let tenants: Tenants;
-const tokens = { root: "", partner: "", account: "", location: "" };
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db });
-  const [one] = tenants.partners;
-  tokens.root = await api.login(tenants.superAdmin.email);
-  tokens.partner = await api.login(one.owner.email);
-  tokens.account = await api.login(one.accounts[0].owner.email);
-  tokens.location = await api.login(one.accounts[0].locationUser.email);
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
-
-const get = (path: string, token = tokens.root) => api.call("GET", `/admin${path}`, { token });
-const post = (path: string, body?: unknown, token = tokens.root): Promise<Answer> =>
-  api.call("POST", `/admin${path}`, { token, body });
-const idOf = ({ body, text }: Answer): number => {
-  if (body["id"] === undefined) throw new Error(`No id: ${text}`);
-  return Number(body["id"]);
-};
-const fieldsOf = ({ status, body }: Answer) => [
-  status,
-  Object.keys(Object(body["errors"])).toSorted(),
-];
-const verify = async (token: string) => (await api.call("GET", "/verify-token", { token })).status;
-
-async function audited(action: string): Promise<Record<string, unknown>[]> {
-  const rows = await database.db.sql<{ details: Record<string, unknown>; actor: number }[]>`
-    select details, actor_id as actor from audit_log where action = ${action} order by id`;
-  return rows.map(({ details, actor }) => ({ ...details, actor }));
-}
-
-async function tokensOf(companyIds: readonly number[]): Promise<number> {
-  const [row] = await database.db.sql<{ n: number }[]>`
-    select count(*)::int as n from tokens t join users u on u.id = t.user_id
-     where u.company_id = any(${[...companyIds]}::int[])`;
-  return row?.n ?? 0;
-}
-
-async function planId(): Promise<number> {
-  const [row] = await database.db.sql<{ id: number }[]>`select min(id) as id from plans`;
-  return row?.id ?? 0;
-}
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const api = fixture(() => startApi({ db: database.db }));
 
 describe("administration", () => {
   const PATHS = [
@@ -323,3 +277,48 @@ describe("providers", () => {
       expect(fieldsOf(await post("/providers", { slug, name: "x" }))).toEqual([422, ["slug"]]);
   });
 });
+
+const tokens = { root: "", partner: "", account: "", location: "" };
+
+beforeAll(async () => {
+  const [one] = tenants.partners;
+  tokens.root = await api.login(tenants.superAdmin.email);
+  tokens.partner = await api.login(one.owner.email);
+  tokens.account = await api.login(one.accounts[0].owner.email);
+  tokens.location = await api.login(one.accounts[0].locationUser.email);
+});
+
+const get = (path: string, token = tokens.root) => api.call("GET", `/admin${path}`, { token });
+
+const post = (path: string, body?: unknown, token = tokens.root): Promise<Answer> =>
+  api.call("POST", `/admin${path}`, { token, body });
+
+const idOf = ({ body, text }: Answer): number => {
+  if (body["id"] === undefined) throw new Error(`No id: ${text}`);
+  return Number(body["id"]);
+};
+
+const fieldsOf = ({ status, body }: Answer) => [
+  status,
+  Object.keys(Object(body["errors"])).toSorted(),
+];
+
+const verify = async (token: string) => (await api.call("GET", "/verify-token", { token })).status;
+
+async function audited(action: string): Promise<Record<string, unknown>[]> {
+  const rows = await database.db.sql<{ details: Record<string, unknown>; actor: number }[]>`
+    select details, actor_id as actor from audit_log where action = ${action} order by id`;
+  return rows.map(({ details, actor }) => ({ ...details, actor }));
+}
+
+async function tokensOf(companyIds: readonly number[]): Promise<number> {
+  const [row] = await database.db.sql<{ n: number }[]>`
+    select count(*)::int as n from tokens t join users u on u.id = t.user_id
+     where u.company_id = any(${[...companyIds]}::int[])`;
+  return row?.n ?? 0;
+}
+
+async function planId(): Promise<number> {
+  const [row] = await database.db.sql<{ id: number }[]>`select min(id) as id from plans`;
+  return row?.id ?? 0;
+}

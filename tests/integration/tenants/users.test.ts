@@ -1,56 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
-import { everyPage, PASSWORD, startApi, type Answer, type TestApi } from "../../support/api.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, addUser, type Tenants, type TestUser } from "../../support/tenants.ts";
+import { everyPage, PASSWORD, startApi, type Answer } from "../../support/api.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants, addUser, type TestUser } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-let api: TestApi;
-let tenants: Tenants;
-let root = "";
-let people = 0;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db });
-  root = await api.login(tenants.superAdmin.email);
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
-
-const post = (path: string, body?: unknown, token = root): Promise<Answer> =>
-  api.call("POST", `/admin/users${path}`, { token, body });
-const create = (fields: Record<string, unknown> = {}) =>
-  post("", {
-    company_id: tenants.partners[0].id,
-    email: `new-${++people}@p1.test`,
-    name: "New User",
-    role: "partner_admin",
-    password: PASSWORD,
-    ...fields,
-  });
-const fieldsOf = ({ status, body }: Answer) => [
-  status,
-  Object.keys(Object(body["errors"])).toSorted(),
-];
-const verify = async (token: string) => (await api.call("GET", "/verify-token", { token })).status;
-const signIn = (email: string, password = PASSWORD) =>
-  api.call("POST", "/login", { body: { email, password } });
-
-async function audited(action: string): Promise<unknown[]> {
-  const rows = await database.db.sql<{ details: object; actor: number }[]>`
-    select details, actor_id as actor from audit_log where action = ${action} order by id`;
-  return rows.map(({ details, actor }) => ({ ...details, actor }));
-}
-
-function member(): Promise<TestUser> {
-  const company = tenants.partners[0];
-  const email = `member-${++people}@p1.test`;
-  return addUser(database.db, { companyId: company.id, role: "partner_admin", email });
-}
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const api = fixture(() => startApi({ db: database.db }));
 
 describe("a new user", () => {
   test("signs in with the password, by an email of any case, and is audited", async () => {
@@ -296,3 +253,46 @@ test("unlocking accepts the right password before the lock would have expired", 
     actor: tenants.superAdmin.id,
   });
 });
+
+let root = "";
+
+let people = 0;
+
+beforeAll(async () => {
+  root = await api.login(tenants.superAdmin.email);
+});
+
+const post = (path: string, body?: unknown, token = root): Promise<Answer> =>
+  api.call("POST", `/admin/users${path}`, { token, body });
+
+const create = (fields: Record<string, unknown> = {}) =>
+  post("", {
+    company_id: tenants.partners[0].id,
+    email: `new-${++people}@p1.test`,
+    name: "New User",
+    role: "partner_admin",
+    password: PASSWORD,
+    ...fields,
+  });
+
+const fieldsOf = ({ status, body }: Answer) => [
+  status,
+  Object.keys(Object(body["errors"])).toSorted(),
+];
+
+const verify = async (token: string) => (await api.call("GET", "/verify-token", { token })).status;
+
+const signIn = (email: string, password = PASSWORD) =>
+  api.call("POST", "/login", { body: { email, password } });
+
+async function audited(action: string): Promise<unknown[]> {
+  const rows = await database.db.sql<{ details: object; actor: number }[]>`
+    select details, actor_id as actor from audit_log where action = ${action} order by id`;
+  return rows.map(({ details, actor }) => ({ ...details, actor }));
+}
+
+function member(): Promise<TestUser> {
+  const company = tenants.partners[0];
+  const email = `member-${++people}@p1.test`;
+  return addUser(database.db, { companyId: company.id, role: "partner_admin", email });
+}

@@ -1,31 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
 import { createApp } from "../../../src/app.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { startApi } from "../../support/api.ts";
-import { settle, startWebhooks, type Who, type WebhookWorld } from "../../support/webhooks.ts";
-
-let world: WebhookWorld;
-let impersonation: string;
-beforeAll(async () => {
-  world = await startWebhooks();
-  const [account] = world.tenants.partners[0].accounts;
-  const { body } = await world.api.call("POST", "/partner/account-owner/token", {
-    token: world.tokens.owner,
-    body: { account_id: account.id },
-  });
-  impersonation = String(body["access_token"]);
-});
-afterAll(() => world.stop());
-
-interface Operation {
-  readonly method: string;
-  /** Path below `/partner/webhooks`, with the placeholders `{id}` and `{event}`. */
-  readonly path: string;
-  readonly body?: unknown;
-}
+import { settle, startWebhooks, type Who } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
+const world = fixture(startWebhooks);
 
 const since = new Date(Date.now() - 60_000).toISOString();
 const EVERY: readonly Operation[] = [
@@ -59,25 +41,6 @@ const EVERY: readonly Operation[] = [
 const OF_ONE = EVERY.filter(({ path }) => path.includes("{id}"));
 
 const nameOf = ({ method, path }: Operation) => `${method} ${path || "/"}`;
-const fill = (path: string, id: string, event = ulid()) =>
-  path.replace("{id}", id).replace("{event}", event);
-
-function call(operation: Operation, path: string, token: string | undefined) {
-  const { method, body } = operation;
-  const headers = { "X-Request-Id": "same" };
-  return world.api.call(method, `/partner/webhooks${path}`, { token, body, headers });
-}
-
-/** Reads all stored rows that operations of a tenant might change. */
-async function snapshot() {
-  const { sql } = world.database.db;
-  return JSON.stringify([
-    await sql`select * from webhook_subscriptions order by id`,
-    await sql`select * from outbox_sequences order by subscription_id`,
-    await sql`select * from queued_entries order by subscription_id, sequence`,
-    await sql`select * from skipped_entries order by subscription_id, sequence`,
-  ]);
-}
 
 test("the operations tested here are all operations of the API", () => {
   const base = `${BASE_PATH}/partner/webhooks`;
@@ -204,3 +167,41 @@ describe("a token without the scope", () => {
     }
   });
 });
+
+let impersonation: string;
+
+beforeAll(async () => {
+  const [account] = world.tenants.partners[0].accounts;
+  const { body } = await world.api.call("POST", "/partner/account-owner/token", {
+    token: world.tokens.owner,
+    body: { account_id: account.id },
+  });
+  impersonation = String(body["access_token"]);
+});
+
+interface Operation {
+  readonly method: string;
+  /** Path below `/partner/webhooks`, with the placeholders `{id}` and `{event}`. */
+  readonly path: string;
+  readonly body?: unknown;
+}
+
+const fill = (path: string, id: string, event = ulid()) =>
+  path.replace("{id}", id).replace("{event}", event);
+
+function call(operation: Operation, path: string, token: string | undefined) {
+  const { method, body } = operation;
+  const headers = { "X-Request-Id": "same" };
+  return world.api.call(method, `/partner/webhooks${path}`, { token, body, headers });
+}
+
+/** Reads all stored rows that operations of a tenant might change. */
+async function snapshot() {
+  const { sql } = world.database.db;
+  return JSON.stringify([
+    await sql`select * from webhook_subscriptions order by id`,
+    await sql`select * from outbox_sequences order by subscription_id`,
+    await sql`select * from queued_entries order by subscription_id, sequence`,
+    await sql`select * from skipped_entries order by subscription_id, sequence`,
+  ]);
+}

@@ -1,71 +1,14 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
 
 import type { Raised } from "../../../dispatcher/alerts/incidents.ts";
 import { findTrouble, seeSubscriptions } from "../../../dispatcher/alerts/queries.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { lookForTrouble } from "../../support/alerts.ts";
 import { createTestBox, silentLog } from "../../support/dispatch.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const MANY = 1_000;
-const box = createTestBox();
-const config = { serverRoot: "https://reviews.example" };
-let database: TestDatabase;
-let ids: string[];
-let raised: Raised[];
-let logged: string[];
-
-beforeAll(async () => {
-  database = await createDatabase();
-  const rows = await database.db.sql<{ id: string }[]>`
-    with partners as (
-      insert into companies (type, name, primary_color, created_at)
-      select 'partner', 'Partner ' || n, '#123456', now() from generate_series(1, ${MANY}::int) n returning id
-    ), owners as (
-      insert into users (company_id, email, name, role, is_active, created_at, updated_at)
-      select id, id || '@partner.example', 'Owner', 'partner_owner', true, now(), now() from partners
-    )
-    insert into webhook_subscriptions (id, partner_id, shard, label, webhook_url, delivery_kind, payload_mode,
-      suppress_native_notifications, ordering, state, sealed_secret, secret_fingerprint, created_at, updated_at)
-    select 'S' || lpad(id::text, 8, '0'), id, id % 64, 'Test', 'https://receiver.example/', 'immediate', 'full', false,
-           'subscription', 'active', '', '0123456789abcdef', now(), now()
-      from partners returning id`;
-  ids = rows.map((row) => row.id).toSorted();
-});
-beforeEach(() => {
-  raised = [];
-  logged = [];
-});
-afterEach(async () => {
-  await database.db.sql`truncate alerts, incidents, mails`;
-  await enable();
-});
-afterAll(async () => {
-  await database.drop();
-});
-
-const disable = () => database.db.sql`
-  update webhook_subscriptions
-     set state = 'disabled', consecutive_failure_count = 20, disabled_at = now(), disabled_reason = 'x'`;
-const enable = (id?: string) => database.db.sql`
-  update webhook_subscriptions
-     set state = 'active', consecutive_failure_count = 0, disabled_at = null, disabled_reason = null,
-         deleted_at = null
-   where ${id ?? null}::text is null or id = ${id ?? ""}`;
-
-async function look(): Promise<void> {
-  const note = (event: string, fields: object = {}) =>
-    void logged.push(`${event} ${String(Reflect.get(fields, "subscription_id") ?? "")}`.trim());
-  const log = { ...silentLog, warn: note, error: note };
-  const deps = { db: database.db, clock: systemClock, log, box, config };
-  raised.push(...(await lookForTrouble(deps, false)));
-}
-
-const troubledIds = async () => (await findTrouble(database.db, false)).troubled;
-const disabledOnes = () =>
-  raised.flatMap(({ kind, subscriptionId }) => (kind === "disabled" ? [subscriptionId] : []));
-const countOf = async (table: "incidents" | "mails") =>
-  (await database.db.sql.unsafe(`select from ${table}`)).length;
+const database = fixture(createDatabase);
 
 test("alerts of 1,000 subscriptions that are disabled at once are raised in transactions of 100", async () => {
   await disable();
@@ -151,3 +94,68 @@ test("the last success is queried only if the failure counter fell or is 0", asy
   await fail(0);
   expect(await lastSuccess()).toBeInstanceOf(Date);
 });
+
+const MANY = 1_000;
+
+const box = createTestBox();
+
+const config = { serverRoot: "https://reviews.example" };
+
+let ids: string[];
+
+let raised: Raised[];
+
+let logged: string[];
+
+beforeAll(async () => {
+  const rows = await database.db.sql<{ id: string }[]>`
+    with partners as (
+      insert into companies (type, name, primary_color, created_at)
+      select 'partner', 'Partner ' || n, '#123456', now() from generate_series(1, ${MANY}::int) n returning id
+    ), owners as (
+      insert into users (company_id, email, name, role, is_active, created_at, updated_at)
+      select id, id || '@partner.example', 'Owner', 'partner_owner', true, now(), now() from partners
+    )
+    insert into webhook_subscriptions (id, partner_id, shard, label, webhook_url, delivery_kind, payload_mode,
+      suppress_native_notifications, ordering, state, sealed_secret, secret_fingerprint, created_at, updated_at)
+    select 'S' || lpad(id::text, 8, '0'), id, id % 64, 'Test', 'https://receiver.example/', 'immediate', 'full', false,
+           'subscription', 'active', '', '0123456789abcdef', now(), now()
+      from partners returning id`;
+  ids = rows.map((row) => row.id).toSorted();
+});
+
+beforeEach(() => {
+  raised = [];
+  logged = [];
+});
+
+afterEach(async () => {
+  await database.db.sql`truncate alerts, incidents, mails`;
+  await enable();
+});
+
+const disable = () => database.db.sql`
+  update webhook_subscriptions
+     set state = 'disabled', consecutive_failure_count = 20, disabled_at = now(), disabled_reason = 'x'`;
+
+const enable = (id?: string) => database.db.sql`
+  update webhook_subscriptions
+     set state = 'active', consecutive_failure_count = 0, disabled_at = null, disabled_reason = null,
+         deleted_at = null
+   where ${id ?? null}::text is null or id = ${id ?? ""}`;
+
+async function look(): Promise<void> {
+  const note = (event: string, fields: object = {}) =>
+    void logged.push(`${event} ${String(Reflect.get(fields, "subscription_id") ?? "")}`.trim());
+  const log = { ...silentLog, warn: note, error: note };
+  const deps = { db: database.db, clock: systemClock, log, box, config };
+  raised.push(...(await lookForTrouble(deps, false)));
+}
+
+const troubledIds = async () => (await findTrouble(database.db, false)).troubled;
+
+const disabledOnes = () =>
+  raised.flatMap(({ kind, subscriptionId }) => (kind === "disabled" ? [subscriptionId] : []));
+
+const countOf = async (table: "incidents" | "mails") =>
+  (await database.db.sql.unsafe(`select from ${table}`)).length;

@@ -9,62 +9,17 @@ import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { headerOf, MailServer, type Treatment } from "../../support/network/mail-server.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const key = crypto.getRandomValues(new Uint8Array(32));
-const box = createSecretBox({ current: key });
-const WAIT_MS = 40_000;
-let database: TestDatabase;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-let server: MailServer;
 let treatment: Treatment = "accept";
-let hooks: Receiver;
-let alertHooks: Receiver;
-let dispatchers: DispatcherProcess[];
 
-beforeAll(async () => {
-  database = await createDatabase();
-  stores = await createTestSchedule();
-  server = await MailServer.start(() => treatment);
-  hooks = await Receiver.start(() => 410);
-  alertHooks = await Receiver.start();
-  const env = {
-    DATABASE_URL: database.url,
-    REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
-    REDIS_PREFIX: stores.prefix,
-    MASTER_KEY: Buffer.from(key).toString("base64"),
-    SMTP_URL: server.url,
-  };
-  dispatchers = [new DispatcherProcess(env), new DispatcherProcess(env)];
-});
-afterAll(async () => {
-  await Promise.all(dispatchers.map((one) => one.stop()));
-  await Promise.all([server.stop(), hooks.stop(), alertHooks.stop()]);
-  stores.close();
-  await database.drop();
-});
-
-/** Counts distinct mails: one that was accepted but not committed is repeated with the same id. */
-const mailed = () => new Set(server.messageIds).size;
-const count = async (where: string) =>
-  (await database.db.sql.unsafe(`select from alerts where ${where}`)).length;
-
-/** Decodes a header in the Q encoding of RFC 2047. */
-const decoded = (text: string) =>
-  text
-    .replaceAll(/\?=\s*=\?UTF-8\?Q\?/g, "")
-    .replaceAll(/=\?UTF-8\?Q\?|\?=/g, "")
-    .replaceAll("_", " ")
-    .replaceAll(/=([0-9A-F]{2})/g, (_, hex: string) =>
-      String.fromCodePoint(Number.parseInt(hex, 16)),
-    );
-
-/** Ends the claims of killed processes on POSTs and mails, which would otherwise last for a while. */
-const endClaims = async () => {
-  await database.db.sql`update alerts set webhook_due_at = now() where webhook_state = 'queued'`;
-  await database.db.sql`update mails set due_at = now() where state = 'queued'`;
-};
+const database = fixture(createDatabase);
+const stores = fixture(createTestSchedule);
+const server = fixture(() => MailServer.start(() => treatment));
+const hooks = fixture(() => Receiver.start(() => 410));
+const alertHooks = fixture(() => Receiver.start());
 
 test("each threshold raises one alert, although two dispatchers are killed between writing and sending", async () => {
   const tenant = await insertTenant(database.db);
@@ -153,3 +108,48 @@ test("each threshold raises one alert, although two dispatchers are killed betwe
     "recovered",
   ]);
 }, 240_000);
+
+const key = crypto.getRandomValues(new Uint8Array(32));
+
+const box = createSecretBox({ current: key });
+
+const WAIT_MS = 40_000;
+
+let dispatchers: DispatcherProcess[];
+
+beforeAll(async () => {
+  const env = {
+    DATABASE_URL: database.url,
+    REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
+    REDIS_PREFIX: stores.prefix,
+    MASTER_KEY: Buffer.from(key).toString("base64"),
+    SMTP_URL: server.url,
+  };
+  dispatchers = [new DispatcherProcess(env), new DispatcherProcess(env)];
+});
+
+afterAll(async () => {
+  await Promise.all(dispatchers.map((one) => one.stop()));
+});
+
+/** Counts distinct mails: one that was accepted but not committed is repeated with the same id. */
+const mailed = () => new Set(server.messageIds).size;
+
+const count = async (where: string) =>
+  (await database.db.sql.unsafe(`select from alerts where ${where}`)).length;
+
+/** Decodes a header in the Q encoding of RFC 2047. */
+const decoded = (text: string) =>
+  text
+    .replaceAll(/\?=\s*=\?UTF-8\?Q\?/g, "")
+    .replaceAll(/=\?UTF-8\?Q\?|\?=/g, "")
+    .replaceAll("_", " ")
+    .replaceAll(/=([0-9A-F]{2})/g, (_, hex: string) =>
+      String.fromCodePoint(Number.parseInt(hex, 16)),
+    );
+
+/** Ends the claims of killed processes on POSTs and mails, which would otherwise last for a while. */
+const endClaims = async () => {
+  await database.db.sql`update alerts set webhook_due_at = now() where webhook_state = 'queued'`;
+  await database.db.sql`update mails set due_at = now() where state = 'queued'`;
+};

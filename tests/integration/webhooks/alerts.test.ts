@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 
 import { verify } from "@octokit/webhooks-methods";
 import { ulid } from "ulid";
@@ -29,86 +29,20 @@ import {
   record,
   reviewAction,
 } from "../../support/outbox.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { Receiver } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
 const MINUTE_MS = 60_000;
 const box = createTestBox();
-let database: TestDatabase;
-let receiver: Receiver;
+
 /** Time that every run of the alert job adds to the clock. */
 let aheadMs = 0;
 const clock = { ...systemClock, now: () => addMs(new Date(), aheadMs) };
 const config = { serverRoot: "https://reviews.example" };
 
-beforeAll(async () => {
-  database = await createDatabase();
-  receiver = await Receiver.start();
-});
-afterEach(async () => {
-  aheadMs = 0;
-  receiver.answer = () => 200;
-  receiver.received.splice(0);
-  const { sql } = database.db;
-  await sql`truncate alerts, incidents, alert_settings, mails, backlog_stats, stats_progress`;
-  await forgetQueue(database.db);
-  await sql`update webhook_subscriptions set state = 'deleted', deleted_at = now()`;
-});
-afterAll(async () => {
-  await receiver.stop();
-  await database.drop();
-});
-
-const look = (everywhere = true) =>
-  lookForTrouble({ db: database.db, clock, log: silentLog, box, config }, everywhere);
-const raised = async (everywhere?: boolean) => (await look(everywhere)).map(({ kind }) => kind);
-
-async function subscribed(failures = 0) {
-  const tenant = await insertTenant(database.db);
-  await database.db.sql`
-    insert into users (company_id, email, name, role, is_active, created_at, updated_at)
-    values (${tenant.partnerId}, ${`${tenant.partnerId}@partner.example`}, 'Owner', 'partner_owner', true, now(), now())`;
-  const made = await insertSubscription(
-    { db: database.db, box },
-    { partnerId: tenant.partnerId, url: receiver.url, failures },
-  );
-  return { tenant, id: made.subscriptionId };
-}
-
-type Subscribed = Awaited<ReturnType<typeof subscribed>>;
-
-async function setFailures({ id }: Subscribed, failures: number): Promise<void> {
-  await database.db.sql`
-    update webhook_subscriptions set consecutive_failure_count = ${failures} where id = ${id}`;
-}
-
-async function settle(
-  { tenant }: Subscribed,
-  settings: {
-    kinds?: readonly string[];
-    recipients?: string[];
-    digest?: number;
-    url?: string;
-  } = {},
-): Promise<string> {
-  const id = ulid();
-  const secret = newSecret();
-  const { partnerId } = tenant;
-  const url = settings.url ?? null;
-  const sealed = url && box.seal(secret, alertSecretAssociatedData(partnerId, id));
-  await database.db.sql`
-    insert into alert_settings (id, partner_id, recipients, kinds, oldest_waiting_minutes, digest_minutes, webhook_url,
-                                sealed_secret, secret_fingerprint, updated_at)
-    values (${id}, ${partnerId}, ${settings.recipients ?? null}, ${[...(settings.kinds ?? ALERT_KINDS)]}, 15,
-            ${settings.digest ?? 0}, ${url}, ${sealed}, ${url && "0123456789abcdef"}, now())`;
-  return secret;
-}
-
-async function mails(): Promise<{ to: string; subject: string; text: string }[]> {
-  const rows = await database.db.sql<{ id: string; sealed: string }[]>`
-    select id, sealed_message as sealed from mails order by id`;
-  return rows.map(({ id, sealed }) => openMail(box, id, sealed));
-}
+const database = fixture(createDatabase);
+const receiver = fixture(() => Receiver.start());
 
 describe("an alert", () => {
   test("is raised once by any number of runs, also by concurrent ones", async () => {
@@ -381,3 +315,65 @@ describe("posts about alerts", () => {
     expect(await states()).toEqual([["queued", 1, "blocked_address"]]);
   });
 });
+
+afterEach(async () => {
+  aheadMs = 0;
+  receiver.answer = () => 200;
+  receiver.received.splice(0);
+  const { sql } = database.db;
+  await sql`truncate alerts, incidents, alert_settings, mails, backlog_stats, stats_progress`;
+  await forgetQueue(database.db);
+  await sql`update webhook_subscriptions set state = 'deleted', deleted_at = now()`;
+});
+
+const look = (everywhere = true) =>
+  lookForTrouble({ db: database.db, clock, log: silentLog, box, config }, everywhere);
+
+const raised = async (everywhere?: boolean) => (await look(everywhere)).map(({ kind }) => kind);
+
+async function subscribed(failures = 0) {
+  const tenant = await insertTenant(database.db);
+  await database.db.sql`
+    insert into users (company_id, email, name, role, is_active, created_at, updated_at)
+    values (${tenant.partnerId}, ${`${tenant.partnerId}@partner.example`}, 'Owner', 'partner_owner', true, now(), now())`;
+  const made = await insertSubscription(
+    { db: database.db, box },
+    { partnerId: tenant.partnerId, url: receiver.url, failures },
+  );
+  return { tenant, id: made.subscriptionId };
+}
+
+type Subscribed = Awaited<ReturnType<typeof subscribed>>;
+
+async function setFailures({ id }: Subscribed, failures: number): Promise<void> {
+  await database.db.sql`
+    update webhook_subscriptions set consecutive_failure_count = ${failures} where id = ${id}`;
+}
+
+async function settle(
+  { tenant }: Subscribed,
+  settings: {
+    kinds?: readonly string[];
+    recipients?: string[];
+    digest?: number;
+    url?: string;
+  } = {},
+): Promise<string> {
+  const id = ulid();
+  const secret = newSecret();
+  const { partnerId } = tenant;
+  const url = settings.url ?? null;
+  const sealed = url && box.seal(secret, alertSecretAssociatedData(partnerId, id));
+  await database.db.sql`
+    insert into alert_settings (id, partner_id, recipients, kinds, oldest_waiting_minutes, digest_minutes, webhook_url,
+                                sealed_secret, secret_fingerprint, updated_at)
+    values (${id}, ${partnerId}, ${settings.recipients ?? null}, ${[...(settings.kinds ?? ALERT_KINDS)]}, 15,
+            ${settings.digest ?? 0}, ${url}, ${sealed}, ${url && "0123456789abcdef"}, now())`;
+  return secret;
+}
+
+async function mails(): Promise<{ to: string; subject: string; text: string }[]> {
+  const rows = await database.db.sql<{ id: string; sealed: string }[]>`
+    select id, sealed_message as sealed from mails order by id`;
+  return rows.map(({ id, sealed }) => openMail(box, id, sealed));
+}

@@ -1,5 +1,5 @@
 // Deleting and skipping a batch subscription for which more events wait than one statement may delete.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 
 import { CHUNK } from "../../../db/log.ts";
 import type { RawDb } from "../../../db/client.ts";
@@ -14,82 +14,9 @@ import {
   type Tenant,
 } from "../../support/outbox.ts";
 import { until } from "../../support/network/receiver.ts";
-import { disable, HOUR_MS, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
-
-const MANY = 2 * CHUNK + 500;
-const batch = { delivery_kind: "batch", batch_interval_hours: 1 };
-
-let world: WebhookWorld;
-let db: RawDb;
-let tenant: Tenant;
-beforeAll(async () => {
-  world = await startWebhooks();
-  ({ db } = world.database);
-  tenant = { ...(await insertTenant(db, 2)), partnerId: world.tenants.partners[0].id };
-  await db.sql`insert into dispatchers (id, started_at, renewed_at) values ('D', now(), now())`;
-});
-afterAll(() => world.stop());
-
-/** Returns the numbers of rows that statements deleted from `batch_entries`. */
-const sizes = async () =>
-  (await db.sql<{ rows: number }[]>`select rows from deletes order by rows desc`).map(
-    ({ rows }) => rows,
-  );
-beforeEach(async () => {
-  await db.sql.unsafe(`
-    create table deletes (rows int);
-    create function count_deletes() returns trigger language plpgsql as $$
-    begin insert into deletes select count(*) from old_rows; return null; end $$;
-    create trigger count_deletes after delete on batch_entries referencing old table as old_rows
-      for each statement execute function count_deletes()`);
-});
-afterEach(async () => {
-  await db.sql.unsafe(
-    "drop trigger count_deletes on batch_entries; drop function count_deletes; drop table deletes",
-  );
-});
-
-/** Creates a batch subscription for which `count` events of one review wait. */
-async function waiting(count: number): Promise<string> {
-  const { id } = await world.subscribe(batch);
-  await record(db, [reviewAction(tenant)]);
-  await db.sql`
-    with copies as (
-      insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
-                                  actor, review, metadata, occurred_at, recorded_at)
-      select h.event_id || n, h.partner_id, h.account_id, h.store_id, h.review_id, h.store_review_site_id, h.event,
-             h.actor, h.review, h.metadata, h.occurred_at, h.recorded_at
-        from batch_entries b join review_history h on h.id = b.review_history_id, generate_series(2, ${count}::int) n
-       where b.subscription_id = ${id}
-      returning id
-    )
-    insert into batch_entries (subscription_id, review_history_id) select ${id}, id from copies`;
-  return id;
-}
-
-async function left(id: string): Promise<number> {
-  const [row] = await db.sql<{ count: number }[]>`
-    select count(*)::int as count from batch_entries where subscription_id = ${id}`;
-  return row?.count ?? 0;
-}
-
-async function skip(id: string): Promise<void> {
-  await disable(world, id);
-  const { status } = await world.ask("POST", `/${id}/enable`, { body: { held: "skip" } });
-  expect(status).toBe(200);
-}
-
-/** Dispatches the next batch, and returns its events. */
-async function dispatched(id: string): Promise<string[]> {
-  const [due] = await db.sql<{ at: Date }[]>`
-    select next_batch_at as at from webhook_subscriptions where id = ${id}`;
-  const now = new Date((due?.at.getTime() ?? 0) + 1);
-  const at = { id: `B${now.getTime()}`, dispatcherId: "D", hourMs: HOUR_MS, now };
-  await dispatchBatch(db, { ...at, subscriptionId: id });
-  const rows = await db.sql<{ eventId: string }[]>`
-    select event_id as "eventId" from queued_entries where subscription_id = ${id} order by sequence`;
-  return rows.map(({ eventId }) => eventId);
-}
+import { disable, HOUR_MS, startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
+const world = fixture(startWebhooks);
 
 describe("a delete of a batch slot", () => {
   test("drops the first chunk of waiting events, and maintenance drops the rest in chunks", async () => {
@@ -193,4 +120,81 @@ async function waitingForLocks(): Promise<number> {
   const rows = await db.sql`
     select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
   return rows.length;
+}
+
+const MANY = 2 * CHUNK + 500;
+
+const batch = { delivery_kind: "batch", batch_interval_hours: 1 };
+
+let db: RawDb;
+
+let tenant: Tenant;
+
+beforeAll(async () => {
+  ({ db } = world.database);
+  tenant = { ...(await insertTenant(db, 2)), partnerId: world.tenants.partners[0].id };
+  await db.sql`insert into dispatchers (id, started_at, renewed_at) values ('D', now(), now())`;
+});
+
+/** Returns the numbers of rows that statements deleted from `batch_entries`. */
+const sizes = async () =>
+  (await db.sql<{ rows: number }[]>`select rows from deletes order by rows desc`).map(
+    ({ rows }) => rows,
+  );
+
+beforeEach(async () => {
+  await db.sql.unsafe(`
+    create table deletes (rows int);
+    create function count_deletes() returns trigger language plpgsql as $$
+    begin insert into deletes select count(*) from old_rows; return null; end $$;
+    create trigger count_deletes after delete on batch_entries referencing old table as old_rows
+      for each statement execute function count_deletes()`);
+});
+
+afterEach(async () => {
+  await db.sql.unsafe(
+    "drop trigger count_deletes on batch_entries; drop function count_deletes; drop table deletes",
+  );
+});
+
+/** Creates a batch subscription for which `count` events of one review wait. */
+async function waiting(count: number): Promise<string> {
+  const { id } = await world.subscribe(batch);
+  await record(db, [reviewAction(tenant)]);
+  await db.sql`
+    with copies as (
+      insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
+                                  actor, review, metadata, occurred_at, recorded_at)
+      select h.event_id || n, h.partner_id, h.account_id, h.store_id, h.review_id, h.store_review_site_id, h.event,
+             h.actor, h.review, h.metadata, h.occurred_at, h.recorded_at
+        from batch_entries b join review_history h on h.id = b.review_history_id, generate_series(2, ${count}::int) n
+       where b.subscription_id = ${id}
+      returning id
+    )
+    insert into batch_entries (subscription_id, review_history_id) select ${id}, id from copies`;
+  return id;
+}
+
+async function left(id: string): Promise<number> {
+  const [row] = await db.sql<{ count: number }[]>`
+    select count(*)::int as count from batch_entries where subscription_id = ${id}`;
+  return row?.count ?? 0;
+}
+
+async function skip(id: string): Promise<void> {
+  await disable(world, id);
+  const { status } = await world.ask("POST", `/${id}/enable`, { body: { held: "skip" } });
+  expect(status).toBe(200);
+}
+
+/** Dispatches the next batch, and returns its events. */
+async function dispatched(id: string): Promise<string[]> {
+  const [due] = await db.sql<{ at: Date }[]>`
+    select next_batch_at as at from webhook_subscriptions where id = ${id}`;
+  const now = new Date((due?.at.getTime() ?? 0) + 1);
+  const at = { id: `B${now.getTime()}`, dispatcherId: "D", hourMs: HOUR_MS, now };
+  await dispatchBatch(db, { ...at, subscriptionId: id });
+  const rows = await db.sql<{ eventId: string }[]>`
+    select event_id as "eventId" from queued_entries where subscription_id = ${id} order by sequence`;
+  return rows.map(({ eventId }) => eventId);
 }

@@ -1,23 +1,9 @@
-import { afterAll, beforeAll, expect, expectTypeOf, test } from "bun:test";
+import { beforeAll, expect, expectTypeOf, test } from "bun:test";
 
 import { answerOf, ApiError, createApiClient } from "../../../src/api/client.ts";
-import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
-
-let world: WebhookWorld;
-let serverRoot: string;
-let api: ReturnType<typeof createApiClient>;
-beforeAll(async () => {
-  world = await startWebhooks();
-  serverRoot = world.api.listen();
-  api = createApiClient({ serverRoot, token: () => world.tokens.owner });
-});
-afterAll(() => world.stop());
-
-const wanted = {
-  label: "Ours",
-  webhook_url: "http://127.0.0.1:3699/hook",
-  delivery_kind: "immediate",
-} as const;
+import { startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
+const world = fixture(startWebhooks);
 
 test("the client calls an operation by its declaration, and its types are those of the schemas", async () => {
   const { webhooks } = api.partner;
@@ -92,3 +78,18 @@ test("a call that no route declares does not compile", () => {
   ];
   expect(never).toBeFunction();
 });
+
+let serverRoot: string;
+
+let api: ReturnType<typeof createApiClient>;
+
+beforeAll(async () => {
+  serverRoot = world.api.listen();
+  api = createApiClient({ serverRoot, token: () => world.tokens.owner });
+});
+
+const wanted = {
+  label: "Ours",
+  webhook_url: "http://127.0.0.1:3699/hook",
+  delivery_kind: "immediate",
+} as const;

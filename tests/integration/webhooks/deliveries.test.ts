@@ -3,71 +3,14 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ulid } from "ulid";
 
 import { startApi, type TestApi } from "../../support/api.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";
-
-interface Attempt {
-  readonly id: string;
-  readonly eventId: string;
-  readonly event: string;
-  readonly outcome: "delivered" | "retry" | "failed" | "interrupted";
-  readonly startedAt: Date;
-}
-
-let database: TestDatabase;
-let api: TestApi;
-let token: string;
-let subscriptionId: string;
+import { fixture } from "../../support/fixture.ts";
 const start = Date.now() - 60_000;
 const eventA = ulid(start);
 const eventB = ulid(start + 1);
-const attempts: Attempt[] = [
-  attemptAt(0, { eventId: eventA, event: "review_received", outcome: "retry" }),
-  attemptAt(1_000, { eventId: eventA, event: "review_received", outcome: "delivered" }),
-  attemptAt(2_000, { eventId: eventB, event: "review_flagged", outcome: "failed" }),
-  attemptAt(3_000, { eventId: eventB, event: "review_flagged", outcome: "interrupted" }),
-];
-const newestFirst = attempts.map(({ id }) => id).toReversed();
 
-beforeAll(async () => {
-  database = await createDatabase();
-  const [partner] = (await addTenants(database.db)).partners;
-  api = await startApi({ db: database.db });
-  token = await api.login(partner.admin.email);
-  const body = { label: "L", webhook_url: "http://127.0.0.1:3699/", delivery_kind: "immediate" };
-  const made = await api.call("POST", "/partner/webhooks", { token, body });
-  subscriptionId = String(made.body["id"]);
-  for (const [i, one] of attempts.entries()) await insertAttempt(subscriptionId, one, i + 1);
-  // Attempts of the same events for another subscription, which must not be listed.
-  const [first] = attempts;
-  if (first) await insertAttempt(ulid(), { ...first, id: ulid(start) }, 1);
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
-
-function attemptAt(ms: number, fields: Omit<Attempt, "id" | "startedAt">): Attempt {
-  return { id: ulid(start + ms), startedAt: new Date(start + ms), ...fields };
-}
-
-async function insertAttempt(subscription: string, one: Attempt, sequence: number): Promise<void> {
-  const nextAttemptAt = one.outcome === "retry" ? new Date(start + 60_000) : null;
-  await database.db.sql`
-    insert into delivery_attempts
-      (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome, status_code,
-       error_code, request_headers, request_body, response_headers, response_excerpt, response_truncated,
-       next_attempt_at, possibly_repeated)
-    values
-      (${one.id}, ${subscription}, ${sequence}, ${one.eventId}, ${one.event}, 1, 1, ${one.startedAt}, 12,
-       ${one.outcome}, 500, 'http_status', '{"X-SVC-Attempt":"1"}', '{"a":1}', '{"Server":["x","y"]}', 'oops', false,
-       ${nextAttemptAt}, ${one.outcome === "retry"})`;
-}
-
-const list = (query = "") =>
-  api.call("GET", `/partner/webhooks/${subscriptionId}/deliveries${query}`, { token });
-const idsOf = (body: Readonly<Record<string, unknown>>) =>
-  (body["data"] as { id: string }[]).map(({ id }) => id);
+const database = fixture(createDatabase);
 const at = (ms: number) => encodeURIComponent(new Date(start + ms).toISOString());
 
 describe("the attempts of a subscription", () => {
@@ -167,3 +110,66 @@ describe("the attempts of a subscription", () => {
     ]);
   });
 });
+
+interface Attempt {
+  readonly id: string;
+  readonly eventId: string;
+  readonly event: string;
+  readonly outcome: "delivered" | "retry" | "failed" | "interrupted";
+  readonly startedAt: Date;
+}
+
+let api: TestApi;
+
+let token: string;
+
+let subscriptionId: string;
+
+const attempts: Attempt[] = [
+  attemptAt(0, { eventId: eventA, event: "review_received", outcome: "retry" }),
+  attemptAt(1_000, { eventId: eventA, event: "review_received", outcome: "delivered" }),
+  attemptAt(2_000, { eventId: eventB, event: "review_flagged", outcome: "failed" }),
+  attemptAt(3_000, { eventId: eventB, event: "review_flagged", outcome: "interrupted" }),
+];
+
+const newestFirst = attempts.map(({ id }) => id).toReversed();
+
+beforeAll(async () => {
+  const [partner] = (await addTenants(database.db)).partners;
+  api = await startApi({ db: database.db });
+  token = await api.login(partner.admin.email);
+  const body = { label: "L", webhook_url: "http://127.0.0.1:3699/", delivery_kind: "immediate" };
+  const made = await api.call("POST", "/partner/webhooks", { token, body });
+  subscriptionId = String(made.body["id"]);
+  for (const [i, one] of attempts.entries()) await insertAttempt(subscriptionId, one, i + 1);
+  // Attempts of the same events for another subscription, which must not be listed.
+  const [first] = attempts;
+  if (first) await insertAttempt(ulid(), { ...first, id: ulid(start) }, 1);
+});
+
+afterAll(async () => {
+  await api.stop();
+});
+
+function attemptAt(ms: number, fields: Omit<Attempt, "id" | "startedAt">): Attempt {
+  return { id: ulid(start + ms), startedAt: new Date(start + ms), ...fields };
+}
+
+async function insertAttempt(subscription: string, one: Attempt, sequence: number): Promise<void> {
+  const nextAttemptAt = one.outcome === "retry" ? new Date(start + 60_000) : null;
+  await database.db.sql`
+    insert into delivery_attempts
+      (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome, status_code,
+       error_code, request_headers, request_body, response_headers, response_excerpt, response_truncated,
+       next_attempt_at, possibly_repeated)
+    values
+      (${one.id}, ${subscription}, ${sequence}, ${one.eventId}, ${one.event}, 1, 1, ${one.startedAt}, 12,
+       ${one.outcome}, 500, 'http_status', '{"X-SVC-Attempt":"1"}', '{"a":1}', '{"Server":["x","y"]}', 'oops', false,
+       ${nextAttemptAt}, ${one.outcome === "retry"})`;
+}
+
+const list = (query = "") =>
+  api.call("GET", `/partner/webhooks/${subscriptionId}/deliveries${query}`, { token });
+
+const idsOf = (body: Readonly<Record<string, unknown>>) =>
+  (body["data"] as { id: string }[]).map(({ id }) => id);

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { afterEach, expect, test } from "bun:test";
 
 import { verify } from "@octokit/webhooks-methods";
 import Ajv2020 from "ajv/dist/2020.js";
@@ -9,49 +9,17 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { startApi } from "../../support/api.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
-import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+import { startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
 // Effects of the routes at the partner's endpoint: the whole dispatcher runs beside the API.
 
 const HOUR_MS = 500;
-let world: WebhookWorld;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-let receiver: Receiver;
-const started: { stop(): Promise<void> }[] = [];
 
-beforeAll(async () => {
-  stores = await createTestSchedule();
-  world = await startWebhooks({ schedule: stores.schedule, config: { batchHourMs: HOUR_MS } });
-});
-afterEach(async () => {
-  for (const one of started.splice(0)) await one.stop();
-});
-afterAll(async () => {
-  stores.close();
-  await world.stop();
-});
-
-async function start(
-  fields: Readonly<Record<string, unknown>> = {},
-  db: RawDb = world.database.db,
-) {
-  receiver = await Receiver.start();
-  const { box } = world.api.deps;
-  const dispatcher = startDispatcher({ db, box, schedule: stores.schedule, batchHourMs: HOUR_MS });
-  started.push(dispatcher, receiver);
-  // The fake clock stands still, unlike that of the dispatcher, so it is set to the present time.
-  world.clock.set(systemClock.now());
-  return world.subscribe({ webhook_url: receiver.url, ...fields });
-}
-
-const post = (path: string, body?: unknown) => world.ask("POST", path, { body });
-const show = async (id: string, eventId: string) =>
-  (await world.ask("GET", `/${id}/deliveries/${eventId}`)).body;
-const signatures = (i: number) => {
-  const { headers = {}, body = "" } = receiver.received[i] ?? {};
-  const check = (secret: string, name: string) => verify(secret, body, headers[name] ?? "sha256=0");
-  return { headers, check };
-};
+const stores = fixture(createTestSchedule);
+const world = fixture(() =>
+  startWebhooks({ schedule: stores.schedule, config: { batchHourMs: HOUR_MS } }),
+);
 
 test("a test event is signed and recorded like any other, and overtakes a blocked head", async () => {
   const { id, secret } = await start();
@@ -260,3 +228,35 @@ test("the dispatcher notices a delete at once, and sends nothing more", async ()
     select count(*)::int as count from skipped_entries where subscription_id = ${id} and reason = 'deleted'`;
   expect(skipped).toEqual({ count: 3 });
 });
+
+let receiver: Receiver;
+
+const started: { stop(): Promise<void> }[] = [];
+
+afterEach(async () => {
+  for (const one of started.splice(0)) await one.stop();
+});
+
+async function start(
+  fields: Readonly<Record<string, unknown>> = {},
+  db: RawDb = world.database.db,
+) {
+  receiver = await Receiver.start();
+  const { box } = world.api.deps;
+  const dispatcher = startDispatcher({ db, box, schedule: stores.schedule, batchHourMs: HOUR_MS });
+  started.push(dispatcher, receiver);
+  // The fake clock stands still, unlike that of the dispatcher, so it is set to the present time.
+  world.clock.set(systemClock.now());
+  return world.subscribe({ webhook_url: receiver.url, ...fields });
+}
+
+const post = (path: string, body?: unknown) => world.ask("POST", path, { body });
+
+const show = async (id: string, eventId: string) =>
+  (await world.ask("GET", `/${id}/deliveries/${eventId}`)).body;
+
+const signatures = (i: number) => {
+  const { headers = {}, body = "" } = receiver.received[i] ?? {};
+  const check = (secret: string, name: string) => verify(secret, body, headers[name] ?? "sha256=0");
+  return { headers, check };
+};

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 
 import { verify } from "@octokit/webhooks-methods";
 
@@ -7,48 +7,13 @@ import { ALERT_KINDS } from "../../../src/outbox/mail.ts";
 import { lookForTrouble, startAlerts } from "../../support/alerts.ts";
 import { createTestSchedule, silentLog, startDispatcher } from "../../support/dispatch.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
-import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+import { startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
 // Incidents, alert settings and enabling as a partner uses them.
 
-let world: WebhookWorld;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-let receiver: Receiver;
-const started: { stop(): Promise<void> }[] = [];
-
-beforeAll(async () => {
-  stores = await createTestSchedule();
-  world = await startWebhooks({ schedule: stores.schedule });
-});
-afterEach(async () => {
-  for (const one of started.splice(0)) await one.stop();
-  await world.database.db.sql`truncate alerts, incidents, alert_settings`;
-});
-afterAll(async () => {
-  stores.close();
-  await world.stop();
-});
-
-async function start(fields: Readonly<Record<string, unknown>> = {}): Promise<string> {
-  receiver = await Receiver.start();
-  const { db } = world.database;
-  const { box } = world.api.deps;
-  started.push(startDispatcher({ db, box, schedule: stores.schedule }), receiver);
-  // The fake clock stands still, unlike that of the dispatcher, so it is set to the present time.
-  world.clock.set(systemClock.now());
-  const { id } = await world.subscribe({ webhook_url: receiver.url, ...fields });
-  return id;
-}
-
-const post = (path: string, body?: unknown) => world.ask("POST", path, { body });
-const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];
-async function disable(id: string, count = 20): Promise<string[]> {
-  receiver.answer = () => 410;
-  const failed = await world.emit(count);
-  await until("disabled", async () => (await isActive(id)) === false);
-  world.clock.set(systemClock.now());
-  return failed;
-}
+const stores = fixture(createTestSchedule);
+const world = fixture(() => startWebhooks({ schedule: stores.schedule }));
 
 describe("the incident", () => {
   test("of a healthy subscription has no beginning", async () => {
@@ -282,3 +247,35 @@ test("the POST of an alert verifies with the secret that the API showed", async 
       true,
     );
 });
+
+let receiver: Receiver;
+
+const started: { stop(): Promise<void> }[] = [];
+
+afterEach(async () => {
+  for (const one of started.splice(0)) await one.stop();
+  await world.database.db.sql`truncate alerts, incidents, alert_settings`;
+});
+
+async function start(fields: Readonly<Record<string, unknown>> = {}): Promise<string> {
+  receiver = await Receiver.start();
+  const { db } = world.database;
+  const { box } = world.api.deps;
+  started.push(startDispatcher({ db, box, schedule: stores.schedule }), receiver);
+  // The fake clock stands still, unlike that of the dispatcher, so it is set to the present time.
+  world.clock.set(systemClock.now());
+  const { id } = await world.subscribe({ webhook_url: receiver.url, ...fields });
+  return id;
+}
+
+const post = (path: string, body?: unknown) => world.ask("POST", path, { body });
+
+const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];
+
+async function disable(id: string, count = 20): Promise<string[]> {
+  receiver.answer = () => 410;
+  const failed = await world.emit(count);
+  await until("disabled", async () => (await isActive(id)) === false);
+  world.clock.set(systemClock.now());
+  return failed;
+}

@@ -1,103 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
 import { FIRST_CURSOR, readMessageCursor } from "../../../src/webhooks/message-model.ts";
 import { passQueue } from "../../support/outbox.ts";
-import { disable, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
-
-interface Shown {
-  readonly event_id: string;
-  readonly state: string;
-  readonly attempts: readonly Readonly<Record<string, unknown>>[];
-  readonly [field: string]: unknown;
-}
-
-interface Tried {
-  readonly outcome: "delivered" | "retry" | "failed" | "interrupted";
-  readonly status?: number;
-  readonly error?: string;
-  readonly said?: string;
-}
-
-let world: WebhookWorld;
-let id: string;
-let otherSubscription: string;
+import { disable, startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 /** Events A to F in the order of their sequence, each of a review of its own. */
 let events: string[];
 let reviewIds: number[];
 let start: number;
-let ms = 0;
 
-beforeAll(async () => {
-  world = await startWebhooks();
-  ({ id } = await world.subscribe({ events: ["review_received"] }));
-  events = await world.emit(6);
-  start = world.clock.now().getTime();
-  const rows = await world.database.db.sql<{ id: number }[]>`
-    select review_id as id from review_history where event_id = any(${events}) order by id`;
-  reviewIds = rows.map((row) => row.id);
-  const [a = "", b = "", c = "", d = ""] = events;
-  await attempt(a, {
-    outcome: "retry",
-    status: 503,
-    error: "http_status",
-    said: "Come back later",
-  });
-  await attempt(b, { outcome: "failed", status: 410, error: "http_status", said: "gone" });
-  await attempt(c, { outcome: "retry", error: "timeout" });
-  await attempt(a, { outcome: "delivered", status: 204 });
-  await attempt(d, { outcome: "interrupted" });
-  otherSubscription = await addOther();
-});
-afterAll(() => world.stop());
-
-/** Records an attempt a second after the last one, and updates the queued entry accordingly. */
-async function attempt(eventId: string, { outcome, status, error, said }: Tried): Promise<void> {
-  const { sql } = world.database.db;
-  const at = new Date(start + (ms += 1_000));
-  const [entry] = await sql<{ sequence: number; attempt: number }[]>`
-    select sequence, attempt from queued_entries where event_id = ${eventId} and subscription_id = ${id}`;
-  const isEnd = outcome === "delivered" || outcome === "failed";
-  await sql`
-    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms,
-      outcome, status_code, error_code, request_headers, request_body, response_excerpt, response_truncated,
-      next_attempt_at, payload_mode, recorded_at)
-    values (${ulid(at.getTime())}, ${id}, ${entry?.sequence ?? 0}, ${eventId}, 'review_received', 1, ${entry?.attempt ?? 1},
-      ${at}, 7, ${outcome}, ${status ?? null}, ${error ?? null}, '{}', '{}', ${said ?? null}, false,
-      ${outcome === "retry" ? at : null}, ${isEnd ? "full" : null}, ${isEnd ? at : null})`;
-  await passQueue(world.database.db, id);
-  if (isEnd) await sql`delete from outbox where event_id = ${eventId} and subscription_id = ${id}`;
-  if (outcome === "retry")
-    await sql`
-      update outbox set state = 'waiting', due_at = ${at}, attempt = attempt + 1
-       where event_id = ${eventId} and subscription_id = ${id}`;
-}
-
-/** Creates a subscription of the other partner, with an attempt of the first event. */
-async function addOther(): Promise<string> {
-  const body = { label: "O", webhook_url: "http://127.0.0.1:3699/o", delivery_kind: "immediate" };
-  const made = await world.ask("POST", "", { body, as: "other" });
-  const other = String(made.body["id"]);
-  const at = new Date(start);
-  await world.database.db.sql`
-    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms,
-      outcome, request_headers, request_body, response_truncated, payload_mode, recorded_at)
-    values (${ulid(start)}, ${other}, 1, ${events[0] ?? ""}, 'review_received', 1, 1, ${at}, 7, 'delivered', '{}', '{}', false,
-      'full', ${at})`;
-  return other;
-}
-
-async function list(query = "", subscription = id): Promise<Shown[]> {
-  const { status, body, text } = await world.ask("GET", `/${subscription}/messages${query}`);
-  expect(text).toBeString();
-  expect(status).toBe(200);
-  return body["data"] as Shown[];
-}
-
-/** Returns the letters of the listed events. */
-const letters = (rows: readonly Shown[]): string =>
-  rows.map(({ event_id }) => "ABCDEF"[events.indexOf(event_id)] ?? "?").join("");
+const world = fixture(startWebhooks);
 const at = (offset: number) => encodeURIComponent(new Date(start + offset).toISOString());
 
 describe("the messages of a subscription", () => {
@@ -315,3 +229,91 @@ describe("an event that was skipped and is queued again", () => {
     expect(await list("?state=pending", fresh)).toHaveLength(1);
   });
 });
+
+interface Shown {
+  readonly event_id: string;
+  readonly state: string;
+  readonly attempts: readonly Readonly<Record<string, unknown>>[];
+  readonly [field: string]: unknown;
+}
+
+interface Tried {
+  readonly outcome: "delivered" | "retry" | "failed" | "interrupted";
+  readonly status?: number;
+  readonly error?: string;
+  readonly said?: string;
+}
+
+let id: string;
+
+let otherSubscription: string;
+
+let ms = 0;
+
+beforeAll(async () => {
+  ({ id } = await world.subscribe({ events: ["review_received"] }));
+  events = await world.emit(6);
+  start = world.clock.now().getTime();
+  const rows = await world.database.db.sql<{ id: number }[]>`
+    select review_id as id from review_history where event_id = any(${events}) order by id`;
+  reviewIds = rows.map((row) => row.id);
+  const [a = "", b = "", c = "", d = ""] = events;
+  await attempt(a, {
+    outcome: "retry",
+    status: 503,
+    error: "http_status",
+    said: "Come back later",
+  });
+  await attempt(b, { outcome: "failed", status: 410, error: "http_status", said: "gone" });
+  await attempt(c, { outcome: "retry", error: "timeout" });
+  await attempt(a, { outcome: "delivered", status: 204 });
+  await attempt(d, { outcome: "interrupted" });
+  otherSubscription = await addOther();
+});
+
+/** Records an attempt a second after the last one, and updates the queued entry accordingly. */
+async function attempt(eventId: string, { outcome, status, error, said }: Tried): Promise<void> {
+  const { sql } = world.database.db;
+  const startedAt = new Date(start + (ms += 1_000));
+  const [entry] = await sql<{ sequence: number; attempt: number }[]>`
+    select sequence, attempt from queued_entries where event_id = ${eventId} and subscription_id = ${id}`;
+  const isEnd = outcome === "delivered" || outcome === "failed";
+  await sql`
+    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms,
+      outcome, status_code, error_code, request_headers, request_body, response_excerpt, response_truncated,
+      next_attempt_at, payload_mode, recorded_at)
+    values (${ulid(startedAt.getTime())}, ${id}, ${entry?.sequence ?? 0}, ${eventId}, 'review_received', 1, ${entry?.attempt ?? 1},
+      ${startedAt}, 7, ${outcome}, ${status ?? null}, ${error ?? null}, '{}', '{}', ${said ?? null}, false,
+      ${outcome === "retry" ? startedAt : null}, ${isEnd ? "full" : null}, ${isEnd ? startedAt : null})`;
+  await passQueue(world.database.db, id);
+  if (isEnd) await sql`delete from outbox where event_id = ${eventId} and subscription_id = ${id}`;
+  if (outcome === "retry")
+    await sql`
+      update outbox set state = 'waiting', due_at = ${startedAt}, attempt = attempt + 1
+       where event_id = ${eventId} and subscription_id = ${id}`;
+}
+
+/** Creates a subscription of the other partner, with an attempt of the first event. */
+async function addOther(): Promise<string> {
+  const body = { label: "O", webhook_url: "http://127.0.0.1:3699/o", delivery_kind: "immediate" };
+  const made = await world.ask("POST", "", { body, as: "other" });
+  const other = String(made.body["id"]);
+  const startedAt = new Date(start);
+  await world.database.db.sql`
+    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms,
+      outcome, request_headers, request_body, response_truncated, payload_mode, recorded_at)
+    values (${ulid(start)}, ${other}, 1, ${events[0] ?? ""}, 'review_received', 1, 1, ${startedAt}, 7, 'delivered', '{}', '{}', false,
+      'full', ${startedAt})`;
+  return other;
+}
+
+async function list(query = "", subscription = id): Promise<Shown[]> {
+  const { status, body, text } = await world.ask("GET", `/${subscription}/messages${query}`);
+  expect(text).toBeString();
+  expect(status).toBe(200);
+  return body["data"] as Shown[];
+}
+
+/** Returns the letters of the listed events. */
+const letters = (rows: readonly Shown[]): string =>
+  rows.map(({ event_id }) => "ABCDEF"[events.indexOf(event_id)] ?? "?").join("");

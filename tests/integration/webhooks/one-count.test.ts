@@ -1,5 +1,5 @@
 // All responses about a subscription agree on the length and the age of its queue, and on the state of each event.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
@@ -18,173 +18,22 @@ import {
   reviewAction,
   type Tenant,
 } from "../../support/outbox.ts";
-import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+import { startWebhooks } from "../../support/webhooks.ts";
 import { Prng } from "../../simulation/prng.ts";
-
-const STEPS = 60;
-const STEP_MS = 300_000;
-const REVIEWS = 3;
+import { fixture } from "../../support/fixture.ts";
 /** A negative retention time, so that everything is old, even rows that the clock of the test dates into the future. */
 const EVERYTHING_DAYS = -60;
-const STATES = ["pending", "waiting", "held", "delivered", "failed", "skipped"] as const;
-type State = (typeof STATES)[number];
-type Ordering = "subscription" | "review";
 
-let world: WebhookWorld;
 let tenant: Tenant;
 let store: DispatchStore;
 
-beforeAll(async () => {
-  world = await startWebhooks();
-  const { db } = world.database;
-  tenant = { ...(await insertTenant(db, REVIEWS)), partnerId: world.tenants.partners[0].id };
-  const config = { batchHourMs: 1_000 };
-  store = createStore({ ...world.api.deps, db, clock: world.clock, log: silentLog, config });
-  await db.sql`insert into dispatchers (id, started_at, renewed_at) values ('one', now(), now())`;
-  await db.sql`
-    insert into stats_progress (counted_until) values (date_trunc('hour', now()) - interval '1 hour')`;
-});
-afterAll(() => world.stop());
-
-/** Signs in again, because a test spans hours of fake time and a token lives for a day. */
-async function signIn(): Promise<void> {
-  const { superAdmin, partners } = world.tenants;
-  const owner = await world.api.login(partners[0].owner.email);
-  const root = await world.api.login(superAdmin.email);
-  Object.assign(world.tokens, { owner, root });
-}
-
-/** The expected state of an event. */
-interface ExpectedEvent {
-  readonly id: string;
-  readonly isTest: boolean;
-  /** Null for a test event. */
-  readonly reviewId: number | null;
-  state: "queued" | "delivered" | "failed" | "skipped";
-  wasDelivered: boolean;
-  /** Time at which the present round was recorded. */
-  recordedAt: Date;
-}
-
-/** A model of a subscription: its expected queue, settled events and counters. */
-class Model {
-  isActive = true;
-  expired = 0;
-  readonly events = new Map<string, ExpectedEvent>();
-  /** Queued events, in the order of their sequence. */
-  queue: ExpectedEvent[] = [];
-  since = world.clock.now();
-
-  readonly id: string;
-  readonly shard: number;
-  readonly ordering: Ordering;
-
-  constructor({ id, shard, ordering }: Pick<Model, "id" | "shard" | "ordering">) {
-    this.id = id;
-    this.shard = shard;
-    this.ordering = ordering;
-  }
-
-  add(id: string, reviewId: number | null, isTest = false): void {
-    const recordedAt = world.clock.now();
-    const one: ExpectedEvent = {
-      id,
-      isTest,
-      reviewId,
-      state: "queued",
-      wasDelivered: false,
-      recordedAt,
-    };
-    this.events.set(id, one);
-    this.queue.push(one);
-  }
-
-  again(one: ExpectedEvent): void {
-    one.state = "queued";
-    one.recordedAt = world.clock.now();
-    this.queue.push(one);
-  }
-
-  end(one: ExpectedEvent, state: Exclude<ExpectedEvent["state"], "queued">): void {
-    one.state = state;
-    one.wasDelivered ||= state === "delivered";
-    this.queue = this.queue.filter((other) => other !== one);
-  }
-}
+const world = fixture(startWebhooks);
 
 const post = async (model: Model, path: string, body?: unknown) => {
   const answer = await world.ask("POST", `/${model.id}${path}`, { body });
   if (answer.status >= 300) throw new Error(`${path} was answered ${answer.text}`);
   return answer.body;
 };
-
-async function load({
-  id,
-  shard,
-}: Model): Promise<{ entries: readonly Entry[]; tests: readonly Entry[] }> {
-  const request = { id, shard, generation: 1, after: 0, limit: 64, exceptReviews: [] };
-  const [one] = await store.load([request]);
-  return one?.found ?? { entries: [], tests: [] };
-}
-
-/** Chooses entries that may be sent together: a run from the head, or the head of each review, and a test event. */
-function sendable(model: Model, found: Awaited<ReturnType<typeof load>>, draw: Prng): Entry[] {
-  const { entries, tests } = found;
-  const first = (entry: Entry) =>
-    entries.find(({ reviewId }) => reviewId === entry.reviewId) === entry;
-  const chosen =
-    model.ordering === "subscription"
-      ? entries.slice(0, draw.int(0, 3))
-      : entries.filter((entry) => first(entry) && draw.chance(0.6));
-  return [...chosen, ...tests.slice(0, draw.int(0, 1))];
-}
-
-/** Copies the columns that the record of an attempt takes from its entry. */
-function entryFields(entry: Entry) {
-  const { sequence, eventId, event, round, attempt, isLogged } = entry;
-  const { payloadMode, batchJobId, recordedAt } = entry;
-  return {
-    sequence,
-    eventId,
-    event,
-    round,
-    attempt,
-    isLogged,
-    payloadMode,
-    batchJobId,
-    recordedAt,
-  };
-}
-
-async function commit(model: Model, sent: readonly Entry[], draw: Prng): Promise<void> {
-  const records = [];
-  let isBlocked = false;
-  for (const entry of sent) {
-    if (isBlocked && !entry.isTest) continue;
-    const failure = entry.attempt < 4 ? "retry" : "failed";
-    const kind = draw.chance(0.6) ? "delivered" : failure;
-    isBlocked ||= kind === "retry" && model.ordering === "subscription";
-    const decision = kind === "retry" ? ({ kind, delayMs: 60_000 } as const) : ({ kind } as const);
-    const startedAt = world.clock.now();
-    records.push(
-      attemptRecord({
-        ...entryFields(entry),
-        id: ulid(startedAt.getTime() + records.length),
-        shard: model.shard,
-        subscriptionId: model.id,
-        startedAt,
-        decision,
-        ...(kind === "delivered" ? { statusCode: 200, errorCode: null } : {}),
-      }),
-    );
-    const told = model.events.get(entry.eventId);
-    if (told?.state === "queued" && kind !== "retry") model.end(told, kind);
-  }
-  if (records.length === 0) return;
-  const group = { records, now: world.clock.now(), monotonicMs: 0 };
-  const { disabled } = await commitAttempts(world.database.db, "one", group);
-  if (disabled.length > 0) model.isActive = false;
-}
 
 /** Actions that a step may choose from. */
 const ACTIONS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<void>>> = {
@@ -258,6 +107,191 @@ const ACTIONS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<voi
     for (const one of missed) model.again(one);
   },
 };
+
+describe.each(["subscription", "review"] as const)("order by %s", (ordering) => {
+  test.each([1, 2, 3])("all responses agree after each step of seed %d", async (seed) => {
+    world.clock.advance(STEP_MS);
+    await signIn();
+    const { id } = await world.subscribe({ ordering });
+    const { sql } = world.database.db;
+    const [row] = await sql<
+      { shard: number }[]
+    >`select shard from webhook_subscriptions where id = ${id}`;
+    const model = new Model({ id, shard: row?.shard ?? 0, ordering });
+    const draw = new Prng(seed);
+    const done: string[] = [];
+    try {
+      for (let step = 0; step < STEPS; step++) {
+        world.clock.advance(STEP_MS);
+        const name = draw.pick(WEIGHTED);
+        done.push(name);
+        await ACTIONS[name]?.(model, draw);
+        await checkCounts(model, await checkEvents(model));
+        world.clock.advance(STEP_MS);
+        await checkStats(model);
+      }
+    } catch (error) {
+      throw new Error(`After ${done.join(", ")}`, { cause: error });
+    }
+  });
+});
+
+const STEPS = 60;
+
+const STEP_MS = 300_000;
+
+const REVIEWS = 3;
+
+const STATES = ["pending", "waiting", "held", "delivered", "failed", "skipped"] as const;
+
+type State = (typeof STATES)[number];
+
+type Ordering = "subscription" | "review";
+
+beforeAll(async () => {
+  const { db } = world.database;
+  tenant = { ...(await insertTenant(db, REVIEWS)), partnerId: world.tenants.partners[0].id };
+  const config = { batchHourMs: 1_000 };
+  store = createStore({ ...world.api.deps, db, clock: world.clock, log: silentLog, config });
+  await db.sql`insert into dispatchers (id, started_at, renewed_at) values ('one', now(), now())`;
+  await db.sql`
+    insert into stats_progress (counted_until) values (date_trunc('hour', now()) - interval '1 hour')`;
+});
+
+/** Signs in again, because a test spans hours of fake time and a token lives for a day. */
+async function signIn(): Promise<void> {
+  const { superAdmin, partners } = world.tenants;
+  const owner = await world.api.login(partners[0].owner.email);
+  const root = await world.api.login(superAdmin.email);
+  Object.assign(world.tokens, { owner, root });
+}
+
+/** The expected state of an event. */
+interface ExpectedEvent {
+  readonly id: string;
+  readonly isTest: boolean;
+  /** Null for a test event. */
+  readonly reviewId: number | null;
+  state: "queued" | "delivered" | "failed" | "skipped";
+  wasDelivered: boolean;
+  /** Time at which the present round was recorded. */
+  recordedAt: Date;
+}
+
+/** A model of a subscription: its expected queue, settled events and counters. */
+class Model {
+  isActive = true;
+  expired = 0;
+  readonly events = new Map<string, ExpectedEvent>();
+  /** Queued events, in the order of their sequence. */
+  queue: ExpectedEvent[] = [];
+  since = world.clock.now();
+
+  readonly id: string;
+  readonly shard: number;
+  readonly ordering: Ordering;
+
+  constructor({ id, shard, ordering }: Pick<Model, "id" | "shard" | "ordering">) {
+    this.id = id;
+    this.shard = shard;
+    this.ordering = ordering;
+  }
+
+  add(id: string, reviewId: number | null, isTest = false): void {
+    const recordedAt = world.clock.now();
+    const one: ExpectedEvent = {
+      id,
+      isTest,
+      reviewId,
+      state: "queued",
+      wasDelivered: false,
+      recordedAt,
+    };
+    this.events.set(id, one);
+    this.queue.push(one);
+  }
+
+  again(one: ExpectedEvent): void {
+    one.state = "queued";
+    one.recordedAt = world.clock.now();
+    this.queue.push(one);
+  }
+
+  end(one: ExpectedEvent, state: Exclude<ExpectedEvent["state"], "queued">): void {
+    one.state = state;
+    one.wasDelivered ||= state === "delivered";
+    this.queue = this.queue.filter((other) => other !== one);
+  }
+}
+
+async function load({
+  id,
+  shard,
+}: Model): Promise<{ entries: readonly Entry[]; tests: readonly Entry[] }> {
+  const request = { id, shard, generation: 1, after: 0, limit: 64, exceptReviews: [] };
+  const [one] = await store.load([request]);
+  return one?.found ?? { entries: [], tests: [] };
+}
+
+/** Chooses entries that may be sent together: a run from the head, or the head of each review, and a test event. */
+function sendable(model: Model, found: Awaited<ReturnType<typeof load>>, draw: Prng): Entry[] {
+  const { entries, tests } = found;
+  const first = (entry: Entry) =>
+    entries.find(({ reviewId }) => reviewId === entry.reviewId) === entry;
+  const chosen =
+    model.ordering === "subscription"
+      ? entries.slice(0, draw.int(0, 3))
+      : entries.filter((entry) => first(entry) && draw.chance(0.6));
+  return [...chosen, ...tests.slice(0, draw.int(0, 1))];
+}
+
+/** Copies the columns that the record of an attempt takes from its entry. */
+function entryFields(entry: Entry) {
+  const { sequence, eventId, event, round, attempt, isLogged } = entry;
+  const { payloadMode, batchJobId, recordedAt } = entry;
+  return {
+    sequence,
+    eventId,
+    event,
+    round,
+    attempt,
+    isLogged,
+    payloadMode,
+    batchJobId,
+    recordedAt,
+  };
+}
+
+async function commit(model: Model, sent: readonly Entry[], draw: Prng): Promise<void> {
+  const records = [];
+  let isBlocked = false;
+  for (const entry of sent) {
+    if (isBlocked && !entry.isTest) continue;
+    const failure = entry.attempt < 4 ? "retry" : "failed";
+    const kind = draw.chance(0.6) ? "delivered" : failure;
+    isBlocked ||= kind === "retry" && model.ordering === "subscription";
+    const decision = kind === "retry" ? ({ kind, delayMs: 60_000 } as const) : ({ kind } as const);
+    const startedAt = world.clock.now();
+    records.push(
+      attemptRecord({
+        ...entryFields(entry),
+        id: ulid(startedAt.getTime() + records.length),
+        shard: model.shard,
+        subscriptionId: model.id,
+        startedAt,
+        decision,
+        ...(kind === "delivered" ? { statusCode: 200, errorCode: null } : {}),
+      }),
+    );
+    const told = model.events.get(entry.eventId);
+    if (told?.state === "queued" && kind !== "retry") model.end(told, kind);
+  }
+  if (records.length === 0) return;
+  const group = { records, now: world.clock.now(), monotonicMs: 0 };
+  const { disabled } = await commitAttempts(world.database.db, "one", group);
+  if (disabled.length > 0) model.isActive = false;
+}
+
 const WEIGHTED = Object.entries({
   events: 6,
   attempts: 8,
@@ -367,31 +401,3 @@ async function checkStats(model: Model): Promise<void> {
   const points = body["points"] ?? body["data"];
   expect(points).toMatchObject([{ backlog: model.queue.length }]);
 }
-
-describe.each(["subscription", "review"] as const)("order by %s", (ordering) => {
-  test.each([1, 2, 3])("all responses agree after each step of seed %d", async (seed) => {
-    world.clock.advance(STEP_MS);
-    await signIn();
-    const { id } = await world.subscribe({ ordering });
-    const { sql } = world.database.db;
-    const [row] = await sql<
-      { shard: number }[]
-    >`select shard from webhook_subscriptions where id = ${id}`;
-    const model = new Model({ id, shard: row?.shard ?? 0, ordering });
-    const draw = new Prng(seed);
-    const done: string[] = [];
-    try {
-      for (let step = 0; step < STEPS; step++) {
-        world.clock.advance(STEP_MS);
-        const name = draw.pick(WEIGHTED);
-        done.push(name);
-        await ACTIONS[name]?.(model, draw);
-        await checkCounts(model, await checkEvents(model));
-        world.clock.advance(STEP_MS);
-        await checkStats(model);
-      }
-    } catch (error) {
-      throw new Error(`After ${done.join(", ")}`, { cause: error });
-    }
-  });
-});

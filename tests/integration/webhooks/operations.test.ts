@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
@@ -7,38 +7,13 @@ import { RECOVER_LIMIT } from "../../../src/webhooks/actions/queue-events.ts";
 import { queuedFor } from "../../support/factory.ts";
 import { forgetQueue, makeWait } from "../../support/outbox.ts";
 import { until } from "../../support/network/receiver.ts";
-import {
-  disable,
-  HOUR_MS,
-  settle,
-  startWebhooks,
-  type WebhookWorld,
-} from "../../support/webhooks.ts";
+import { disable, HOUR_MS, settle, startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let world: WebhookWorld;
-beforeAll(async () => {
-  world = await startWebhooks({ config: { retentionDays: 30 } });
-});
-afterAll(() => world.stop());
-beforeEach(() => void (world.wakes.length = 0));
+const world = fixture(() => startWebhooks({ config: { retentionDays: 30 } }));
 
 const post = (path: string, body?: unknown) => world.ask("POST", path, { body });
 const iso = (at: Date) => at.toISOString();
-const batch = { delivery_kind: "batch", batch_interval_hours: 12 };
-
-interface Row {
-  readonly sealed: string;
-  readonly previous: string | null;
-  readonly expiresAt: Date | null;
-}
-async function rowOf(id: string): Promise<Row> {
-  const [row] = await world.database.db.sql<Row[]>`
-    select sealed_secret as sealed, sealed_previous_secret as previous, previous_secret_expires_at as "expiresAt"
-      from webhook_subscriptions where id = ${id}`;
-  if (row === undefined) throw new Error(`There is no subscription ${id}.`);
-  return row;
-}
-const context = (id: string) => `webhook:${world.tenants.partners[0].id}:${id}`;
 
 describe("rotating the secret", () => {
   test.each([
@@ -717,3 +692,23 @@ describe("recovering", () => {
     expect((await recover(id, { since: ago(30 * day) })).status).toBe(202);
   });
 });
+
+beforeEach(() => void (world.wakes.length = 0));
+
+const batch = { delivery_kind: "batch", batch_interval_hours: 12 };
+
+interface Row {
+  readonly sealed: string;
+  readonly previous: string | null;
+  readonly expiresAt: Date | null;
+}
+
+async function rowOf(id: string): Promise<Row> {
+  const [row] = await world.database.db.sql<Row[]>`
+    select sealed_secret as sealed, sealed_previous_secret as previous, previous_secret_expires_at as "expiresAt"
+      from webhook_subscriptions where id = ${id}`;
+  if (row === undefined) throw new Error(`There is no subscription ${id}.`);
+  return row;
+}
+
+const context = (id: string) => `webhook:${world.tenants.partners[0].id}:${id}`;

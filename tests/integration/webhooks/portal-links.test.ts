@@ -6,74 +6,23 @@ import { connectRedis } from "../../../src/lib/redis.ts";
 import { startApi, type Answer, type TestApi } from "../../support/api.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import { silentLog } from "../../support/dispatch.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, addUser, type Tenants, type TestUser } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants, addUser, type TestUser } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
 // Portal links, which open pages of the dashboard once, and the origins that may frame these pages (contract 6.20).
 
-let database: TestDatabase;
-let api: TestApi;
-let tenants: Tenants;
 let owner: string;
-let rival: string;
 let root: string;
-let ids: readonly [immediate: string, batch: string];
 const clock = createFakeClock();
 
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db, clock });
-  const [one, two] = tenants.partners;
-  owner = await api.login(one.owner.email);
-  rival = await api.login(two.owner.email);
-  root = await api.login(tenants.superAdmin.email);
-  ids = [await subscribe(owner, "immediate"), await subscribe(owner, "batch")];
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
-
-async function subscribe(token: string, delivery_kind: "immediate" | "batch"): Promise<string> {
-  const batch = delivery_kind === "batch" ? { batch_interval_hours: 4 } : {};
-  const body = {
-    label: delivery_kind,
-    delivery_kind,
-    webhook_url: "http://127.0.0.1:9/x",
-    ...batch,
-  };
-  const made = await api.call("POST", "/partner/webhooks", { token, body });
-  return String(made.body["id"]);
-}
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const api = fixture(() => startApi({ db: database.db, clock }));
 
 const ask = (token: string, path: string, method = "GET", body?: unknown): Promise<Answer> =>
   api.call(method, path, { token, body });
 const link = (body: object, token = owner) => ask(token, "/partner/portal-links", "POST", body);
-const redeem = (code: string) =>
-  api.call("POST", "/embed/key/session", { body: { code }, root: true });
-const codeOf = ({ body }: Answer) =>
-  new URLSearchParams(new URL(String(body["url"])).hash.slice(1)).get("code") ?? "";
-const said = ({ status, body }: Answer) => [status, body["code"]];
-async function opened(body: object, token = owner): Promise<string> {
-  const session = await redeem(codeOf(await link(body, token)));
-  expect(session.status).toBe(200);
-  return String(session.body["token"]);
-}
-
-let people = 0;
-async function freshAdmin(): Promise<{ user: TestUser; token: string }> {
-  const companyId = tenants.partners[0].id;
-  const email = `portal-${++people}@p1.test`;
-  const user = await addUser(database.db, { companyId, role: "partner_admin", email });
-  return { user, token: await api.login(email) };
-}
-
-async function audited(action: string) {
-  const rows = await database.db.sql<{ details: Record<string, unknown>; actor: number }[]>`
-    select details, actor_id as actor from audit_log where action = ${action} order by id`;
-  return rows.at(-1);
-}
 
 describe("a portal link", () => {
   test("is returned with its expiry, and its code is only in the fragment and stored as a hash", async () => {
@@ -493,3 +442,56 @@ describe("a viewer that floods the API", () => {
     await counting.stop();
   });
 });
+
+let rival: string;
+
+let ids: readonly [immediate: string, batch: string];
+
+beforeAll(async () => {
+  const [one, two] = tenants.partners;
+  owner = await api.login(one.owner.email);
+  rival = await api.login(two.owner.email);
+  root = await api.login(tenants.superAdmin.email);
+  ids = [await subscribe(owner, "immediate"), await subscribe(owner, "batch")];
+});
+
+async function subscribe(token: string, delivery_kind: "immediate" | "batch"): Promise<string> {
+  const batch = delivery_kind === "batch" ? { batch_interval_hours: 4 } : {};
+  const body = {
+    label: delivery_kind,
+    delivery_kind,
+    webhook_url: "http://127.0.0.1:9/x",
+    ...batch,
+  };
+  const made = await api.call("POST", "/partner/webhooks", { token, body });
+  return String(made.body["id"]);
+}
+
+const redeem = (code: string) =>
+  api.call("POST", "/embed/key/session", { body: { code }, root: true });
+
+const codeOf = ({ body }: Answer) =>
+  new URLSearchParams(new URL(String(body["url"])).hash.slice(1)).get("code") ?? "";
+
+const said = ({ status, body }: Answer) => [status, body["code"]];
+
+async function opened(body: object, token = owner): Promise<string> {
+  const session = await redeem(codeOf(await link(body, token)));
+  expect(session.status).toBe(200);
+  return String(session.body["token"]);
+}
+
+let people = 0;
+
+async function freshAdmin(): Promise<{ user: TestUser; token: string }> {
+  const companyId = tenants.partners[0].id;
+  const email = `portal-${++people}@p1.test`;
+  const user = await addUser(database.db, { companyId, role: "partner_admin", email });
+  return { user, token: await api.login(email) };
+}
+
+async function audited(action: string) {
+  const rows = await database.db.sql<{ details: Record<string, unknown>; actor: number }[]>`
+    select details, actor_id as actor from audit_log where action = ${action} order by id`;
+  return rows.at(-1);
+}

@@ -1,5 +1,5 @@
 // A recovery of a window with more events than one statement may read.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
@@ -15,80 +15,14 @@ import {
   reviewAction,
   type Tenant,
 } from "../../support/outbox.ts";
-import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+import { startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let world: WebhookWorld;
 let db: RawDb;
 let tenant: Tenant;
-beforeAll(async () => {
-  world = await startWebhooks();
-  ({ db } = world.database);
-  tenant = { ...(await insertTenant(db)), partnerId: world.tenants.partners[0].id };
-});
-afterAll(() => world.stop());
-
-/**
- * Creates a subscription with `count` events, a millisecond apart, all in its log and delivered except every
- * `missEvery`th. Returns the history ids of the undelivered ones.
- */
-async function busy(count: number, missEvery: number) {
-  world.clock.advance(1_000);
-  const { id } = await world.subscribe();
-  const since = world.clock.now();
-  world.clock.advance(count);
-  // Each event and its only attempt share an id here, made at the time of both.
-  const eventIds = Array.from({ length: count }, (_, n) => ulid(since.getTime() + n));
-  await record(db, [reviewAction(tenant)]);
-  await db.sql`
-    insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
-                                actor, review, metadata, occurred_at, recorded_at, sequence, subscription_number,
-                                is_minimal)
-    select e.event_id, h.partner_id, h.account_id, h.store_id,
-           h.review_id, h.store_review_site_id, h.event, h.actor, h.review, h.metadata, h.occurred_at,
-           ${since}::timestamptz + (e.nth - 1) * interval '1 millisecond', l.sequence, l.number, l.is_minimal
-      from queued_entries o join review_history h on h.id = o.review_history_id
-      join webhook_subscriptions s on s.id = o.subscription_id,
-           unnest(${eventIds}::text[]) with ordinality e(event_id, nth)
-      left join lateral (
-             select e.nth + 1 as sequence, s.number, false as is_minimal where e.nth % ${missEvery} <> 0) l on true
-     where o.subscription_id = ${id} order by e.nth`;
-  const [seed] = await db.sql<{ eventId: string }[]>`
-    select event_id as "eventId" from queued_entries where subscription_id = ${id}`;
-  await forgetQueue(db, id);
-  await db.sql`delete from review_history where event_id = ${seed?.eventId ?? ""}`;
-  await db.sql`
-    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
-      duration_ms, outcome, request_headers, request_body, response_truncated, payload_mode, recorded_at)
-    select event_id, ${id}, sequence, event_id, event, 1, 1,
-           recorded_at, 1, 'delivered', '{}', '{}', false, 'full', recorded_at
-      from review_history where event_id = any(${eventIds}) and sequence is not null`;
-  await db.sql`update outbox_offsets set settled_through = ${count} + 1 where subscription_id = ${id}`;
-  await db.sql`
-    update outbox_sequences set last_sequence = ${count} + 1, last_logged = ${count} + 1 where subscription_id = ${id}`;
-  const missed = await db.sql<{ id: number }[]>`
-    select id from review_history where event_id = any(${eventIds}) and sequence is null order by id`;
-  return { id, since, missed: missed.map((row) => row.id) };
-}
+const world = fixture(startWebhooks);
 
 const find = (id: string) => findSubscription({ db }, tenant.partnerId, id);
-
-/** Makes a database that counts the rows that `undelivered` reads. */
-function counted() {
-  const rows = new Map<string, number[]>();
-  const asked: number[] = [];
-  const counting = new Proxy(db, {
-    get: (target, key) =>
-      key !== "run"
-        ? Reflect.get(target, key)
-        : async (statement: { name: string }, given: { ids?: readonly number[] }) => {
-            const found = await target.run(statement as never, given);
-            rows.set(statement.name, [...(rows.get(statement.name) ?? []), found.length]);
-            asked.push(...(given.ids ?? []));
-            return found;
-          },
-  }) as Db;
-  return { counting, rows, asked };
-}
 
 test("is read in batches, and only events that the log does not settle are looked up", async () => {
   const { id, since, missed } = await busy(2 * BATCH_ROWS + 1, 1_000);
@@ -197,3 +131,69 @@ describe("a call after earlier ones", () => {
     expect(await look()).toEqual({ ids: first, asked: first });
   });
 });
+
+beforeAll(async () => {
+  ({ db } = world.database);
+  tenant = { ...(await insertTenant(db)), partnerId: world.tenants.partners[0].id };
+});
+
+/**
+ * Creates a subscription with `count` events, a millisecond apart, all in its log and delivered except every
+ * `missEvery`th. Returns the history ids of the undelivered ones.
+ */
+async function busy(count: number, missEvery: number) {
+  world.clock.advance(1_000);
+  const { id } = await world.subscribe();
+  const since = world.clock.now();
+  world.clock.advance(count);
+  // Each event and its only attempt share an id here, made at the time of both.
+  const eventIds = Array.from({ length: count }, (_, n) => ulid(since.getTime() + n));
+  await record(db, [reviewAction(tenant)]);
+  await db.sql`
+    insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
+                                actor, review, metadata, occurred_at, recorded_at, sequence, subscription_number,
+                                is_minimal)
+    select e.event_id, h.partner_id, h.account_id, h.store_id,
+           h.review_id, h.store_review_site_id, h.event, h.actor, h.review, h.metadata, h.occurred_at,
+           ${since}::timestamptz + (e.nth - 1) * interval '1 millisecond', l.sequence, l.number, l.is_minimal
+      from queued_entries o join review_history h on h.id = o.review_history_id
+      join webhook_subscriptions s on s.id = o.subscription_id,
+           unnest(${eventIds}::text[]) with ordinality e(event_id, nth)
+      left join lateral (
+             select e.nth + 1 as sequence, s.number, false as is_minimal where e.nth % ${missEvery} <> 0) l on true
+     where o.subscription_id = ${id} order by e.nth`;
+  const [seed] = await db.sql<{ eventId: string }[]>`
+    select event_id as "eventId" from queued_entries where subscription_id = ${id}`;
+  await forgetQueue(db, id);
+  await db.sql`delete from review_history where event_id = ${seed?.eventId ?? ""}`;
+  await db.sql`
+    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
+      duration_ms, outcome, request_headers, request_body, response_truncated, payload_mode, recorded_at)
+    select event_id, ${id}, sequence, event_id, event, 1, 1,
+           recorded_at, 1, 'delivered', '{}', '{}', false, 'full', recorded_at
+      from review_history where event_id = any(${eventIds}) and sequence is not null`;
+  await db.sql`update outbox_offsets set settled_through = ${count} + 1 where subscription_id = ${id}`;
+  await db.sql`
+    update outbox_sequences set last_sequence = ${count} + 1, last_logged = ${count} + 1 where subscription_id = ${id}`;
+  const missed = await db.sql<{ id: number }[]>`
+    select id from review_history where event_id = any(${eventIds}) and sequence is null order by id`;
+  return { id, since, missed: missed.map((row) => row.id) };
+}
+
+/** Makes a database that counts the rows that `undelivered` reads. */
+function counted() {
+  const rows = new Map<string, number[]>();
+  const asked: number[] = [];
+  const counting = new Proxy(db, {
+    get: (target, key) =>
+      key !== "run"
+        ? Reflect.get(target, key)
+        : async (statement: { name: string }, given: { ids?: readonly number[] }) => {
+            const found = await target.run(statement as never, given);
+            rows.set(statement.name, [...(rows.get(statement.name) ?? []), found.length]);
+            asked.push(...(given.ids ?? []));
+            return found;
+          },
+  }) as Db;
+  return { counting, rows, asked };
+}

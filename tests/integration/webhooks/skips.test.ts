@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
@@ -7,59 +7,12 @@ import { createStore } from "../../../dispatcher/store/store.ts";
 import { countStats } from "../../../src/webhooks/actions/stats.ts";
 import { attemptRecord, passQueue, queueCopies } from "../../support/outbox.ts";
 import { silentLog } from "../../support/dispatch.ts";
-import { disable, settle, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+import { disable, settle, startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
 const MANY = 200_000;
-const HELD = { body: { held: "skip" } };
 
-let world: WebhookWorld;
-
-beforeAll(async () => {
-  world = await startWebhooks();
-});
-afterAll(() => world.stop());
-
-const enable = (id: string) => world.ask("POST", `/${id}/enable`, HELD);
-const delivery = async (id: string, eventId: string) =>
-  (await world.ask("GET", `/${id}/deliveries/${eventId}`)).body;
-
-/** Creates an active subscription with `count` queued events, and returns their ids. */
-async function queued(count: number): Promise<{ id: string; eventIds: string[] }> {
-  const { id } = await world.subscribe();
-  return { id, eventIds: await world.emit(count) };
-}
-
-async function shardOf(id: string): Promise<number> {
-  const [row] = await world.database.db.sql<{ shard: number }[]>`
-    select shard from webhook_subscriptions where id = ${id}`;
-  return row?.shard ?? 0;
-}
-
-/** Returns the event ids and rounds that a dispatcher would send next. */
-async function loaded(id: string) {
-  const { db } = world.database;
-  const config = { batchHourMs: 1_000 };
-  const store = createStore({ ...world.api.deps, db, clock: world.clock, log: silentLog, config });
-  const request = { id, shard: await shardOf(id), generation: 1, after: 0, limit: 64 };
-  const [one] = await store.load([{ ...request, exceptReviews: [] }]);
-  return (one?.found?.entries ?? []).map(({ eventId, round }) => [eventId, round]);
-}
-
-const skips = (id: string) =>
-  world.database.db.sql<{ first: number; last: number; reason: string }[]>`
-    select first, last, reason from outbox_skips where subscription_id = ${id} order by last`;
-
-async function counted(table: "outbox" | "skipped_entries", id: string): Promise<number> {
-  const { sql } = world.database.db;
-  const [row] = await sql<{ count: number }[]>`
-    select count(*)::int as count from ${sql(table)} where subscription_id = ${id}`;
-  return row?.count ?? -1;
-}
-
-/** Undoes a skip, so that the skipped entries are queued again. */
-const queueAgain = (id: string) => world.database.db.sql`
-  with gone as (delete from outbox_skips where subscription_id = ${id})
-  update outbox_offsets set settled_through = 0, skipped_through = 0 where subscription_id = ${id}`;
+const world = fixture(startWebhooks);
 
 describe.each([
   { of: "the log", events: MANY, rows: 0 },
@@ -184,3 +137,48 @@ test.each(["log", "rows"] as const)("a skipped event is redelivered once: %s", a
   expect(await delivery(id, again)).toMatchObject({ state: "delivered" });
   expect(await delivery(id, fresh)).toMatchObject({ state: "skipped" });
 });
+
+const HELD = { body: { held: "skip" } };
+
+const enable = (id: string) => world.ask("POST", `/${id}/enable`, HELD);
+
+const delivery = async (id: string, eventId: string) =>
+  (await world.ask("GET", `/${id}/deliveries/${eventId}`)).body;
+
+/** Creates an active subscription with `count` queued events, and returns their ids. */
+async function queued(count: number): Promise<{ id: string; eventIds: string[] }> {
+  const { id } = await world.subscribe();
+  return { id, eventIds: await world.emit(count) };
+}
+
+async function shardOf(id: string): Promise<number> {
+  const [row] = await world.database.db.sql<{ shard: number }[]>`
+    select shard from webhook_subscriptions where id = ${id}`;
+  return row?.shard ?? 0;
+}
+
+/** Returns the event ids and rounds that a dispatcher would send next. */
+async function loaded(id: string) {
+  const { db } = world.database;
+  const config = { batchHourMs: 1_000 };
+  const store = createStore({ ...world.api.deps, db, clock: world.clock, log: silentLog, config });
+  const request = { id, shard: await shardOf(id), generation: 1, after: 0, limit: 64 };
+  const [one] = await store.load([{ ...request, exceptReviews: [] }]);
+  return (one?.found?.entries ?? []).map(({ eventId, round }) => [eventId, round]);
+}
+
+const skips = (id: string) =>
+  world.database.db.sql<{ first: number; last: number; reason: string }[]>`
+    select first, last, reason from outbox_skips where subscription_id = ${id} order by last`;
+
+async function counted(table: "outbox" | "skipped_entries", id: string): Promise<number> {
+  const { sql } = world.database.db;
+  const [row] = await sql<{ count: number }[]>`
+    select count(*)::int as count from ${sql(table)} where subscription_id = ${id}`;
+  return row?.count ?? -1;
+}
+
+/** Undoes a skip, so that the skipped entries are queued again. */
+const queueAgain = (id: string) => world.database.db.sql`
+  with gone as (delete from outbox_skips where subscription_id = ${id})
+  update outbox_offsets set settled_through = 0, skipped_through = 0 where subscription_id = ${id}`;

@@ -1,50 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
 import { encodeTime, ulid } from "ulid";
 
 import { countStats } from "../../../src/webhooks/actions/stats.ts";
 import { bucketFloor, READ_PER_SLICE } from "../../../src/webhooks/stats.ts";
 import { makeWait, passQueue } from "../../support/outbox.ts";
-import { disable, settle, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+import { disable, settle, startWebhooks } from "../../support/webhooks.ts";
 import { allChunks } from "../../support/maintenance.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let world: WebhookWorld;
-beforeAll(async () => {
-  world = await startWebhooks({ config: { retentionDays: 2, accessTokenTtlS: 30 * 86_400 } });
-});
-afterAll(() => world.stop());
+const world = fixture(() =>
+  startWebhooks({ config: { retentionDays: 2, accessTokenTtlS: 30 * 86_400 } }),
+);
 
 const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
-const iso = (at: Date) => at.toISOString().replace("Z", "+00:00");
-
-interface Made {
-  readonly agoMs: number;
-  readonly outcome?: "delivered" | "retry" | "failed" | "interrupted";
-  readonly durationMs?: number;
-  readonly event?: string;
-  readonly eventId?: string;
-  readonly round?: number;
-}
-
-/** Records an attempt that started `agoMs` before now. */
-async function attempt(id: string, made: Made): Promise<Date> {
-  const at = new Date(world.clock.now().getTime() - made.agoMs);
-  const outcome = made.outcome ?? "delivered";
-  await world.database.db.sql`
-    insert into delivery_attempts
-      (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome, status_code,
-       request_headers, request_body, response_truncated, next_attempt_at)
-    values (${ulid(at.getTime())}, ${id}, 1, ${made.eventId ?? ulid()}, ${made.event ?? "review_received"}, ${made.round ?? 1}, 1,
-            ${at}, ${made.durationMs ?? 10}, ${outcome}, 200, '{}', '{}', false,
-            ${outcome === "retry" ? at : null})`;
-  return at;
-}
-
-const toNextBucket = () => world.clock.advance(300_000 - (world.clock.now().getTime() % 300_000));
-
-const health = async (id: string) => (await world.ask("GET", `/${id}/health`)).body;
-const count = () => allChunks(() => countStats(world.api.deps, world.clock.now()));
 
 describe("the health", () => {
   test("of a new subscription is empty", async () => {
@@ -407,3 +376,36 @@ describe("the charts", () => {
     expect((await stats(id, `?${query}`)).status).toBe(200);
   });
 });
+
+const DAY_MS = 86_400_000;
+
+const iso = (at: Date) => at.toISOString().replace("Z", "+00:00");
+
+interface Made {
+  readonly agoMs: number;
+  readonly outcome?: "delivered" | "retry" | "failed" | "interrupted";
+  readonly durationMs?: number;
+  readonly event?: string;
+  readonly eventId?: string;
+  readonly round?: number;
+}
+
+/** Records an attempt that started `agoMs` before now. */
+async function attempt(id: string, made: Made): Promise<Date> {
+  const at = new Date(world.clock.now().getTime() - made.agoMs);
+  const outcome = made.outcome ?? "delivered";
+  await world.database.db.sql`
+    insert into delivery_attempts
+      (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome, status_code,
+       request_headers, request_body, response_truncated, next_attempt_at)
+    values (${ulid(at.getTime())}, ${id}, 1, ${made.eventId ?? ulid()}, ${made.event ?? "review_received"}, ${made.round ?? 1}, 1,
+            ${at}, ${made.durationMs ?? 10}, ${outcome}, 200, '{}', '{}', false,
+            ${outcome === "retry" ? at : null})`;
+  return at;
+}
+
+const toNextBucket = () => world.clock.advance(300_000 - (world.clock.now().getTime() % 300_000));
+
+const health = async (id: string) => (await world.ask("GET", `/${id}/health`)).body;
+
+const count = () => allChunks(() => countStats(world.api.deps, world.clock.now()));

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
@@ -14,103 +14,9 @@ import { AttemptFeed } from "../../../src/webhooks/actions/attempt-feed.ts";
 import { WatchedSubscriptions, type Watcher } from "../../../src/webhooks/actions/watch.ts";
 import { subscriptionById } from "../../../src/webhooks/queries/subscriptions.ts";
 import { until } from "../../support/network/receiver.ts";
-import { disable, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
-
-let world: WebhookWorld;
-let root: string;
-const open: AbortController[] = [];
-beforeAll(async () => {
-  world = await startWebhooks();
-  root = world.api.listen();
-});
-afterEach(() => {
-  for (const one of open.splice(0)) one.abort();
-});
-afterAll(() => world.stop());
-
-interface Message {
-  readonly event: string;
-  readonly id: string | undefined;
-  readonly data: Record<string, unknown>;
-}
-
-/** Follows a subscription over a real connection. */
-async function follow(
-  id: string,
-  token: string,
-  { query = "", after }: { query?: string; after?: string | undefined } = {},
-) {
-  const control = new AbortController();
-  open.push(control);
-  const response = await fetch(`${root}${BASE_PATH}/partner/webhooks/${id}/stream${query}`, {
-    headers: {
-      Authorization: `Bearer ${token}`,
-      ...(after !== undefined && { "Last-Event-ID": after }),
-    },
-    signal: control.signal,
-  });
-  const messages: Message[] = [];
-  const state = { beats: 0, ended: false, bookmark: undefined as string | undefined };
-  const reading = async () => {
-    let text = "";
-    for await (const chunk of response.body ?? []) {
-      text += new TextDecoder().decode(chunk);
-      const parts = text.split("\n\n");
-      text = parts.pop() ?? "";
-      for (const part of parts)
-        if (part.startsWith(":")) state.beats += 1;
-        else if (part.startsWith("id: ") && !part.includes("\n")) state.bookmark = part.slice(4);
-        else messages.push(messageOf(part));
-    }
-  };
-  const reader = reading().then(
-    () => void (state.ended = true),
-    () => {},
-  );
-  return { response, messages, state, reader, close: () => control.abort() };
-}
-
-function messageOf(part: string): Message {
-  const field = (name: string) =>
-    part
-      .split("\n")
-      .find((line) => line.startsWith(`${name}: `))
-      ?.slice(name.length + 2);
-  return {
-    event: field("event") ?? "",
-    id: field("id"),
-    data: JSON.parse(field("data") ?? "null"),
-  };
-}
-
-async function attempt(id: string, at = world.clock.now()): Promise<string> {
-  const attemptId = ulid(at.getTime());
-  await world.database.db.sql`
-    insert into delivery_attempts
-      (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome, status_code,
-       request_headers, request_body, response_truncated)
-    values (${attemptId}, ${id}, 1, ${ulid()}, 'review_received', 1, 1, ${at}, 5, 'delivered', 200, '{}',
-            '{"private":"body"}', false)`;
-  return attemptId;
-}
-
-const LOOK_MS = 1_300;
-
-/** Time after which the clock is moved again, if a poll has not happened yet. */
-const LOOK_AGAIN_MS = 500;
-
-/** Moves the clock until polls have made the condition true. One move may be too early, before the poll loop sleeps. */
-async function afterLooks(what: string, holds: () => boolean) {
-  let wokenAt = -LOOK_AGAIN_MS;
-  await until(what, () => {
-    if (holds()) return true;
-    if (world.clock.sleepers > 0 && performance.now() - wokenAt > LOOK_AGAIN_MS) {
-      wokenAt = performance.now();
-      world.clock.advance(LOOK_MS);
-    }
-    return false;
-  });
-}
+import { disable, startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
+const world = fixture(startWebhooks);
 
 test("sends the state at once, then each new attempt once, and changes", async () => {
   const { id } = await world.subscribe();
@@ -561,3 +467,99 @@ describe("with bodies, or after an attempt", () => {
     expect(status).toBe(404);
   });
 });
+
+let root: string;
+
+const open: AbortController[] = [];
+
+beforeAll(async () => {
+  root = world.api.listen();
+});
+
+afterEach(() => {
+  for (const one of open.splice(0)) one.abort();
+});
+
+interface Message {
+  readonly event: string;
+  readonly id: string | undefined;
+  readonly data: Record<string, unknown>;
+}
+
+/** Follows a subscription over a real connection. */
+async function follow(
+  id: string,
+  token: string,
+  { query = "", after }: { query?: string; after?: string | undefined } = {},
+) {
+  const control = new AbortController();
+  open.push(control);
+  const response = await fetch(`${root}${BASE_PATH}/partner/webhooks/${id}/stream${query}`, {
+    headers: {
+      Authorization: `Bearer ${token}`,
+      ...(after !== undefined && { "Last-Event-ID": after }),
+    },
+    signal: control.signal,
+  });
+  const messages: Message[] = [];
+  const state = { beats: 0, ended: false, bookmark: undefined as string | undefined };
+  const reading = async () => {
+    let text = "";
+    for await (const chunk of response.body ?? []) {
+      text += new TextDecoder().decode(chunk);
+      const parts = text.split("\n\n");
+      text = parts.pop() ?? "";
+      for (const part of parts)
+        if (part.startsWith(":")) state.beats += 1;
+        else if (part.startsWith("id: ") && !part.includes("\n")) state.bookmark = part.slice(4);
+        else messages.push(messageOf(part));
+    }
+  };
+  const reader = reading().then(
+    () => void (state.ended = true),
+    () => {},
+  );
+  return { response, messages, state, reader, close: () => control.abort() };
+}
+
+function messageOf(part: string): Message {
+  const field = (name: string) =>
+    part
+      .split("\n")
+      .find((line) => line.startsWith(`${name}: `))
+      ?.slice(name.length + 2);
+  return {
+    event: field("event") ?? "",
+    id: field("id"),
+    data: JSON.parse(field("data") ?? "null"),
+  };
+}
+
+async function attempt(id: string, at = world.clock.now()): Promise<string> {
+  const attemptId = ulid(at.getTime());
+  await world.database.db.sql`
+    insert into delivery_attempts
+      (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome, status_code,
+       request_headers, request_body, response_truncated)
+    values (${attemptId}, ${id}, 1, ${ulid()}, 'review_received', 1, 1, ${at}, 5, 'delivered', 200, '{}',
+            '{"private":"body"}', false)`;
+  return attemptId;
+}
+
+const LOOK_MS = 1_300;
+
+/** Time after which the clock is moved again, if a poll has not happened yet. */
+const LOOK_AGAIN_MS = 500;
+
+/** Moves the clock until polls have made the condition true. One move may be too early, before the poll loop sleeps. */
+async function afterLooks(what: string, holds: () => boolean) {
+  let wokenAt = -LOOK_AGAIN_MS;
+  await until(what, () => {
+    if (holds()) return true;
+    if (world.clock.sleepers > 0 && performance.now() - wokenAt > LOOK_AGAIN_MS) {
+      wokenAt = performance.now();
+      world.clock.advance(LOOK_MS);
+    }
+    return false;
+  });
+}

@@ -6,65 +6,16 @@ import type { Wake } from "../../../src/outbox/schedule.ts";
 import { startApi, type Answer, type TestApi } from "../../support/api.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import { addProvider, connectStore, created, queuedFor, report } from "../../support/factory.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { addTenants, type Tenants } from "../../support/tenants.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants } from "../../support/tenants.ts";
+import { fixture } from "../../support/fixture.ts";
 
 const URL = "http://127.0.0.1:3699/hook";
-const HOUR_MS = 1_000;
-const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
-let database: TestDatabase;
-let api: TestApi;
-let tenants: Tenants;
-const clock = createFakeClock();
-const wakes: string[] = [];
-const tokens: Record<"owner" | "admin" | "other" | "account" | "location" | "root", string> = {
-  owner: "",
-  admin: "",
-  other: "",
-  account: "",
-  location: "",
-  root: "",
-};
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  const schedule = {
-    wake: async (some: readonly Wake[]) =>
-      void wakes.push(...some.map(({ subscriptionId }) => subscriptionId)),
-  };
-  api = await startApi({ db: database.db, clock, schedule, config: { batchHourMs: HOUR_MS } });
-  const [one, two] = tenants.partners;
-  tokens.owner = await api.login(one.owner.email);
-  tokens.admin = await api.login(one.admin.email);
-  tokens.other = await api.login(two.admin.email);
-  tokens.account = await api.login(one.accounts[0].owner.email);
-  tokens.location = await api.login(one.accounts[0].locationUser.email);
-  tokens.root = await api.login(tenants.superAdmin.email);
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
-beforeEach(async () => {
-  const { sql } = database.db;
-  await sql`delete from outbox`;
-  await sql`delete from outbox_offsets`;
-  await sql`delete from outbox_sequences`;
-  await sql`delete from webhook_subscriptions`;
-});
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
 
 const immediate = { label: "Now", webhook_url: URL, delivery_kind: "immediate" };
-const batch = { ...immediate, label: "Later", delivery_kind: "batch", batch_interval_hours: 12 };
-
-const create = (body: unknown, token = tokens.owner): Promise<Answer> =>
-  api.call("POST", "/partner/webhooks", { token, body });
-const get = (path: string, token = tokens.owner): Promise<Answer> =>
-  api.call("GET", `/partner/webhooks${path}`, { token });
-const remove = (id: unknown, token = tokens.owner): Promise<Answer> =>
-  api.call("DELETE", `/partner/webhooks/${String(id)}`, { token });
-const idsOf = ({ body }: Answer) => (body["data"] as { id: string }[]).map(({ id }) => id);
 
 describe("creating a subscription", () => {
   test("returns the whole object with its secret and with defaults", async () => {
@@ -560,3 +511,62 @@ describe("deleting a subscription", () => {
     expect(history?.n).toBe(10);
   });
 });
+
+const HOUR_MS = 1_000;
+
+const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+
+let api: TestApi;
+
+const clock = createFakeClock();
+
+const wakes: string[] = [];
+
+const tokens: Record<"owner" | "admin" | "other" | "account" | "location" | "root", string> = {
+  owner: "",
+  admin: "",
+  other: "",
+  account: "",
+  location: "",
+  root: "",
+};
+
+beforeAll(async () => {
+  const schedule = {
+    wake: async (some: readonly Wake[]) =>
+      void wakes.push(...some.map(({ subscriptionId }) => subscriptionId)),
+  };
+  api = await startApi({ db: database.db, clock, schedule, config: { batchHourMs: HOUR_MS } });
+  const [one, two] = tenants.partners;
+  tokens.owner = await api.login(one.owner.email);
+  tokens.admin = await api.login(one.admin.email);
+  tokens.other = await api.login(two.admin.email);
+  tokens.account = await api.login(one.accounts[0].owner.email);
+  tokens.location = await api.login(one.accounts[0].locationUser.email);
+  tokens.root = await api.login(tenants.superAdmin.email);
+});
+
+afterAll(async () => {
+  await api.stop();
+});
+
+beforeEach(async () => {
+  const { sql } = database.db;
+  await sql`delete from outbox`;
+  await sql`delete from outbox_offsets`;
+  await sql`delete from outbox_sequences`;
+  await sql`delete from webhook_subscriptions`;
+});
+
+const batch = { ...immediate, label: "Later", delivery_kind: "batch", batch_interval_hours: 12 };
+
+const create = (body: unknown, token = tokens.owner): Promise<Answer> =>
+  api.call("POST", "/partner/webhooks", { token, body });
+
+const get = (path: string, token = tokens.owner): Promise<Answer> =>
+  api.call("GET", `/partner/webhooks${path}`, { token });
+
+const remove = (id: unknown, token = tokens.owner): Promise<Answer> =>
+  api.call("DELETE", `/partner/webhooks/${String(id)}`, { token });
+
+const idsOf = ({ body }: Answer) => (body["data"] as { id: string }[]).map(({ id }) => id);

@@ -1,18 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
 import { SUBSCRIBABLE_EVENTS } from "../../../src/outbox/event.ts";
-import { disable, HOUR_MS, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+import { disable, HOUR_MS, startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let world: WebhookWorld;
-beforeAll(async () => {
-  world = await startWebhooks();
-});
-afterAll(() => world.stop());
-
-const update = (id: string, body: unknown, method = "POST") =>
-  world.ask(method, `/${id}`, { body });
+const world = fixture(startWebhooks);
 const get = async (id: string) => (await world.ask("GET", `/${id}`)).body;
-const batch = { delivery_kind: "batch", batch_interval_hours: 12 };
 
 describe("an update", () => {
   test.each(["POST", "PATCH"])(
@@ -235,3 +228,8 @@ describe("an update of a batch subscription", () => {
     expect(await nextIn(id)).toBe(-1);
   });
 });
+
+const update = (id: string, body: unknown, method = "POST") =>
+  world.ask(method, `/${id}`, { body });
+
+const batch = { delivery_kind: "batch", batch_interval_hours: 12 };

@@ -1,8 +1,10 @@
+import { afterEach } from "bun:test";
 import type { Page } from "playwright-core";
 
 import { addProvider, connectStore, created, report } from "../factory.ts";
 import { startApi, type TestApi } from "../api.ts";
-import { openBrowser } from "../../../scripts/proof/chromium.ts";
+import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { browserFixture } from "./browser.ts";
 import { openSignedIn, type Look } from "./dashboard.ts";
 import { createTestSchedule, startDispatcher } from "../dispatch.ts";
 import { createDatabase, type TestDatabase } from "../postgres.ts";
@@ -34,9 +36,20 @@ export interface WebhookDashboard {
   stop(): Promise<void>;
 }
 
-export async function startWebhookDashboard(
-  options: { readonly retryDelaysMs?: readonly number[] } = {},
-): Promise<WebhookDashboard> {
+interface Options {
+  readonly retryDelaysMs?: readonly number[];
+}
+
+/** Starts a dashboard for the tests of a file, and closes its pages after each test. */
+export function useWebhookDashboard(options?: Options): WebhookDashboard {
+  const world = browserFixture(() => startWebhookDashboard(options));
+  afterEach(async () => {
+    if (chromium !== undefined) await world.closePages();
+  });
+  return world;
+}
+
+async function startWebhookDashboard(options: Options = {}): Promise<WebhookDashboard> {
   const database = await createDatabase();
   const { db } = database;
   const tenants = await addTenants(db);

@@ -11,14 +11,6 @@ const row = {
   impersonatorId: null,
   expiresAt: new Date("2026-06-02T12:00:00.700Z"),
 };
-const payload = {
-  sub: "7",
-  jti: "j",
-  iat: nowS,
-  exp: nowS + 86_400,
-  client_id: "reviewrelay",
-  scope: "*",
-};
 
 describe("the claims of a token", () => {
   test("contain the user, the service's own client, the scope and the expiry in whole seconds", () => {
@@ -94,3 +86,12 @@ describe("claims and the token's row", () => {
     expect(claimsMatch(claimsOf(row, "j"), { ...row, impersonatorId: 3 })).toBe(false);
   });
 });
+
+const payload = {
+  sub: "7",
+  jti: "j",
+  iat: nowS,
+  exp: nowS + 86_400,
+  client_id: "reviewrelay",
+  scope: "*",
+};

@@ -2,9 +2,6 @@ import { describe, expect, test } from "bun:test";
 
 import { createCodeMac } from "../../../src/auth/code-mac.ts";
 
-const key = (fill: number) => new Uint8Array(32).fill(fill);
-const mac = createCodeMac({ masterKey: key(1), masterKeyPrevious: undefined });
-
 describe("the MAC of a code", () => {
   test("matches its code in its context, and nothing else", () => {
     const made = mac.sign("012345", "signup:a");
@@ -24,3 +21,7 @@ describe("the MAC of a code", () => {
     expect(foreign.matches(made, "012345", "c")).toBe(false);
   });
 });
+
+const key = (fill: number) => new Uint8Array(32).fill(fill);
+
+const mac = createCodeMac({ masterKey: key(1), masterKeyPrevious: undefined });

@@ -16,7 +16,6 @@ import { addMs } from "../../../src/lib/clock.ts";
 const now = new Date("2026-06-01T12:00:00.000Z");
 const before = (ms: number) => addMs(now, -ms);
 const times = (count: number, ms: number) => Array<Date>(count).fill(before(ms));
-const none = { issuedAt: [], wrongAt: [] };
 
 describe("the number of codes a day", () => {
   test.each([
@@ -123,3 +122,5 @@ describe("scopes", () => {
     expect(coversScopes(new Set(["reviews:read"]), ["*"])).toBe(false);
   });
 });
+
+const none = { issuedAt: [], wrongAt: [] };

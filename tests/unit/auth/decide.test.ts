@@ -8,19 +8,6 @@ import {
 } from "../../../src/auth/decide.ts";
 import { addMs } from "../../../src/lib/clock.ts";
 
-const SCHEDULE_S = [60, 120, 240, 480, 900];
-const DAY_MS = 24 * 60 * 60 * 1000;
-const now = new Date("2026-06-01T12:00:00.000Z");
-
-function lock(over: Partial<SignInLock> = {}): SignInLock {
-  return { failures: 0, locks: 0, lockedUntil: null, lastFailureAt: addMs(now, -1000), ...over };
-}
-
-/** Decides the fifth wrong password, which locks, after the given number of earlier locks. */
-function fifth(locks: number) {
-  return decideWrongAttempt(lock({ failures: 4, locks }), now, SCHEDULE_S);
-}
-
 describe("a wrong password", () => {
   test.each([
     [0, 1],
@@ -95,3 +82,18 @@ test.each([
 ])("with %d ms to go Retry-After is %d s", (ms, seconds) => {
   expect(retryAfterS(addMs(now, ms), now)).toBe(seconds);
 });
+
+const SCHEDULE_S = [60, 120, 240, 480, 900];
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+const now = new Date("2026-06-01T12:00:00.000Z");
+
+function lock(over: Partial<SignInLock> = {}): SignInLock {
+  return { failures: 0, locks: 0, lockedUntil: null, lastFailureAt: addMs(now, -1000), ...over };
+}
+
+/** Decides the fifth wrong password, which locks, after the given number of earlier locks. */
+function fifth(locks: number) {
+  return decideWrongAttempt(lock({ failures: 4, locks }), now, SCHEDULE_S);
+}

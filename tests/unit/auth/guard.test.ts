@@ -25,29 +25,6 @@ const COMPANY: Record<Role, Principal["companyType"]> = {
 };
 const ROLES = Object.keys(COMPANY) as Role[];
 
-function principal(role: Role, over: Partial<Principal> = {}): Principal {
-  return {
-    userId: 1,
-    userName: "Somebody",
-    role,
-    companyId: 1,
-    companyType: COMPANY[role],
-    partnerId: null,
-    accountId: null,
-    storeIds: null,
-    scopes: new Set(["*"]),
-    tokenKind: "access",
-    jti: "j",
-    familyId: null,
-    signInMethod: "login",
-    clientId: null,
-    isThirdParty: false,
-    impersonatorId: null,
-    pages: null,
-    ...over,
-  };
-}
-
 const RULES = {
   anyUser: { access: anyUser("reviews:read"), admits: ROLES },
   partnerAdmin: {
@@ -237,3 +214,26 @@ test("the session of a portal link is rejected by every route that does not open
   // A portal session may look at its own user and sign out, as every user may.
   expect(anyUser().refuse(session)).toBeUndefined();
 });
+
+function principal(role: Role, over: Partial<Principal> = {}): Principal {
+  return {
+    userId: 1,
+    userName: "Somebody",
+    role,
+    companyId: 1,
+    companyType: COMPANY[role],
+    partnerId: null,
+    accountId: null,
+    storeIds: null,
+    scopes: new Set(["*"]),
+    tokenKind: "access",
+    jti: "j",
+    familyId: null,
+    signInMethod: "login",
+    clientId: null,
+    isThirdParty: false,
+    impersonatorId: null,
+    pages: null,
+    ...over,
+  };
+}

@@ -2,14 +2,6 @@ import { describe, expect, test } from "bun:test";
 
 import { codeMail, passwordChangedMail } from "../../../src/auth/mails.ts";
 
-const code = {
-  to: "a@b.test",
-  type: "forgot_password",
-  code: "012345",
-  expiresAt: new Date("2026-06-01T12:10:00Z"),
-  ttlS: 600,
-} as const;
-
 describe("the mail with a code", () => {
   test("has the code on a separate line, as its only six digits, and not in the subject", () => {
     const mail = codeMail(code, null);
@@ -45,3 +37,11 @@ describe("the tenant's name", () => {
     expect(mail.text).toEndWith(`A & <b>"Z"</b>\n`);
   });
 });
+
+const code = {
+  to: "a@b.test",
+  type: "forgot_password",
+  code: "012345",
+  expiresAt: new Date("2026-06-01T12:10:00Z"),
+  ttlS: 600,
+} as const;

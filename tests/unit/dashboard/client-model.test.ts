@@ -8,12 +8,6 @@ import {
   redirectErrors,
 } from "../../../src/dashboard/app/pages/keys/client-model.ts";
 
-const draft = {
-  ...NEW_CLIENT,
-  name: "Acme",
-  redirectUris: "\n https://a.example/cb \n\nhttp://b.example\n",
-};
-
 test("partners and super-admins manage clients at separate paths; other roles manage none", () => {
   expect(clientsPathOf("super_admin")).toBe("/sso/clients");
   expect(clientsPathOf("partner_owner")).toBe("/partner/oauth-clients");
@@ -52,3 +46,9 @@ test("an edit starts with the client's values, and sends unedited ones back unch
   const { confidential: _fixed, ...changeable } = client;
   expect<unknown>(clientBody(clientDraft(client), true)).toEqual(changeable);
 });
+
+const draft = {
+  ...NEW_CLIENT,
+  name: "Acme",
+  redirectUris: "\n https://a.example/cb \n\nhttp://b.example\n",
+};

@@ -16,17 +16,8 @@ import {
   ERROR_TEXTS,
   errorText,
 } from "../../../src/dashboard/app/pages/reviews/site-words.ts";
-
-const names = {
-  user: (id: number) => (id === 7 ? "Alex" : "a former colleague"),
-  source: (slug: string) => (slug === "google" ? "Google" : slug),
-};
 const kim = { type: "user", id: 3, name: "Kim" };
 const google = { type: "system", id: null, name: "google" };
-const happened = (event: string, metadata: unknown, actor: unknown = kim) => {
-  const entry: HistoryEntry = { id: 1, event, actor, metadata, occurred_at: "" };
-  return describeEntry(entry, names);
-};
 
 describe("the history in words", () => {
   test.each([
@@ -178,3 +169,13 @@ test("stores with a broken connection come first, each with its broken ones firs
     ["B", 0, ["Yelp"]],
   ]);
 });
+
+const names = {
+  user: (id: number) => (id === 7 ? "Alex" : "a former colleague"),
+  source: (slug: string) => (slug === "google" ? "Google" : slug),
+};
+
+const happened = (event: string, metadata: unknown, actor: unknown = kim) => {
+  const entry: HistoryEntry = { id: 1, event, actor, metadata, occurred_at: "" };
+  return describeEntry(entry, names);
+};

@@ -4,14 +4,6 @@ import { describe, expect, test } from "bun:test";
 
 import { newChallenge, readCallback } from "../../../src/dashboard/app/session/single-sign-on.ts";
 
-const flow = {
-  verifier: "v".repeat(43),
-  email: "ada@corp.test",
-  remember: true,
-  path: "/dashboard/keys",
-};
-const kept = JSON.stringify(flow);
-
 describe("an SSO callback", () => {
   test("is accepted with the flow that this tab started", () => {
     expect(readCallback("?code=abc", kept)).toEqual({ kind: "code", code: "abc", flow });
@@ -61,3 +53,12 @@ describe("an SSO callback", () => {
     expect(one.challenge).toBe(createHash("sha256").update(one.verifier).digest("base64url"));
   });
 });
+
+const flow = {
+  verifier: "v".repeat(43),
+  email: "ada@corp.test",
+  remember: true,
+  path: "/dashboard/keys",
+};
+
+const kept = JSON.stringify(flow);

@@ -8,20 +8,6 @@ import { edge } from "../../../src/http/edge.ts";
 import { encode } from "../../../src/lib/encodings.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 
-const bytes = new TextEncoder().encode("let a = 1;".repeat(100));
-const entry: Asset = {
-  name: "main-1.js",
-  contentType: "text/javascript",
-  encodings: encode(bytes),
-  isEntry: true,
-};
-
-function site(read: () => Promise<Asset[]>) {
-  const app = dashboardSite({ read, framedBy: async () => [] });
-  return (path: string, headers: Record<string, string> = {}) =>
-    app.handle(new Request(`http://localhost${path}`, { headers }));
-}
-
 describe("the dashboard's files", () => {
   test("are built once for concurrent requests", async () => {
     let builds = 0;
@@ -104,3 +90,18 @@ describe("the dashboard's files", () => {
     expect(length === bytes.byteLength).toBe(encoding === null);
   });
 });
+
+const bytes = new TextEncoder().encode("let a = 1;".repeat(100));
+
+const entry: Asset = {
+  name: "main-1.js",
+  contentType: "text/javascript",
+  encodings: encode(bytes),
+  isEntry: true,
+};
+
+function site(read: () => Promise<Asset[]>) {
+  const app = dashboardSite({ read, framedBy: async () => [] });
+  return (path: string, headers: Record<string, string> = {}) =>
+    app.handle(new Request(`http://localhost${path}`, { headers }));
+}

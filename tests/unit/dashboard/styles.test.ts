@@ -6,9 +6,6 @@ import { describe, expect, test } from "bun:test";
 
 import { NEVER_SET, slimmed, UNUSED_COLORS } from "../../../src/dashboard/styles.ts";
 
-const APP = fileURLToPath(new URL("../../../src/dashboard/app/", import.meta.url));
-const LIBRARY = readFileSync(Bun.resolveSync("@mantine/core/styles.css", APP), "utf8");
-
 describe("styles that are removed from the library", () => {
   test("are of colours that the library has and no page names", () => {
     const named = new RegExp(
@@ -70,3 +67,7 @@ test.each([
 ])("the bundler keeps %s", (css) => {
   expect(slimmed(css)).toBe(css);
 });
+
+const APP = fileURLToPath(new URL("../../../src/dashboard/app/", import.meta.url));
+
+const LIBRARY = readFileSync(Bun.resolveSync("@mantine/core/styles.css", APP), "utf8");

@@ -36,42 +36,6 @@ import type { ChartSeries } from "../../../src/dashboard/app/ui/chart/chart-seri
 import { instantOf, inWords, localTimeOf } from "../../../src/dashboard/app/ui/format.ts";
 
 const ID = "01JWNB9PR0ZV8X2D3F4G5H6J00";
-const row: AttemptRow = {
-  id: "01JWNB9PR0ZV8X2D3F4G5H6J01",
-  event_id: ID,
-  event: "review_received",
-  attempt: 1,
-  round: 1,
-  sequence: 7,
-  started_at: "2026-06-01T12:00:00.000+00:00",
-  duration_ms: 12,
-  outcome: "delivered",
-  status_code: 200,
-  error_code: null,
-  next_attempt_at: null,
-};
-const subscription: Subscription = {
-  id: ID,
-  label: "One",
-  webhook_url: "https://example.com/hook",
-  delivery_kind: "immediate",
-  batch_interval_hours: null,
-  events: ["note_added", "review_received"],
-  payload_mode: "full",
-  suppress_native_notifications: false,
-  ordering: "subscription",
-  is_active: true,
-  consecutive_failure_count: 0,
-  disabled_at: null,
-  disabled_reason: null,
-  last_batch_dispatched_at: null,
-  next_batch_at: null,
-  secret_fingerprint: "0123456789abcdef",
-  previous_secret_expires_at: null,
-  created_at: "2026-06-01T12:00:00.000+00:00",
-  updated_at: "2026-06-01T12:00:00.000+00:00",
-  deleted_at: null,
-};
 
 describe("the hint about a URL", () => {
   test.each([
@@ -409,3 +373,41 @@ test("a past event is never shown as future, even with a clock that is behind", 
   expect(inWords(now - 9_000, now, false)).toBe("9 seconds ago");
   expect(inWords(now + 9_000, now, true)).toBe("in 9 seconds");
 });
+
+const row: AttemptRow = {
+  id: "01JWNB9PR0ZV8X2D3F4G5H6J01",
+  event_id: ID,
+  event: "review_received",
+  attempt: 1,
+  round: 1,
+  sequence: 7,
+  started_at: "2026-06-01T12:00:00.000+00:00",
+  duration_ms: 12,
+  outcome: "delivered",
+  status_code: 200,
+  error_code: null,
+  next_attempt_at: null,
+};
+
+const subscription: Subscription = {
+  id: ID,
+  label: "One",
+  webhook_url: "https://example.com/hook",
+  delivery_kind: "immediate",
+  batch_interval_hours: null,
+  events: ["note_added", "review_received"],
+  payload_mode: "full",
+  suppress_native_notifications: false,
+  ordering: "subscription",
+  is_active: true,
+  consecutive_failure_count: 0,
+  disabled_at: null,
+  disabled_reason: null,
+  last_batch_dispatched_at: null,
+  next_batch_at: null,
+  secret_fingerprint: "0123456789abcdef",
+  previous_secret_expires_at: null,
+  created_at: "2026-06-01T12:00:00.000+00:00",
+  updated_at: "2026-06-01T12:00:00.000+00:00",
+  deleted_at: null,
+};

@@ -9,8 +9,8 @@ const ROOT = join(import.meta.dir, "../../..");
  */
 const FORBIDDEN: readonly [what: string, pattern: RegExp][] = [
   ["the driver", /\.sql\b(?!")|\{[^{}]*\bsql\b[^{}]*\}: *(Db|Tx|DbOrTx|RawDb|RawTx)\b/],
-  ["text as a statement", /\.(unsafe|execute)\(/],
-  ["a type that is only claimed", /\bsql</],
+  ["text as a statement", /\.unsafe\(|\.execute\((?!sql`)/],
+  ["a type that is only claimed", /\b(sql|execute)</],
 ];
 
 /** The client and the files that create tables: migrations, and partitions, whose names are not known in advance. */

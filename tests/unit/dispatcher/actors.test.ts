@@ -5,22 +5,6 @@ import { Actors, Turns } from "../../../dispatcher/actors.ts";
 import { LIMITS } from "../../../dispatcher/delivery/limits.ts";
 import { createFakeClock, type FakeClock } from "../../support/clock.ts";
 
-const wake = (subscriptionId: string) => ({ subscriptionId, shard: 1 });
-const answered = { kind: "answered", lane: "main", decision: { kind: "delivered" } } as const;
-
-let clock: FakeClock;
-let actors: Actors;
-beforeEach(() => {
-  clock = createFakeClock();
-  actors = new Actors(clock, { ...LIMITS, actors: 2, entries: 100 });
-});
-
-function admit(id: string): Actor {
-  const actor = actors.wake(wake(id), false);
-  if (actor === undefined) throw new Error(`${id} has to wait`);
-  return actor;
-}
-
 describe("subscriptions beyond the bound", () => {
   test("wait by name, those of a sweep behind the others, and come in turn when one is dropped", () => {
     const a = admit("A");
@@ -141,3 +125,22 @@ test("a taken subscription may return, behind the others of its shard", () => {
   if (first !== undefined) turns.add(first);
   expect(taken(turns)).toEqual(["b", "a"]);
 });
+
+const wake = (subscriptionId: string) => ({ subscriptionId, shard: 1 });
+
+const answered = { kind: "answered", lane: "main", decision: { kind: "delivered" } } as const;
+
+let clock: FakeClock;
+
+let actors: Actors;
+
+beforeEach(() => {
+  clock = createFakeClock();
+  actors = new Actors(clock, { ...LIMITS, actors: 2, entries: 100 });
+});
+
+function admit(id: string): Actor {
+  const actor = actors.wake(wake(id), false);
+  if (actor === undefined) throw new Error(`${id} has to wait`);
+  return actor;
+}

@@ -15,8 +15,28 @@ import { drawSettings, NO_FAULTS } from "../../simulation/settings.ts";
 import { newSubscription, Tables } from "../../simulation/tables.ts";
 import { EPOCH_MS, World } from "../../simulation/world.ts";
 
+test("a backlog with slow receivers fills the slots, and drains once the receivers are fast", () => {
+  const { pass, seen, dispatcher } = start();
+  pass(20_000);
+  const slow = pass(9_000);
+  // The slow slots are in use for three rounds of requests.
+  expect(slow).toBeGreaterThanOrEqual(2.5 * LIMITS.requests);
+  seen.answerMs = FAST_MS;
+  pass(5_000);
+  const fast = pass(1_000);
+  expect(fast).toBeGreaterThan(150);
+  expect(seen.actors).toBeLessThanOrEqual(LIMITS.actors);
+  expect(seen.entries).toBeLessThanOrEqual(8);
+  expect(dispatcher.workload.waiting).toBeGreaterThan(0);
+  // Every subscription is delivered.
+  pass(45_000);
+  expect(seen.posts).toBe(SUBSCRIPTIONS * ENTRIES);
+});
+
 const SUBSCRIPTIONS = 600;
+
 const ENTRIES = 10;
+
 const LIMITS = {
   requests: 16,
   requestsPerHost: 4,
@@ -25,9 +45,12 @@ const LIMITS = {
   actors: 64,
   entries: 256,
 };
+
 /** The time of one load. All loads together take longer than settings stay fresh. */
 const LOAD_MS = 6;
+
 const SLOW_MS = 3_000;
+
 const FAST_MS = 20;
 
 /** Makes a backlog of many subscriptions, each with a separate host. */
@@ -112,21 +135,3 @@ function start() {
   };
   return { pass, seen, dispatcher };
 }
-
-test("a backlog with slow receivers fills the slots, and drains once the receivers are fast", () => {
-  const { pass, seen, dispatcher } = start();
-  pass(20_000);
-  const slow = pass(9_000);
-  // The slow slots are in use for three rounds of requests.
-  expect(slow).toBeGreaterThanOrEqual(2.5 * LIMITS.requests);
-  seen.answerMs = FAST_MS;
-  pass(5_000);
-  const fast = pass(1_000);
-  expect(fast).toBeGreaterThan(150);
-  expect(seen.actors).toBeLessThanOrEqual(LIMITS.actors);
-  expect(seen.entries).toBeLessThanOrEqual(8);
-  expect(dispatcher.workload.waiting).toBeGreaterThan(0);
-  // Every subscription is delivered.
-  pass(45_000);
-  expect(seen.posts).toBe(SUBSCRIPTIONS * ENTRIES);
-});

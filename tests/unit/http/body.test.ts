@@ -3,28 +3,6 @@ import { describe, expect, test } from "bun:test";
 import { BODY_LIMIT, LARGE_BODY, UnverifiedBodies } from "../../../src/http/body.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 
-/** Counts the turns of the event loop in which twenty concurrent bodies were returned. */
-async function turnsOf(bytes: number): Promise<number> {
-  const bodies = new UnverifiedBodies();
-  let turn = 0;
-  let isOver = false;
-  const count = () => {
-    turn += 1;
-    if (!isOver) setImmediate(count);
-  };
-  setImmediate(count);
-  const read = Array.from({ length: 20 }, async () => {
-    const text = "x".repeat(bytes);
-    const request = new Request("http://api.test/", { method: "POST", body: text });
-    const body = await bodies.read(request, { from: "192.0.2.1", limit: BODY_LIMIT });
-    expect(body.bytes).toHaveLength(bytes);
-    return turn;
-  });
-  const turns = await Promise.all(read);
-  isOver = true;
-  return new Set(turns).size;
-}
-
 test("large bodies are returned one per turn of the event loop, so that other requests run in between", async () => {
   expect(await turnsOf(LARGE_BODY)).toBe(20);
   expect(await turnsOf(LARGE_BODY - 1)).toBeLessThan(20);
@@ -141,3 +119,25 @@ describe("bodies of unverified senders", () => {
     });
   });
 });
+
+/** Counts the turns of the event loop in which twenty concurrent bodies were returned. */
+async function turnsOf(bytes: number): Promise<number> {
+  const bodies = new UnverifiedBodies();
+  let turn = 0;
+  let isOver = false;
+  const count = () => {
+    turn += 1;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const read = Array.from({ length: 20 }, async () => {
+    const text = "x".repeat(bytes);
+    const request = new Request("http://api.test/", { method: "POST", body: text });
+    const body = await bodies.read(request, { from: "192.0.2.1", limit: BODY_LIMIT });
+    expect(body.bytes).toHaveLength(bytes);
+    return turn;
+  });
+  const turns = await Promise.all(read);
+  isOver = true;
+  return new Set(turns).size;
+}

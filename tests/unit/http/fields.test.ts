@@ -8,13 +8,6 @@ import { isRowId, isUlid, listOf, pageOf, pageQuery } from "../../../src/http/li
 import { describeSchema } from "../../../src/http/openapi/schemas.ts";
 import { instantText, storableText } from "../../../src/http/text.ts";
 
-const toFieldErrors = (examined: Examined<unknown>) =>
-  "fieldErrors" in examined ? examined.fieldErrors : undefined;
-const validOf = (schema: TSchema, value: unknown) => {
-  const examined = examine(schema, value);
-  return "fieldErrors" in examined ? examined.sound : "all of it";
-};
-
 describe("an invalid body", () => {
   const schema = Type.Object(
     {
@@ -179,3 +172,11 @@ describe("a query parameter", () => {
     expect(toFieldErrors(read(schema, "a=1&a=2"))).toEqual({ a: ["must be given once"] });
   });
 });
+
+const toFieldErrors = (examined: Examined<unknown>) =>
+  "fieldErrors" in examined ? examined.fieldErrors : undefined;
+
+const validOf = (schema: TSchema, value: unknown) => {
+  const examined = examine(schema, value);
+  return "fieldErrors" in examined ? examined.sound : "all of it";
+};

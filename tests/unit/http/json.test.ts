@@ -3,20 +3,6 @@ import { describe, expect, test } from "bun:test";
 import { MAX_DEPTH, MAX_STRING_BYTES, maxValues, parseJson } from "../../../src/http/body.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 
-const LIMIT = 64 * 1024;
-const VALUES = 1_024;
-
-const parse = (text: string, limit = LIMIT) => parseJson(Buffer.from(text), limit);
-function refusalOf(text: string, limit = LIMIT): string | undefined {
-  try {
-    parse(text, limit);
-    return undefined;
-  } catch (error) {
-    if (error instanceof Problem) return `${error.code}: ${error.message}`;
-    throw error;
-  }
-}
-
 describe("JSON", () => {
   test("may nest to 64 levels of lists and objects, and no deeper", () => {
     const lists = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
@@ -114,3 +100,19 @@ describe("JSON", () => {
     }
   });
 });
+
+const LIMIT = 64 * 1024;
+
+const VALUES = 1_024;
+
+const parse = (text: string, limit = LIMIT) => parseJson(Buffer.from(text), limit);
+
+function refusalOf(text: string, limit = LIMIT): string | undefined {
+  try {
+    parse(text, limit);
+    return undefined;
+  } catch (error) {
+    if (error instanceof Problem) return `${error.code}: ${error.message}`;
+    throw error;
+  }
+}

@@ -16,8 +16,6 @@ import { expectLinear } from "../../support/growth.ts";
  * Parsers of untrusted bytes work in linear time. Each parser gets the worst input of its grammar. The limits would
  * end most of these early, so the code behind a limit is also tested with inputs that stay within it.
  */
-
-const LIMIT = 64 * 1024;
 const repeat = (piece: string) => (bytes: number) =>
   piece.repeat(Math.ceil(bytes / piece.length)).slice(0, bytes);
 const distinct = (piece: (i: number) => string, joint: string) => (bytes: number) => {
@@ -197,3 +195,5 @@ describe("a header", () => {
     );
   });
 });
+
+const LIMIT = 64 * 1024;

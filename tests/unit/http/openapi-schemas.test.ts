@@ -4,14 +4,6 @@ import { Type } from "@sinclair/typebox";
 
 import { describeSchema, type Components } from "../../../src/http/openapi/schemas.ts";
 
-const nothing = (): Components => ({
-  schemas: {},
-  responses: {},
-  parameters: {},
-  requestBodies: {},
-});
-const store = Type.Object({ id: Type.Integer(), name: Type.String() }, { title: "Store" });
-
 describe("a schema with a title", () => {
   test("is among the components once, however often it is described", () => {
     const components = nothing();
@@ -30,3 +22,12 @@ describe("a schema with a title", () => {
     expect(renamed).toEqual({ $ref: "#/components/schemas/StoreId" });
   });
 });
+
+const nothing = (): Components => ({
+  schemas: {},
+  responses: {},
+  parameters: {},
+  requestBodies: {},
+});
+
+const store = Type.Object({ id: Type.Integer(), name: Type.String() }, { title: "Store" });

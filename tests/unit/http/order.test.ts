@@ -77,10 +77,6 @@ const things = new Elysia({ prefix: `${BASE_PATH}/things` })
     access: { takes: "any", refuse: () => undefined },
   });
 
-interface Thing {
-  readonly thing: { readonly id: number };
-}
-
 const app = new Elysia({ normalize: false })
   .use(
     edge({
@@ -101,32 +97,6 @@ const app = new Elysia({ normalize: false })
     })),
   );
 refuseOtherMethods(app, new Set());
-
-interface Sent {
-  path?: string;
-  role?: string | undefined;
-  type?: string;
-  body?: string | Uint8Array<ArrayBuffer>;
-  method?: string;
-  headers?: Record<string, string>;
-}
-
-/** Sends a valid request, except for the given parts. */
-async function send(sent: Sent = {}) {
-  const { path = "/things/1", role = "partner_owner", type = "application/json" } = sent;
-  const { method = "POST", body = '{"name":"a"}', headers } = sent;
-  const response = await app.handle(
-    new Request(`http://localhost${BASE_PATH}${path}`, {
-      method,
-      headers: { ...(role !== "" && { Authorization: role }), "Content-Type": type, ...headers },
-      ...(method !== "GET" && { body }),
-    }),
-  );
-  const text = await response.text();
-  return { status: response.status, headers: response.headers, text };
-}
-
-const code = (answer: { text: string }) => JSON.parse(answer.text).code;
 const tooLarge = "x".repeat(LIMIT + 1);
 
 describe("the order of checks", () => {
@@ -339,3 +309,33 @@ describe("every response", () => {
     expect(alive.headers.get("x-request-id")).toBeTruthy();
   });
 });
+
+interface Thing {
+  readonly thing: { readonly id: number };
+}
+
+interface Sent {
+  path?: string;
+  role?: string | undefined;
+  type?: string;
+  body?: string | Uint8Array<ArrayBuffer>;
+  method?: string;
+  headers?: Record<string, string>;
+}
+
+/** Sends a valid request, except for the given parts. */
+async function send(sent: Sent = {}) {
+  const { path = "/things/1", role = "partner_owner", type = "application/json" } = sent;
+  const { method = "POST", body = '{"name":"a"}', headers } = sent;
+  const response = await app.handle(
+    new Request(`http://localhost${BASE_PATH}${path}`, {
+      method,
+      headers: { ...(role !== "" && { Authorization: role }), "Content-Type": type, ...headers },
+      ...(method !== "GET" && { body }),
+    }),
+  );
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, text };
+}
+
+const code = (answer: { text: string }) => JSON.parse(answer.text).code;

@@ -2,11 +2,6 @@ import { describe, expect, test } from "bun:test";
 
 import { proxyTest, readRequestContext } from "../../../src/http/request-context.ts";
 
-function ipOf(sent: { forwarded?: string; peer: string }, proxies: readonly string[]): string {
-  const headers = new Headers(sent.forwarded ? { "X-Forwarded-For": sent.forwarded } : {});
-  return readRequestContext(headers, sent.peer, proxyTest(proxies)).ip;
-}
-
 describe("the caller's address", () => {
   const proxies = ["10.0.0.0/8", "::1"];
 
@@ -51,3 +46,8 @@ test("a user agent is kept up to 256 characters", () => {
   expect(requestContext.userAgent).toBe("u".repeat(256));
   expect(readRequestContext(new Headers(), "::1", () => false).userAgent).toBeNull();
 });
+
+function ipOf(sent: { forwarded?: string; peer: string }, proxies: readonly string[]): string {
+  const headers = new Headers(sent.forwarded ? { "X-Forwarded-For": sent.forwarded } : {});
+  return readRequestContext(headers, sent.peer, proxyTest(proxies)).ip;
+}

@@ -5,41 +5,6 @@ import { createFakeClock } from "../../support/clock.ts";
 
 const LIMITS = { questions: 3, waiting: 5, waitMs: 2_000 };
 
-/** Questions are numbers that serve as sizes; a batch is answered when the test says so. */
-function createLine(
-  beside?: { groups: number; patienceMs: number },
-  more: { gatherMs?: number; questions?: number } = {},
-) {
-  const clock = createFakeClock();
-  const groups: { questions: readonly number[]; end: PromiseWithResolvers<void> }[] = [];
-  const ask = inBatches(
-    clock,
-    async (questions: readonly number[]) => {
-      const end = Promise.withResolvers<void>();
-      groups.push({ questions, end });
-      await end.promise;
-      return questions.map((one) => `answer ${one}`);
-    },
-    {
-      ...LIMITS,
-      ...more,
-      sizes: [{ sizeOf: (one) => one, atMost: 10 }],
-      ...(beside && { beside }),
-    },
-  );
-  const seen = async () => {
-    for (let n = 0; n < 10; n++) await turn();
-    return groups.map(({ questions }) => questions);
-  };
-  return { clock, groups, ask, seen };
-}
-
-function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}
-
-const UNAVAILABLE = { code: "unavailable" };
-
 test("answers the first question alone, and questions that arrive meanwhile as one batch in order", async () => {
   const { groups, ask, seen } = createLine();
   const first = ask(1);
@@ -254,3 +219,38 @@ test("a batch is limited by each of its size bounds", async () => {
   await Promise.all(asked.map(ask));
   expect(groups).toEqual([[asked[0], asked[1]], [asked[2]], [asked[3]]]);
 });
+
+/** Questions are numbers that serve as sizes; a batch is answered when the test says so. */
+function createLine(
+  beside?: { groups: number; patienceMs: number },
+  more: { gatherMs?: number; questions?: number } = {},
+) {
+  const clock = createFakeClock();
+  const groups: { questions: readonly number[]; end: PromiseWithResolvers<void> }[] = [];
+  const ask = inBatches(
+    clock,
+    async (questions: readonly number[]) => {
+      const end = Promise.withResolvers<void>();
+      groups.push({ questions, end });
+      await end.promise;
+      return questions.map((one) => `answer ${one}`);
+    },
+    {
+      ...LIMITS,
+      ...more,
+      sizes: [{ sizeOf: (one) => one, atMost: 10 }],
+      ...(beside && { beside }),
+    },
+  );
+  const seen = async () => {
+    for (let n = 0; n < 10; n++) await turn();
+    return groups.map(({ questions }) => questions);
+  };
+  return { clock, groups, ask, seen };
+}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+const UNAVAILABLE = { code: "unavailable" };

@@ -5,22 +5,6 @@ import { join } from "node:path";
 
 import { ConfigError, readConfig } from "../../../src/lib/config.ts";
 
-const minimal = {
-  DATABASE_URL: "postgres://localhost/reviewrelay",
-  REDIS_URL: "redis://localhost",
-  MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
-};
-
-function toFieldErrors(env: Record<string, string>): readonly string[] {
-  try {
-    readConfig({ ...minimal, ...env });
-    return [];
-  } catch (error) {
-    if (error instanceof ConfigError) return error.errors;
-    throw error;
-  }
-}
-
 test("has the production defaults of the specification", () => {
   const config = readConfig(minimal);
   expect(config).toMatchObject({
@@ -239,3 +223,19 @@ test.each([
 ])("a history retention of %s days with 30 days for attempts", (days, errors) => {
   expect(toFieldErrors({ HISTORY_RETENTION_DAYS: days })).toEqual(errors);
 });
+
+const minimal = {
+  DATABASE_URL: "postgres://localhost/reviewrelay",
+  REDIS_URL: "redis://localhost",
+  MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
+};
+
+function toFieldErrors(env: Record<string, string>): readonly string[] {
+  try {
+    readConfig({ ...minimal, ...env });
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.errors;
+    throw error;
+  }
+}

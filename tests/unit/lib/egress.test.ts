@@ -11,31 +11,6 @@ import {
 import type { Lookup } from "../../../src/lib/name-resolver.ts";
 import { PRIVATE_SPELLINGS } from "../../support/network/private-spellings.ts";
 
-const STRICT: EgressPolicy = { allowHttp: false, allowedNetworks: [] };
-const LOOPBACK: EgressPolicy = {
-  allowHttp: true,
-  allowedNetworks: parseNetworks("127.0.0.0/8, ::1/128"),
-};
-
-function refusalOf(raw: string, policy = STRICT): string {
-  const check = checkWebhookUrl(raw, policy);
-  return check.kind === "refused" ? `${check.code}: ${check.reason}` : "accepted";
-}
-
-/** Stand-ins for DNS. */
-function giving(...addresses: string[]): Lookup {
-  return async () => addresses;
-}
-function givingLate(ms: number, address: string): Lookup {
-  return () => Bun.sleep(ms).then(() => [address]);
-}
-function failing(): Promise<string[]> {
-  return Promise.reject(new Error("ENOTFOUND"));
-}
-function silent(): Promise<string[]> {
-  return new Promise(() => {});
-}
-
 /** Every blocked range with its first, last and neighbouring addresses. */
 const EDGES: [range: string, inside: string[], outside: string[]][] = [
   ["0.0.0.0/8", ["0.0.0.0", "0.255.255.255"], ["1.0.0.0"]],
@@ -306,3 +281,32 @@ describe("checkNewWebhookUrl", () => {
     );
   });
 });
+
+const STRICT: EgressPolicy = { allowHttp: false, allowedNetworks: [] };
+
+const LOOPBACK: EgressPolicy = {
+  allowHttp: true,
+  allowedNetworks: parseNetworks("127.0.0.0/8, ::1/128"),
+};
+
+function refusalOf(raw: string, policy = STRICT): string {
+  const check = checkWebhookUrl(raw, policy);
+  return check.kind === "refused" ? `${check.code}: ${check.reason}` : "accepted";
+}
+
+/** Stand-ins for DNS. */
+function giving(...addresses: string[]): Lookup {
+  return async () => addresses;
+}
+
+function givingLate(ms: number, address: string): Lookup {
+  return () => Bun.sleep(ms).then(() => [address]);
+}
+
+function failing(): Promise<string[]> {
+  return Promise.reject(new Error("ENOTFOUND"));
+}
+
+function silent(): Promise<string[]> {
+  return new Promise(() => {});
+}

@@ -2,40 +2,6 @@ import { describe, expect, test } from "bun:test";
 
 import { FairQueue } from "../../../src/lib/fair-queue.ts";
 
-/**
- * Tasks that end when the test ends them. A party is a path such as `site/line/lan`; `order` lists the parties in the
- * order in which their tasks started.
- */
-function stage(limits: { running: number; waiting: number; share?: number }) {
-  const { share = limits.running } = limits;
-  const queue = new FairQueue({ ...limits, share, rejection: () => new Error("full") });
-  const order: string[] = [];
-  const refused: string[] = [];
-  const ends: (() => void)[] = [];
-  const settle = async () => {
-    for (let i = 0; i < 10; i++) await Promise.resolve();
-  };
-  return {
-    queue,
-    order,
-    refused,
-    async bring(party: string, count = 1) {
-      for (let i = 0; i < count; i++)
-        queue
-          .take(party.split("/"), () => {
-            order.push(party);
-            return new Promise<void>((resolve) => ends.push(resolve));
-          })
-          .catch(() => refused.push(party));
-      await settle();
-    },
-    async endOne() {
-      ends.shift()?.();
-      await settle();
-    },
-  };
-}
-
 describe("a fair queue", () => {
   test.each([1, 2, 3])(
     "lets a party with 250 tasks, %i of them running, delay another by one task only",
@@ -215,3 +181,37 @@ describe("a fair queue of networks within networks", () => {
     expect(order).toHaveLength(9);
   });
 });
+
+/**
+ * Tasks that end when the test ends them. A party is a path such as `site/line/lan`; `order` lists the parties in the
+ * order in which their tasks started.
+ */
+function stage(limits: { running: number; waiting: number; share?: number }) {
+  const { share = limits.running } = limits;
+  const queue = new FairQueue({ ...limits, share, rejection: () => new Error("full") });
+  const order: string[] = [];
+  const refused: string[] = [];
+  const ends: (() => void)[] = [];
+  const settle = async () => {
+    for (let i = 0; i < 10; i++) await Promise.resolve();
+  };
+  return {
+    queue,
+    order,
+    refused,
+    async bring(party: string, count = 1) {
+      for (let i = 0; i < count; i++)
+        queue
+          .take(party.split("/"), () => {
+            order.push(party);
+            return new Promise<void>((resolve) => ends.push(resolve));
+          })
+          .catch(() => refused.push(party));
+      await settle();
+    },
+    async endOne() {
+      ends.shift()?.();
+      await settle();
+    },
+  };
+}

@@ -3,36 +3,6 @@ import { expect, test } from "bun:test";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { collectWhenCrowded, collectWhenIdle } from "../../../src/lib/idle-memory.ts";
 
-/**
- * Resident memory at the start and at each check after it, and whether the process is idle then. A collection leaves
- * 100.
- */
-async function collections(
-  looks: readonly { resident: number; idle: boolean }[],
-): Promise<number[]> {
-  const stop = new AbortController();
-  const collected: number[] = [];
-  let at = 0;
-  await collectWhenIdle(
-    {
-      clock: {
-        ...systemClock,
-        sleep: async () => {
-          at += 1;
-          if (at === looks.length) stop.abort();
-        },
-      },
-      memory: {
-        residentBytes: () => looks[at]?.resident ?? 0,
-        collect: () => void collected.push(at),
-      },
-      isIdle: () => looks[at]?.idle ?? false,
-    },
-    stop.signal,
-  );
-  return collected;
-}
-
 test("an idle process collects once after a burst", async () => {
   const looks = [
     { resident: 100, idle: true },
@@ -97,3 +67,33 @@ test("a crowded process collects once it exceeds 200 MB and has grown by a tenth
   );
   expect(collected).toEqual([2, 5, 7]);
 });
+
+/**
+ * Resident memory at the start and at each check after it, and whether the process is idle then. A collection leaves
+ * 100.
+ */
+async function collections(
+  looks: readonly { resident: number; idle: boolean }[],
+): Promise<number[]> {
+  const stop = new AbortController();
+  const collected: number[] = [];
+  let at = 0;
+  await collectWhenIdle(
+    {
+      clock: {
+        ...systemClock,
+        sleep: async () => {
+          at += 1;
+          if (at === looks.length) stop.abort();
+        },
+      },
+      memory: {
+        residentBytes: () => looks[at]?.resident ?? 0,
+        collect: () => void collected.push(at),
+      },
+      isIdle: () => looks[at]?.idle ?? false,
+    },
+    stop.signal,
+  );
+  return collected;
+}

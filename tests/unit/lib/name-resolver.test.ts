@@ -8,77 +8,6 @@ import {
   type Channel,
 } from "../../../src/lib/name-resolver.ts";
 
-/** The answer of c-ares for both families, or an error code; a promise that never ends stands for silence. */
-type Answer = string[] | string;
-
-/**
- * A resolver; the test decides when a query is answered. `asked` lists the names in order, both families as one.
- */
-function stage({ answerMs }: { answerMs?: number } = {}) {
-  const asked: string[] = [];
-  const open = new Map<string, (answer: Answer) => void>();
-  let cancelled = 0;
-  let nowMs = 0;
-  let made = 0;
-  const newChannel = (): Channel => {
-    made += 1;
-    const pending = new Set<(answer: Answer) => void>();
-    const ask = (name: string) =>
-      new Promise<string[]>((resolve, reject) => {
-        const settle = (answer: Answer) => {
-          pending.delete(settle);
-          if (typeof answer === "string")
-            reject(Object.assign(new Error(answer), { code: answer }));
-          else resolve(answer);
-        };
-        pending.add(settle);
-        open.set(name, settle);
-      });
-    return {
-      resolve4: ((name: string) => {
-        asked.push(name);
-        return ask(name);
-      }) as Channel["resolve4"],
-      resolve6: async () => {
-        throw Object.assign(new Error("none"), { code: "ENODATA" });
-      },
-      cancel() {
-        cancelled += 1;
-        for (const settle of pending) settle("ECANCELLED");
-      },
-    };
-  };
-  const resolver = new NameResolver({
-    hostsFile: "",
-    resolvFile: "",
-    newChannel,
-    monotonicMs: () => nowMs,
-    ...(answerMs !== undefined && { answerMs }),
-  });
-  return {
-    asked,
-    counts: () => ({ cancelled, made }),
-    pass: (ms: number) => void (nowMs += ms),
-    answer: async (name: string, answer: Answer) => {
-      open.get(name)?.(answer);
-      await settled();
-    },
-    /** Starts a look-up; resolves to its addresses or its error as text. */
-    look: (host: string, options?: Parameters<typeof resolver.lookup>[1]) =>
-      resolver.lookup(host, options).then(
-        (addresses) => addresses.join(" "),
-        (error: Error) => error.message,
-      ),
-  };
-}
-
-async function settled(): Promise<void> {
-  for (let turn = 0; turn < 20; turn++) await Promise.resolve();
-}
-
-const names = (count: number, prefix = "silent") =>
-  Array.from({ length: count }, (_, n) => `${prefix}-${n}.test`);
-
 describe("a look-up", () => {
   test("is shared by all callers that ask for the name while it runs, and by no later ones", async () => {
     const { look, answer, asked } = stage();
@@ -255,3 +184,74 @@ describe("a hosts file", () => {
     });
   });
 });
+
+/** The answer of c-ares for both families, or an error code; a promise that never ends stands for silence. */
+type Answer = string[] | string;
+
+/**
+ * A resolver; the test decides when a query is answered. `asked` lists the names in order, both families as one.
+ */
+function stage({ answerMs }: { answerMs?: number } = {}) {
+  const asked: string[] = [];
+  const open = new Map<string, (answer: Answer) => void>();
+  let cancelled = 0;
+  let nowMs = 0;
+  let made = 0;
+  const newChannel = (): Channel => {
+    made += 1;
+    const pending = new Set<(answer: Answer) => void>();
+    const ask = (name: string) =>
+      new Promise<string[]>((resolve, reject) => {
+        const settle = (answer: Answer) => {
+          pending.delete(settle);
+          if (typeof answer === "string")
+            reject(Object.assign(new Error(answer), { code: answer }));
+          else resolve(answer);
+        };
+        pending.add(settle);
+        open.set(name, settle);
+      });
+    return {
+      resolve4: ((name: string) => {
+        asked.push(name);
+        return ask(name);
+      }) as Channel["resolve4"],
+      resolve6: async () => {
+        throw Object.assign(new Error("none"), { code: "ENODATA" });
+      },
+      cancel() {
+        cancelled += 1;
+        for (const settle of pending) settle("ECANCELLED");
+      },
+    };
+  };
+  const resolver = new NameResolver({
+    hostsFile: "",
+    resolvFile: "",
+    newChannel,
+    monotonicMs: () => nowMs,
+    ...(answerMs !== undefined && { answerMs }),
+  });
+  return {
+    asked,
+    counts: () => ({ cancelled, made }),
+    pass: (ms: number) => void (nowMs += ms),
+    answer: async (name: string, answer: Answer) => {
+      open.get(name)?.(answer);
+      await settled();
+    },
+    /** Starts a look-up; resolves to its addresses or its error as text. */
+    look: (host: string, options?: Parameters<typeof resolver.lookup>[1]) =>
+      resolver.lookup(host, options).then(
+        (addresses) => addresses.join(" "),
+        (error: Error) => error.message,
+      ),
+  };
+}
+
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+}
+
+const names = (count: number, prefix = "silent") =>
+  Array.from({ length: count }, (_, n) => `${prefix}-${n}.test`);

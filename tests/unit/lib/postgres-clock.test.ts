@@ -3,27 +3,8 @@ import { describe, expect, test } from "bun:test";
 import { addMs } from "../../../src/lib/clock.ts";
 import { LOOK_MS, MAX_SKEW_MS, PostgresClock } from "../../../src/lib/postgres-clock.ts";
 import { createFakeClock } from "../../support/clock.ts";
-
-const AT = new Date("2026-06-01T12:00:00.000Z");
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
-
-/** A machine and a server with clocks that advance together and can be set separately. Answers take no time. */
-async function open(machineAheadMs: number) {
-  const machine = createFakeClock(addMs(AT, machineAheadMs));
-  const lines: string[] = [];
-  const note = (event: string) => void lines.push(event);
-  const log = { debug: note, info: note, warn: note, error: note };
-  const server = { aheadMs: 0, latencyMs: 0, isAway: false };
-  const ask = async () => {
-    if (server.isAway) throw new Error("away");
-    const told = addMs(AT, machine.monotonicMs() + server.aheadMs);
-    machine.advance(server.latencyMs);
-    return told;
-  };
-  const clock = await PostgresClock.open({ machine, log, ask });
-  return { clock, machine, server, lines };
-}
 
 describe("the time of a process", () => {
   test.each([0, 40 * DAY_MS, -40 * DAY_MS])(
@@ -129,3 +110,22 @@ describe("a reported time", () => {
     expect(clock.now()).toEqual(addMs(AT, 2_000));
   });
 });
+
+const AT = new Date("2026-06-01T12:00:00.000Z");
+
+/** A machine and a server with clocks that advance together and can be set separately. Answers take no time. */
+async function open(machineAheadMs: number) {
+  const machine = createFakeClock(addMs(AT, machineAheadMs));
+  const lines: string[] = [];
+  const note = (event: string) => void lines.push(event);
+  const log = { debug: note, info: note, warn: note, error: note };
+  const server = { aheadMs: 0, latencyMs: 0, isAway: false };
+  const ask = async () => {
+    if (server.isAway) throw new Error("away");
+    const told = addMs(AT, machine.monotonicMs() + server.aheadMs);
+    machine.advance(server.latencyMs);
+    return told;
+  };
+  const clock = await PostgresClock.open({ machine, log, ask });
+  return { clock, machine, server, lines };
+}

@@ -3,19 +3,6 @@ import { describe, expect, test } from "bun:test";
 import { readinessOf, showReadiness } from "../../../src/lib/readiness.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
-const passes = () => Promise.resolve();
-const fails = () => Promise.reject(new Error("away"));
-
-function setUp(changed: Record<string, () => Promise<unknown>>, isDraining = false) {
-  const clock = createFakeClock();
-  const warned: object[] = [];
-  const note = (event: string, fields: object = {}) => void warned.push({ event, ...fields });
-  const log = { debug: note, info: note, warn: note, error: note };
-  const checks = { postgres: passes, master_key: passes, redis: passes, ...changed };
-  const answer = readinessOf({ clock, log, checks, isDraining: () => isDraining });
-  return { clock, warned, answer };
-}
-
 describe("the response of /readyz", () => {
   const ok = { postgres: "ok", master_key: "ok", redis: "ok" };
   test.each([
@@ -75,3 +62,17 @@ test("a failed check is logged with its name and the reason", async () => {
   expect(warned).toEqual([expect.objectContaining({ event: "readiness.failed", check: "redis" })]);
   expect(JSON.stringify(warned)).toContain("away");
 });
+
+const passes = () => Promise.resolve();
+
+const fails = () => Promise.reject(new Error("away"));
+
+function setUp(changed: Record<string, () => Promise<unknown>>, isDraining = false) {
+  const clock = createFakeClock();
+  const warned: object[] = [];
+  const note = (event: string, fields: object = {}) => void warned.push({ event, ...fields });
+  const log = { debug: note, info: note, warn: note, error: note };
+  const checks = { postgres: passes, master_key: passes, redis: passes, ...changed };
+  const answer = readinessOf({ clock, log, checks, isDraining: () => isDraining });
+  return { clock, warned, answer };
+}

@@ -2,9 +2,6 @@ import { expect, test } from "bun:test";
 
 import { createSecretBox, fingerprint } from "../../../src/lib/secret-box.ts";
 
-const key = (fill: number) => new Uint8Array(32).fill(fill);
-const box = createSecretBox({ current: key(1) });
-
 test("opens a sealed text with the same associated data only", () => {
   const sealed = box.seal("s3cret ✓", "webhook:1:A");
   expect(sealed).not.toContain("s3cret");
@@ -41,3 +38,7 @@ test("shows 8 bytes of the SHA-256 as a fingerprint", () => {
   // printf abc | sha256sum
   expect(fingerprint("abc")).toBe("ba7816bf8f01cfea");
 });
+
+const key = (fill: number) => new Uint8Array(32).fill(fill);
+
+const box = createSecretBox({ current: key(1) });

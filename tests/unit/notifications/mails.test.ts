@@ -3,20 +3,6 @@ import { describe, expect, test } from "bun:test";
 import { flagStatusMail, homeownerNotice } from "../../../src/reviews/actions/notices.ts";
 import type { Subject } from "../../../src/reviews/model.ts";
 
-const about: Subject = {
-  reviewId: 42,
-  storeName: "Alder East",
-  accountName: "Alder Plumbing",
-  siteName: "Google",
-  rate: 2,
-  reviewer: "Ada",
-  responseBody: "We are sorry.",
-  brand: "Northwind Reviews",
-  primaryColor: "#0b7285",
-};
-const notice = (fields: Partial<Subject> = {}) =>
-  homeownerNotice("ada@x.example", { ...about, ...fields });
-
 describe("the notice to the homeowner", () => {
   test("has the same content in both parts, with the tenant's name and colour", () => {
     const { subject, text, html = "" } = notice();
@@ -72,3 +58,18 @@ test.each([
   expect(text).toContain("Hello <Kim>,");
   expect(html).toContain("Hello &lt;Kim&gt;,");
 });
+
+const about: Subject = {
+  reviewId: 42,
+  storeName: "Alder East",
+  accountName: "Alder Plumbing",
+  siteName: "Google",
+  rate: 2,
+  reviewer: "Ada",
+  responseBody: "We are sorry.",
+  brand: "Northwind Reviews",
+  primaryColor: "#0b7285",
+};
+
+const notice = (fields: Partial<Subject> = {}) =>
+  homeownerNotice("ada@x.example", { ...about, ...fields });

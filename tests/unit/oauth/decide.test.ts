@@ -4,24 +4,6 @@ import { admitsUser, decideRedemption, decideScope } from "../../../src/oauth/de
 import type { AuthorizationCode } from "../../../src/oauth/model.ts";
 
 const now = new Date("2026-06-01T12:00:00Z");
-const later = new Date("2026-06-01T12:01:00Z");
-const code: AuthorizationCode = {
-  secretHash: "hash",
-  state: "issued",
-  clientId: "client",
-  userId: 1,
-  redirectUri: "https://app.example/cb",
-  codeChallenge: "challenge",
-  scope: "*",
-  issuedAt: now,
-  expiresAt: later,
-  familyId: null,
-};
-const asked = {
-  clientId: "client",
-  redirectUri: "https://app.example/cb",
-  challenge: "challenge" as string | undefined,
-};
 
 describe("a redemption of an authorization code", () => {
   const rows: [what: string, Partial<AuthorizationCode>, Partial<typeof asked>, string][] = [
@@ -64,3 +46,24 @@ test.each([
 ])("a client of company %p admits a user of tenant %p: %p", (companyId, partnerId, isAdmitted) => {
   expect(admitsUser({ companyId }, { partnerId })).toBe(isAdmitted);
 });
+
+const later = new Date("2026-06-01T12:01:00Z");
+
+const code: AuthorizationCode = {
+  secretHash: "hash",
+  state: "issued",
+  clientId: "client",
+  userId: 1,
+  redirectUri: "https://app.example/cb",
+  codeChallenge: "challenge",
+  scope: "*",
+  issuedAt: now,
+  expiresAt: later,
+  familyId: null,
+};
+
+const asked = {
+  clientId: "client",
+  redirectUri: "https://app.example/cb",
+  challenge: "challenge" as string | undefined,
+};

@@ -9,21 +9,6 @@ import {
   TEST_EVENT,
 } from "../../../src/outbox/event.ts";
 
-const CONTRACT = join(import.meta.dir, "../../../docs/contract/8-events.md");
-
-/** Reads the table of contract 8.1, one item per event value. */
-function promised(): { value: string; isReview: boolean; inBatch: boolean }[] {
-  const [, table = ""] = readFileSync(CONTRACT, "utf8").split(/^## .*$/m);
-  return table.split("\n").flatMap((line) => {
-    const [, values = "", body = "", inBatch = ""] = line.split("|").map((cell) => cell.trim());
-    return Array.from(values.matchAll(/`(.+?)`/g), ([, value = ""]) => ({
-      value,
-      isReview: body.startsWith("review"),
-      inBatch: inBatch === "yes",
-    }));
-  });
-}
-
 test("the catalog has the events of contract 8.1, in their order, with their bodies", () => {
   const found = CATALOG.map(({ value, envelope, in_batch: inBatch }) => ({
     value,
@@ -54,3 +39,18 @@ test("every event has a unique description of one sentence", () => {
   for (const one of sentences) expect(one).toMatch(/^[A-Z].+\.$/);
   expect(new Set(sentences).size).toBe(CATALOG.length);
 });
+
+const CONTRACT = join(import.meta.dir, "../../../docs/contract/8-events.md");
+
+/** Reads the table of contract 8.1, one item per event value. */
+function promised(): { value: string; isReview: boolean; inBatch: boolean }[] {
+  const [, table = ""] = readFileSync(CONTRACT, "utf8").split(/^## .*$/m);
+  return table.split("\n").flatMap((line) => {
+    const [, values = "", body = "", inBatch = ""] = line.split("|").map((cell) => cell.trim());
+    return Array.from(values.matchAll(/`(.+?)`/g), ([, value = ""]) => ({
+      value,
+      isReview: body.startsWith("review"),
+      inBatch: inBatch === "yes",
+    }));
+  });
+}

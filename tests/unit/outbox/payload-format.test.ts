@@ -13,8 +13,6 @@ import type { EventFacts, PayloadMode } from "../../../src/outbox/event.ts";
 // The expected bytes never change: attempts of the last 30 days are shown in these formats. Other bytes need a new
 // format with a new number.
 
-const deliveredAt = new Date("2026-06-01T12:00:01.250Z");
-
 const review: EventFacts = {
   eventId: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
   event: "response_submitted",
@@ -114,3 +112,5 @@ test("the digest is the first half of the SHA-256 of the UTF-8", () => {
   // printf 'zoë' | sha256sum
   expect(digestOf("zoë")).toBe("2752b88686847fa5c86f47b94ce652b7");
 });
+
+const deliveredAt = new Date("2026-06-01T12:00:01.250Z");

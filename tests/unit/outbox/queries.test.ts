@@ -4,17 +4,6 @@ import type { Tx } from "../../../db/client.ts";
 import type { RecordedAction } from "../../../src/outbox/event.ts";
 import { holdSequences, recordActions } from "../../../src/outbox/queries.ts";
 
-/** A transaction that records its statements and reports this partner as locked by another transaction. */
-function recordingTransaction(held: number) {
-  const ran: unknown[][] = [];
-  const run = async ({ name }: { name: string }, given: unknown) => {
-    ran.push([name, given]);
-    return name.startsWith("outbox.hold") ? [{ partnerId: held }] : [];
-  };
-  // The code under test uses only these methods of a transaction.
-  return { ran, tx: { run, runLast: run } as unknown as Tx };
-}
-
 describe("the sequences of partners", () => {
   const bound = ["outbox.boundWait", { ms: "1000" }];
 
@@ -99,3 +88,14 @@ describe("actions", () => {
     expect(ran).toMatchObject([["outbox.append", { given, partners: [7], now }]]);
   });
 });
+
+/** A transaction that records its statements and reports this partner as locked by another transaction. */
+function recordingTransaction(held: number) {
+  const ran: unknown[][] = [];
+  const run = async ({ name }: { name: string }, given: unknown) => {
+    ran.push([name, given]);
+    return name.startsWith("outbox.hold") ? [{ partnerId: held }] : [];
+  };
+  // The code under test uses only these methods of a transaction.
+  return { ran, tx: { run, runLast: run } as unknown as Tx };
+}

@@ -6,32 +6,6 @@ import { Problem } from "../../../src/lib/problem.ts";
 import { createWriterPool, type WriterPool } from "../../../src/outbox/writer-pool.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
-const WAIT_MS = 50;
-
-/** Transactions that run until the test ends them. */
-function createHeld(
-  options: { connections: number; share: number; waitMs?: number },
-  clock: Clock = systemClock,
-) {
-  const running: { partners: readonly number[]; end: PromiseWithResolvers<void> }[] = [];
-  // The writer pool uses only this method of the database, and the test's work ignores the transaction.
-  const db = { transaction: (work: (tx: Tx) => Promise<unknown>) => work({} as Tx) } as Db;
-  const writerPool: WriterPool = createWriterPool(db, clock, { waitMs: WAIT_MS, ...options });
-  const begin = (...partners: readonly number[]) => {
-    const one = { partners, end: Promise.withResolvers<void>() };
-    const done = writerPool.transaction(partners, async () => {
-      running.push(one);
-      await one.end.promise;
-    });
-    return { done: done.catch((error: unknown) => error), end: one.end };
-  };
-  return { begin, writerPool, running: () => running.map(({ partners }) => partners) };
-}
-
-const LOCKED = Object.assign(new Error("canceling statement due to lock timeout"), {
-  code: "55P03",
-});
-
 test("a partner runs its share at once and no more, and the other partners use the rest", async () => {
   const { begin, running } = createHeld({ connections: 4, share: 2, waitMs: 60_000 });
   const first = begin(1);
@@ -129,4 +103,30 @@ test("a waiting transaction takes one slot if two end at once", async () => {
   begin(2);
   await Bun.sleep(0);
   expect(running()).toEqual([[1], [1], [1], [2]]);
+});
+
+const WAIT_MS = 50;
+
+/** Transactions that run until the test ends them. */
+function createHeld(
+  options: { connections: number; share: number; waitMs?: number },
+  clock: Clock = systemClock,
+) {
+  const running: { partners: readonly number[]; end: PromiseWithResolvers<void> }[] = [];
+  // The writer pool uses only this method of the database, and the test's work ignores the transaction.
+  const db = { transaction: (work: (tx: Tx) => Promise<unknown>) => work({} as Tx) } as Db;
+  const writerPool: WriterPool = createWriterPool(db, clock, { waitMs: WAIT_MS, ...options });
+  const begin = (...partners: readonly number[]) => {
+    const one = { partners, end: Promise.withResolvers<void>() };
+    const done = writerPool.transaction(partners, async () => {
+      running.push(one);
+      await one.end.promise;
+    });
+    return { done: done.catch((error: unknown) => error), end: one.end };
+  };
+  return { begin, writerPool, running: () => running.map(({ partners }) => partners) };
+}
+
+const LOCKED = Object.assign(new Error("canceling statement due to lock timeout"), {
+  code: "55P03",
 });

@@ -12,10 +12,6 @@ import type { ProviderRequest } from "../../../src/providers/decide-batch.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
 const clock = createFakeClock();
-
-function callWith(headers: Record<string, string>): RequestContext {
-  return { requestId: "r", ip: "192.0.2.1", userAgent: null, headers: new Headers(headers) };
-}
 const problemOf = (work: Promise<unknown>) =>
   work.then(
     () => "none",
@@ -195,3 +191,7 @@ describe("a request", () => {
     expect([asked.length, verified]).toEqual([0, 1]);
   });
 });
+
+function callWith(headers: Record<string, string>): RequestContext {
+  return { requestId: "r", ip: "192.0.2.1", userAgent: null, headers: new Headers(headers) };
+}

@@ -12,65 +12,6 @@ import type { BatchDecision, ProviderRequest } from "../../../src/providers/deci
 import { readEvents } from "../../../src/providers/input.ts";
 import { createFakeClock, type FakeClock } from "../../support/clock.ts";
 
-const ACCEPTED: BatchDecision = { kind: "accepted", newEvents: [] };
-const deferred = (reason: "sequence" | "row" | "secret"): BatchDecision => ({
-  kind: "deferred",
-  reason,
-});
-
-let clock: FakeClock;
-let blocked: Set<number>;
-/** The transactions, each with the partners whose share of the pool it uses; a batch uses no share. */
-let transactions: string[];
-/** The decision for the request of a transaction; each transaction has one request here. */
-let decide: (transaction: string) => Promise<BatchDecision> | BatchDecision;
-let submit: (request: ProviderRequest) => Promise<RequestResult>;
-
-beforeEach(() => {
-  clock = createFakeClock();
-  blocked = new Set();
-  transactions = [];
-  decide = () => ACCEPTED;
-  // PostgreSQL does the work; the test needs only the decisions.
-  const work = async (transaction: string): Promise<unknown> => {
-    transactions.push(transaction);
-    return { decisions: [await decide(transaction)], wakes: [] };
-  };
-  const writerPool = {
-    group: () => work("group"),
-    transaction: (partners: readonly number[]) => work(`of ${partners.join(" ")}`),
-    isBlocked: (partners: readonly number[]) => partners.some((one) => blocked.has(one)),
-  } as unknown as WriterPool;
-  const log: Log = { debug() {}, info() {}, warn() {}, error() {} };
-  const box = {} as SecretBox;
-  submit = createBatcher({ writerPool, clock, box, log, schedule: { wake: async () => {} } });
-});
-
-/** A request with this number of reviews and characters each, for these partners. */
-function request(partners: readonly number[], { events = 1, chars = 1 } = {}): ProviderRequest {
-  const at = "2026-06-01T12:00:00.000+00:00";
-  const body = {
-    events: Array.from({ length: events }, (_, n) => ({
-      id: `${n}`,
-      type: "review.created",
-      occurred_at: at,
-      store_review_site_id: 5,
-      review: {
-        external_review_id: `${n}`,
-        rate: 4,
-        reviewer: null,
-        content: "x".repeat(chars),
-        reviewed_at: at,
-      },
-    })),
-  };
-  const read = readEvents(body, new Date(at));
-  return { slug: "google", sealedSecret: "sealed", read, profanity: new Map(), partners };
-}
-
-const kindOf = (result: RequestResult) =>
-  result.kind === "deferred" ? result.reason : result.kind;
-
 describe("a request", () => {
   const LARGEST = { events: 8, chars: CHARS_PER_BATCH / 8 };
 
@@ -158,3 +99,67 @@ describe("while a request waits in its partners' queue", () => {
     expect(transactions).toEqual(["of 1 2", "group"]);
   });
 });
+
+const ACCEPTED: BatchDecision = { kind: "accepted", newEvents: [] };
+
+const deferred = (reason: "sequence" | "row" | "secret"): BatchDecision => ({
+  kind: "deferred",
+  reason,
+});
+
+let clock: FakeClock;
+
+let blocked: Set<number>;
+
+/** The transactions, each with the partners whose share of the pool it uses; a batch uses no share. */
+let transactions: string[];
+
+/** The decision for the request of a transaction; each transaction has one request here. */
+let decide: (transaction: string) => Promise<BatchDecision> | BatchDecision;
+
+let submit: (request: ProviderRequest) => Promise<RequestResult>;
+
+beforeEach(() => {
+  clock = createFakeClock();
+  blocked = new Set();
+  transactions = [];
+  decide = () => ACCEPTED;
+  // PostgreSQL does the work; the test needs only the decisions.
+  const work = async (transaction: string): Promise<unknown> => {
+    transactions.push(transaction);
+    return { decisions: [await decide(transaction)], wakes: [] };
+  };
+  const writerPool = {
+    group: () => work("group"),
+    transaction: (partners: readonly number[]) => work(`of ${partners.join(" ")}`),
+    isBlocked: (partners: readonly number[]) => partners.some((one) => blocked.has(one)),
+  } as unknown as WriterPool;
+  const log: Log = { debug() {}, info() {}, warn() {}, error() {} };
+  const box = {} as SecretBox;
+  submit = createBatcher({ writerPool, clock, box, log, schedule: { wake: async () => {} } });
+});
+
+/** A request with this number of reviews and characters each, for these partners. */
+function request(partners: readonly number[], { events = 1, chars = 1 } = {}): ProviderRequest {
+  const at = "2026-06-01T12:00:00.000+00:00";
+  const body = {
+    events: Array.from({ length: events }, (_, n) => ({
+      id: `${n}`,
+      type: "review.created",
+      occurred_at: at,
+      store_review_site_id: 5,
+      review: {
+        external_review_id: `${n}`,
+        rate: 4,
+        reviewer: null,
+        content: "x".repeat(chars),
+        reviewed_at: at,
+      },
+    })),
+  };
+  const read = readEvents(body, new Date(at));
+  return { slug: "google", sealedSecret: "sealed", read, profanity: new Map(), partners };
+}
+
+const kindOf = (result: RequestResult) =>
+  result.kind === "deferred" ? result.reason : result.kind;

@@ -33,48 +33,6 @@ const updated = (id: string, external: string) => event(id, "review.updated", re
 const faulty = (id: string, external: string) => event(id, "review.created", review(external, 6));
 const changed = (id: string) => event(id, "connection.changed", { axis: "pull", connected: true });
 
-/** A request of one provider; `sealedSecret` is the secret of its signature, which may be outdated. */
-const request = (
-  events: readonly unknown[],
-  slug = "google",
-  sealedSecret = slug,
-): ProviderRequest => ({
-  slug,
-  sealedSecret,
-  read: readEvents({ events }, NOW),
-  profanity: new Map(),
-  partners: [PARTNER],
-});
-
-function found(given: Partial<BatchLookup> = {}): BatchLookup {
-  return {
-    sites: new Map([
-      [SITE, { id: SITE, slug: "google" } as Site],
-      [YELPS, { id: YELPS, slug: "yelp" } as Site],
-    ]),
-    reviews: new Map(),
-    newIds: new Map(),
-    suppressing: new Set(),
-    sealedSecrets: new Map([
-      ["google", "google"],
-      ["yelp", "yelp"],
-    ]),
-    heldSites: new Set(),
-    heldPartners: new Set(),
-    seen: new Set(),
-    existing: new Set(),
-    ...given,
-  };
-}
-
-/** Shows the accepted event ids, the reason of a deferral, or the fields with errors. */
-function shown(one: BatchDecision): unknown {
-  if (one.kind === "accepted") return one.newEvents.map(({ id }) => id);
-  return one.kind === "deferred" ? one.reason : Object.keys(one.fieldErrors);
-}
-const decided = (given: Partial<BatchLookup>, ...requests: ProviderRequest[]) =>
-  decideBatch(requests, found(given)).map(shown);
-
 const KEY = reviewKey(SITE, "r");
 const known = { existing: new Set([KEY]) };
 const locked = { ...known, reviews: new Map([[KEY, {} as ReviewState]]) };
@@ -186,3 +144,46 @@ describe("a later request of the batch", () => {
     ]);
   });
 });
+
+/** A request of one provider; `sealedSecret` is the secret of its signature, which may be outdated. */
+const request = (
+  events: readonly unknown[],
+  slug = "google",
+  sealedSecret = slug,
+): ProviderRequest => ({
+  slug,
+  sealedSecret,
+  read: readEvents({ events }, NOW),
+  profanity: new Map(),
+  partners: [PARTNER],
+});
+
+function found(given: Partial<BatchLookup> = {}): BatchLookup {
+  return {
+    sites: new Map([
+      [SITE, { id: SITE, slug: "google" } as Site],
+      [YELPS, { id: YELPS, slug: "yelp" } as Site],
+    ]),
+    reviews: new Map(),
+    newIds: new Map(),
+    suppressing: new Set(),
+    sealedSecrets: new Map([
+      ["google", "google"],
+      ["yelp", "yelp"],
+    ]),
+    heldSites: new Set(),
+    heldPartners: new Set(),
+    seen: new Set(),
+    existing: new Set(),
+    ...given,
+  };
+}
+
+/** Shows the accepted event ids, the reason of a deferral, or the fields with errors. */
+function shown(one: BatchDecision): unknown {
+  if (one.kind === "accepted") return one.newEvents.map(({ id }) => id);
+  return one.kind === "deferred" ? one.reason : Object.keys(one.fieldErrors);
+}
+
+const decided = (given: Partial<BatchLookup>, ...requests: ProviderRequest[]) =>
+  decideBatch(requests, found(given)).map(shown);

@@ -48,39 +48,6 @@ const stored: ReviewState = {
   reviewedAt,
   removedAt: null,
 };
-
-type Event = ProviderEvent extends infer E
-  ? E extends ProviderEvent
-    ? Omit<E, "index" | "id" | "siteId" | "occurredAt">
-    : never
-  : never;
-
-function known(overrides: Partial<Known> = {}, review: ReviewState | undefined = stored): Known {
-  return {
-    sites: new Map([[site.id, site]]),
-    reviews: new Map(review === undefined ? [] : [[reviewKey(5, "r"), review]]),
-    newIds: new Map(),
-    suppressing: new Set(),
-    profanity: new Map([
-      ["BAD", ["BAD"]],
-      ["BAD and WORSE", ["BAD", "WORSE"]],
-    ]),
-    ...overrides,
-  };
-}
-
-function decide(events: readonly Event[], state = known()): Outcome {
-  const full = events.map((one, index): ProviderEvent => ({
-    ...one,
-    index,
-    id: String(index),
-    siteId: 5,
-    occurredAt,
-  }));
-  return decideEvents(full, state);
-}
-
-const names = ({ recorded }: Outcome): string[] => recorded.map(({ event }) => event);
 const about = { externalReviewId: "r" };
 const created: Event = { type: "review.created", ...about, review: said };
 const updated = (fields: Partial<ReportedReview>): Event => ({
@@ -89,8 +56,6 @@ const updated = (fields: Partial<ReportedReview>): Event => ({
   review: { ...said, ...fields },
 });
 const removed: Event = { type: "review.removed", ...about };
-const posted: Event = { type: "response.posted", ...about };
-const failed: Event = { type: "response.failed", ...about, errorCode: "E-012" };
 const connection = (axis: "pull" | "post", errorCode: string | null): Event => ({
   type: "connection.changed",
   axis,
@@ -286,3 +251,40 @@ describe("an axis", () => {
     expect(outcome.sites).toMatchObject([{ pullConnected: true, pullErrorCode: null }]);
   });
 });
+
+type Event = ProviderEvent extends infer E
+  ? E extends ProviderEvent
+    ? Omit<E, "index" | "id" | "siteId" | "occurredAt">
+    : never
+  : never;
+
+function known(overrides: Partial<Known> = {}, review: ReviewState | undefined = stored): Known {
+  return {
+    sites: new Map([[site.id, site]]),
+    reviews: new Map(review === undefined ? [] : [[reviewKey(5, "r"), review]]),
+    newIds: new Map(),
+    suppressing: new Set(),
+    profanity: new Map([
+      ["BAD", ["BAD"]],
+      ["BAD and WORSE", ["BAD", "WORSE"]],
+    ]),
+    ...overrides,
+  };
+}
+
+function decide(events: readonly Event[], state = known()): Outcome {
+  const full = events.map((one, index): ProviderEvent => ({
+    ...one,
+    index,
+    id: String(index),
+    siteId: 5,
+    occurredAt,
+  }));
+  return decideEvents(full, state);
+}
+
+const names = ({ recorded }: Outcome): string[] => recorded.map(({ event }) => event);
+
+const posted: Event = { type: "response.posted", ...about };
+
+const failed: Event = { type: "response.failed", ...about, errorCode: "E-012" };

@@ -14,7 +14,6 @@ const review = {
 const common = { id: "e", occurred_at: "2026-06-01T12:00:00.000+00:00", store_review_site_id: 5 };
 const created = { ...common, type: "review.created", review };
 const changed = { ...common, type: "connection.changed", axis: "pull" };
-const read = (...events: unknown[]) => readEvents({ events }, NOW);
 
 describe("a valid event", () => {
   const at = { index: 0, id: "e", siteId: 5, occurredAt: NOW };
@@ -187,3 +186,5 @@ describe("a body", () => {
     ]);
   });
 });
+
+const read = (...events: unknown[]) => readEvents({ events }, NOW);

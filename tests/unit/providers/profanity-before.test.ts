@@ -11,51 +11,12 @@ import { readEvents } from "../../../src/providers/input.ts";
 const SITE = 7;
 let serial = 0;
 
-function created(content: string) {
-  serial++;
-  return {
-    id: `event-${serial}`,
-    type: "review.created",
-    store_review_site_id: SITE,
-    occurred_at: "2026-06-01T00:00:00Z",
-    review: {
-      external_review_id: `review-${serial}`,
-      rate: 5,
-      reviewer: null,
-      content,
-      reviewed_at: "2026-06-01T00:00:00Z",
-    },
-  };
-}
-
 // A batch may wait 3 ms for further requests, so a fake clock would never let it start.
 const clock = systemClock;
 const requestOf = (contents: readonly string[]): ProviderRequest => {
   const read = readEvents({ events: contents.map(created) }, clock.now());
   return { slug: "google", sealedSecret: "", read, profanity: new Map(), partners: [] };
 };
-
-/** Returns the steps of a request in order: `checked` for each text, then `submitted`. */
-async function stepsOf(events: readonly object[]): Promise<string[]> {
-  const steps: string[] = [];
-  const profanity = () => {
-    steps.push("checked");
-    return [];
-  };
-  const deps = {
-    clock,
-    profanity,
-    partners: async () => [],
-    signatures: { sealedSecretOf: () => "" },
-    submit: async () => {
-      steps.push("submitted");
-      return { kind: "accepted", accepted: events.length, woken: Promise.resolve() };
-    },
-  };
-  const request = Object.assign(Object.create(null), { body: { events } });
-  await takeEvents(Object.assign(Object.create(null), deps), "google", request).catch(() => {});
-  return steps;
-}
 
 describe("every text of a request is checked", () => {
   test("before the request enters a batch", async () => {
@@ -136,3 +97,42 @@ describe("a batch", () => {
     expect(await transactionsOf(requests)).toBe(transactions);
   });
 });
+
+function created(content: string) {
+  serial++;
+  return {
+    id: `event-${serial}`,
+    type: "review.created",
+    store_review_site_id: SITE,
+    occurred_at: "2026-06-01T00:00:00Z",
+    review: {
+      external_review_id: `review-${serial}`,
+      rate: 5,
+      reviewer: null,
+      content,
+      reviewed_at: "2026-06-01T00:00:00Z",
+    },
+  };
+}
+
+/** Returns the steps of a request in order: `checked` for each text, then `submitted`. */
+async function stepsOf(events: readonly object[]): Promise<string[]> {
+  const steps: string[] = [];
+  const profanity = () => {
+    steps.push("checked");
+    return [];
+  };
+  const deps = {
+    clock,
+    profanity,
+    partners: async () => [],
+    signatures: { sealedSecretOf: () => "" },
+    submit: async () => {
+      steps.push("submitted");
+      return { kind: "accepted", accepted: events.length, woken: Promise.resolve() };
+    },
+  };
+  const request = Object.assign(Object.create(null), { body: { events } });
+  await takeEvents(Object.assign(Object.create(null), deps), "google", request).catch(() => {});
+  return steps;
+}

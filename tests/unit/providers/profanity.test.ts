@@ -4,8 +4,6 @@ import { Profanity, profaneWords } from "@2toad/profanity";
 
 import { createProfanityFinder, FOREIGN_WORDS } from "../../../src/providers/profanity.ts";
 
-const wordsIn = createProfanityFinder();
-
 describe("profanity", () => {
   test.each([
     ["What a shit job, SHIT and bullshit", ["bullshit", "shit"]],
@@ -61,3 +59,5 @@ describe("profanity", () => {
     expect(missed).toEqual([]);
   });
 });
+
+const wordsIn = createProfanityFinder();

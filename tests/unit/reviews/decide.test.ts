@@ -15,11 +15,6 @@ const now = new Date("2026-06-01T12:00:00Z");
 const fresh = { removedAt: null, responseBody: null, flagStatus: null };
 const removed = { ...fresh, removedAt: now };
 
-function short(decision: ReviewDecision): string {
-  if (decision.kind === "write") return decision.event.name;
-  return decision.kind === "refuse" ? decision.code : "nothing";
-}
-
 describe("a response", () => {
   const response = { body: "Thanks", userId: 7 };
 
@@ -125,3 +120,8 @@ test("a note is an event with its text and does not change the review", () => {
     event: { name: "note_added", metadata: { body: "Call her." } },
   });
 });
+
+function short(decision: ReviewDecision): string {
+  if (decision.kind === "write") return decision.event.name;
+  return decision.kind === "refuse" ? decision.code : "nothing";
+}

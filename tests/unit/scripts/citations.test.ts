@@ -5,17 +5,6 @@ import { citationFaults, sectionsOf } from "../../../scripts/check/citations.ts"
 // The words are assembled here, because the check reads this file, too.
 const WORD = "contract";
 const cite = (numbers: string) => `${WORD} ${numbers}`;
-const old = (name: string) => `${name}.md`;
-
-const PAGE = "docs/contract/1-service.md";
-const faultsIn = (text: string, path = "src/app.ts") =>
-  citationFaults(
-    new Map([
-      [PAGE, "# 1. The service\n\n## 1.1 What it does\n\n## 1.10 Limits\n"],
-      [path, text],
-    ]),
-    (target) => target === PAGE,
-  );
 
 test("chapters and sections are read from the numbers of the headings", () => {
   expect([...sectionsOf(new Map([[PAGE, "# 1. A\n## 1.1 B\n### 1.2 C\n## D\n"]]))]).toEqual([
@@ -63,3 +52,16 @@ test("a link to a missing file is an error", () => {
     "docs/contract.md: links to docs/contract/9.md, which is not there",
   ]);
 });
+
+const old = (name: string) => `${name}.md`;
+
+const PAGE = "docs/contract/1-service.md";
+
+const faultsIn = (text: string, path = "src/app.ts") =>
+  citationFaults(
+    new Map([
+      [PAGE, "# 1. The service\n\n## 1.1 What it does\n\n## 1.10 Limits\n"],
+      [path, text],
+    ]),
+    (target) => target === PAGE,
+  );

@@ -7,12 +7,6 @@ import {
   type FileImport,
 } from "../../../scripts/check/import-graph.ts";
 
-const folderOf = (file: string) => file.split("/").slice(0, -1);
-const edges = (...pairs: [from: string, to: string][]): FileImport[] =>
-  pairs.map(([from, to]) => ({ from, to }));
-const roomsOf = (...pairs: [from: string, to: string][]) =>
-  roomImports(edges(...pairs), folderOf).map(({ from, to }) => `${from} → ${to}`);
-
 test("finds every way to import: values, types, re-exports, dynamic and bare imports", () => {
   const source = [
     'import { a } from "./a.ts";',
@@ -69,3 +63,11 @@ describe("a cycle", () => {
     expect(findCycles(edges(["a", "b"], ["a", "c"], ["b", "c"]))).toEqual([]);
   });
 });
+
+const folderOf = (file: string) => file.split("/").slice(0, -1);
+
+const edges = (...pairs: [from: string, to: string][]): FileImport[] =>
+  pairs.map(([from, to]) => ({ from, to }));
+
+const roomsOf = (...pairs: [from: string, to: string][]) =>
+  roomImports(edges(...pairs), folderOf).map(({ from, to }) => `${from} → ${to}`);

@@ -2,8 +2,6 @@ import { expect, test } from "bun:test";
 
 import { commentsOf, proseOf } from "../../../scripts/check/language.ts";
 
-const texts = (path: string, source: string) => commentsOf(path, source).map(({ text }) => text);
-
 test("adjacent line comments are one comment, and a comment behind code is another", () => {
   const source = "// One\n// two.\nconst a = 1; // Three.\n";
   expect(commentsOf("a.ts", source)).toEqual([
@@ -38,3 +36,5 @@ test("the prose of a document has no code and no targets of links, and keeps its
     "End.",
   ]);
 });
+
+const texts = (path: string, source: string) => commentsOf(path, source).map(({ text }) => text);

@@ -5,9 +5,6 @@ import { join } from "node:path";
 
 import { readSettings } from "../../../scripts/demo/settings.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "start-settings-"));
-afterAll(() => rmSync(folder, { recursive: true }));
-
 test("the start command reads its own settings from files, too", () => {
   const file = join(folder, "url");
   writeFileSync(file, "postgres://u:p@one/name\n");
@@ -21,3 +18,7 @@ test("the start command reports a file that it cannot read", () => {
     "MASTER_KEY cannot be read from MASTER_KEY_FILE (ENOENT): `bun run setup` writes it",
   );
 });
+
+const folder = mkdtempSync(join(tmpdir(), "start-settings-"));
+
+afterAll(() => rmSync(folder, { recursive: true }));

@@ -3,18 +3,6 @@ import { describe, expect, test } from "bun:test";
 import { Cached } from "../../../src/sso/identity-providers.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
-function setUp() {
-  const clock = createFakeClock();
-  const loads = { count: 0, fails: false };
-  const cached = new Cached(clock, async () => {
-    loads.count += 1;
-    await Promise.resolve();
-    if (loads.fails) throw new Error(`failure ${loads.count}`);
-    return loads.count;
-  });
-  return { clock, loads, cached };
-}
-
 describe("a cached document", () => {
   test("is loaded once for concurrent callers, and again after ten minutes", async () => {
     const { clock, cached } = setUp();
@@ -54,3 +42,15 @@ describe("a cached document", () => {
     expect(await cached.get()).toBe(1);
   });
 });
+
+function setUp() {
+  const clock = createFakeClock();
+  const loads = { count: 0, fails: false };
+  const cached = new Cached(clock, async () => {
+    loads.count += 1;
+    await Promise.resolve();
+    if (loads.fails) throw new Error(`failure ${loads.count}`);
+    return loads.count;
+  });
+  return { clock, loads, cached };
+}

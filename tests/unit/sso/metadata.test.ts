@@ -2,20 +2,6 @@ import { expect, test } from "bun:test";
 
 import { readMetadata } from "../../../src/sso/identity-providers.ts";
 
-const issuer = "https://idp.example";
-const policy = { allowHttp: false, allowedNetworks: [] };
-const authenticationOf = (methods: unknown) =>
-  readMetadata(
-    {
-      issuer,
-      authorization_endpoint: `${issuer}/authorize`,
-      token_endpoint: `${issuer}/token`,
-      jwks_uri: `${issuer}/keys`,
-      token_endpoint_auth_methods_supported: methods,
-    },
-    { issuer, policy },
-  ).clientAuthentication;
-
 test.each([
   [undefined, "client_secret_basic"],
   [["client_secret_post", "client_secret_basic", "none"], "client_secret_basic"],
@@ -33,3 +19,19 @@ test.each([[[]], [["private_key_jwt"]], [["tls_client_auth"]]])(
     expect(() => authenticationOf(methods)).toThrow();
   },
 );
+
+const issuer = "https://idp.example";
+
+const policy = { allowHttp: false, allowedNetworks: [] };
+
+const authenticationOf = (methods: unknown) =>
+  readMetadata(
+    {
+      issuer,
+      authorization_endpoint: `${issuer}/authorize`,
+      token_endpoint: `${issuer}/token`,
+      jwks_uri: `${issuer}/keys`,
+      token_endpoint_auth_methods_supported: methods,
+    },
+    { issuer, policy },
+  ).clientAuthentication;

@@ -6,17 +6,6 @@ import {
   type FailedAttempt,
 } from "../../../src/webhooks/incident-model.ts";
 
-const MINUTE_MS = 60_000;
-const since = new Date("2026-06-01T12:00:00Z");
-const after = (minutes: number) => new Date(since.getTime() + minutes * MINUTE_MS);
-const attempt = (minutes: number, fields: Partial<FailedAttempt> = {}): FailedAttempt => ({
-  eventId: "e",
-  startedAt: after(minutes),
-  statusCode: 503,
-  errorCode: "http_status",
-  ...fields,
-});
-
 test.each([
   [0, 5],
   [119, 5],
@@ -66,4 +55,18 @@ test("attempts slightly outside the range are counted in its first or last step"
     now: after(7),
   });
   expect(cause?.counts).toEqual([1, 1]);
+});
+
+const MINUTE_MS = 60_000;
+
+const since = new Date("2026-06-01T12:00:00Z");
+
+const after = (minutes: number) => new Date(since.getTime() + minutes * MINUTE_MS);
+
+const attempt = (minutes: number, fields: Partial<FailedAttempt> = {}): FailedAttempt => ({
+  eventId: "e",
+  startedAt: after(minutes),
+  statusCode: 503,
+  errorCode: "http_status",
+  ...fields,
 });

@@ -3,23 +3,6 @@ import { describe, expect, test } from "bun:test";
 import { Problem } from "../../../src/lib/problem.ts";
 import { readNewSubscription } from "../../../src/webhooks/routes/subscriptions.ts";
 
-const egress = { allowHttp: false, allowedNetworks: [] };
-const body = { label: "L", webhook_url: "https://partner.example/", delivery_kind: "immediate" };
-
-async function errorsOf(addresses: string[] | Error, fields: object = {}) {
-  const lookup = async () => {
-    if (addresses instanceof Error) throw addresses;
-    return addresses;
-  };
-  try {
-    await readNewSubscription({ egress, lookup }, { ...body, ...fields });
-    return undefined;
-  } catch (error) {
-    if (error instanceof Problem) return error.errors;
-    throw error;
-  }
-}
-
 describe("webhook_url", () => {
   test("is accepted when all its addresses are public", async () => {
     expect(await errorsOf(["93.184.215.14", "2606:2800:21f:cb07::1"])).toBeUndefined();
@@ -44,3 +27,21 @@ describe("webhook_url", () => {
     expect(Object.keys(errors ?? {}).toSorted()).toEqual(["events", "label", "webhook_url"]);
   });
 });
+
+const egress = { allowHttp: false, allowedNetworks: [] };
+
+const body = { label: "L", webhook_url: "https://partner.example/", delivery_kind: "immediate" };
+
+async function errorsOf(addresses: string[] | Error, fields: object = {}) {
+  const lookup = async () => {
+    if (addresses instanceof Error) throw addresses;
+    return addresses;
+  };
+  try {
+    await readNewSubscription({ egress, lookup }, { ...body, ...fields });
+    return undefined;
+  } catch (error) {
+    if (error instanceof Problem) return error.errors;
+    throw error;
+  }
+}

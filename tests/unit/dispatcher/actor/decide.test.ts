@@ -6,8 +6,6 @@ import {
   type PostResultKind,
   postponeMs,
 } from "../../../../dispatcher/actor/decide.ts";
-
-const retryDelaysMs = [60_000, 300_000, 1_800_000];
 const after = (delayMs: number) => ({ kind: "retry", delayMs }) as const;
 const delivered = { kind: "delivered" } as const;
 const failed = { kind: "failed" } as const;
@@ -55,3 +53,5 @@ test("a failure of our own is followed by a wait of 1 s, twice as long each time
     1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000,
   ]);
 });
+
+const retryDelaysMs = [60_000, 300_000, 1_800_000];

@@ -12,26 +12,6 @@ import {
 import { MAX_UNRECORDED } from "../../../../dispatcher/actor/lane.ts";
 import { Actor, MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
 import { DrivenActor, entry, load, sends, start } from "../../../support/actor.ts";
-
-const takeover = start;
-const at = (ms: number) => new Date(takeover.getTime() + ms);
-
-let inDoubt: InDoubtAttempts;
-beforeEach(() => {
-  inDoubt = new InDoubtAttempts(takeover);
-  inDoubt.lastSequence = 100;
-  inDoubt.ordering = "review";
-});
-
-/** Shows these entries of a review, each of which is a lane, with this due time. */
-function show(reviewId: number, sequences: number[], dueAt: Date | null = null): void {
-  for (const sequence of sequences) {
-    markInDoubt(inDoubt, entry(sequence, { dueAt, reviewId }));
-  }
-}
-function testEvent(sequence: number, dueAt: Date | null): Entry {
-  return entry(sequence, { isTest: true, dueAt });
-}
 const upTo = (count: number) => Array.from({ length: count }, (_, n) => n + 1);
 
 test("the first 17 entries of each lane may have been sent, and no other", () => {
@@ -203,3 +183,26 @@ test("a shard is open until all that was noted has been looked at and repeated",
   actor.inDoubt?.marked.delete(1);
   expect(inDoubtShards.has(1)).toBe(false);
 });
+
+const takeover = start;
+
+const at = (ms: number) => new Date(takeover.getTime() + ms);
+
+let inDoubt: InDoubtAttempts;
+
+beforeEach(() => {
+  inDoubt = new InDoubtAttempts(takeover);
+  inDoubt.lastSequence = 100;
+  inDoubt.ordering = "review";
+});
+
+/** Shows these entries of a review, each of which is a lane, with this due time. */
+function show(reviewId: number, sequences: number[], dueAt: Date | null = null): void {
+  for (const sequence of sequences) {
+    markInDoubt(inDoubt, entry(sequence, { dueAt, reviewId }));
+  }
+}
+
+function testEvent(sequence: number, dueAt: Date | null): Entry {
+  return entry(sequence, { isTest: true, dueAt });
+}

@@ -18,73 +18,12 @@ import {
   start,
 } from "../../../support/actor.ts";
 
-type Flag = boolean | undefined;
-
-/** One row of the table above `decideLoad`; an undefined flag matches both values. */
-interface Line {
-  readonly when: {
-    readonly repeats: Flag;
-    readonly stale: Flag;
-    readonly wanted: Flag;
-    readonly more: Flag;
-    readonly room: Flag;
-    readonly waits: Flag;
-    readonly recent: Flag;
-  };
-  readonly plan: "none" | "recheck" | "settings" | "fill";
-  readonly more: boolean | "as before";
-}
-
-const any = undefined;
-const [Y, N] = [true, false];
-
-function line(
-  [repeats, stale, wanted, more, room, waits, recent]: readonly Flag[],
-  plan: Line["plan"],
-  after: Line["more"],
-): Line {
-  return { when: { repeats, stale, wanted, more, room, waits, recent }, plan, more: after };
-}
-
-const TABLE: readonly Line[] = [
-  line([Y, any, any, any, any, any], "none", "as before"),
-  line([N, Y, any, any, any, Y], "settings", N),
-  line([N, Y, any, any, Y, N], "fill", "as before"),
-  line([N, Y, N, any, N, N], "settings", "as before"),
-  line([N, Y, Y, any, N, N], "settings", Y),
-  line([N, N, Y, any, any, Y], "settings", N),
-  line([N, N, N, any, any, Y], "none", N),
-  line([N, N, Y, any, Y, N], "fill", "as before"),
-  line([N, N, N, Y, Y, N], "fill", Y),
-  line([N, N, N, N, Y, N], "none", N),
-  line([N, N, N, any, N, N], "none", "as before"),
-  line([N, N, Y, any, N, N, Y], "recheck", "as before"),
-  line([N, N, Y, any, N, N, N], "settings", Y),
-];
-
-const QUEUED = 10;
-
 const FLAGS = ["repeats", "stale", "wanted", "more", "room", "waits", "recent"] as const;
 
 /** Every combination of the flags. */
 const CASES = Array.from({ length: 2 ** FLAGS.length }, (_, bits) =>
   Object.fromEntries(FLAGS.map((flag, at) => [flag, (bits & (1 << at)) !== 0])),
 ) as Record<(typeof FLAGS)[number], boolean>[];
-
-function stateOf({ room, ...flags }: (typeof CASES)[number]): LoadState {
-  return {
-    ...flags,
-    queued: room ? QUEUED : MAX_QUEUED,
-    capacity: MAX_QUEUED,
-    freeReviews: 0,
-  };
-}
-
-function planOf({ plan, more }: Line, state: LoadState): LoadPlan {
-  const after = more === "as before" ? state.more : more;
-  const limit = plan === "fill" ? MAX_QUEUED - QUEUED : 0;
-  return { kind: plan === "none" || plan === "recheck" ? plan : "load", more: after, limit };
-}
 
 describe("the next load of an actor", () => {
   test.each(CASES)("follows the table: %o", (flags) => {
@@ -254,3 +193,65 @@ test.each([
   driven.loaded({ entries: [entry(1), entry(2)] });
   expect(sent(driven.tell(event))).toEqual([]);
 });
+
+type Flag = boolean | undefined;
+
+/** One row of the table above `decideLoad`; an undefined flag matches both values. */
+interface Line {
+  readonly when: {
+    readonly repeats: Flag;
+    readonly stale: Flag;
+    readonly wanted: Flag;
+    readonly more: Flag;
+    readonly room: Flag;
+    readonly waits: Flag;
+    readonly recent: Flag;
+  };
+  readonly plan: "none" | "recheck" | "settings" | "fill";
+  readonly more: boolean | "as before";
+}
+
+const any = undefined;
+
+const [Y, N] = [true, false];
+
+function line(
+  [repeats, stale, wanted, more, room, waits, recent]: readonly Flag[],
+  plan: Line["plan"],
+  after: Line["more"],
+): Line {
+  return { when: { repeats, stale, wanted, more, room, waits, recent }, plan, more: after };
+}
+
+const TABLE: readonly Line[] = [
+  line([Y, any, any, any, any, any], "none", "as before"),
+  line([N, Y, any, any, any, Y], "settings", N),
+  line([N, Y, any, any, Y, N], "fill", "as before"),
+  line([N, Y, N, any, N, N], "settings", "as before"),
+  line([N, Y, Y, any, N, N], "settings", Y),
+  line([N, N, Y, any, any, Y], "settings", N),
+  line([N, N, N, any, any, Y], "none", N),
+  line([N, N, Y, any, Y, N], "fill", "as before"),
+  line([N, N, N, Y, Y, N], "fill", Y),
+  line([N, N, N, N, Y, N], "none", N),
+  line([N, N, N, any, N, N], "none", "as before"),
+  line([N, N, Y, any, N, N, Y], "recheck", "as before"),
+  line([N, N, Y, any, N, N, N], "settings", Y),
+];
+
+const QUEUED = 10;
+
+function stateOf({ room, ...flags }: (typeof CASES)[number]): LoadState {
+  return {
+    ...flags,
+    queued: room ? QUEUED : MAX_QUEUED,
+    capacity: MAX_QUEUED,
+    freeReviews: 0,
+  };
+}
+
+function planOf({ plan, more }: Line, state: LoadState): LoadPlan {
+  const after = more === "as before" ? state.more : more;
+  const limit = plan === "fill" ? MAX_QUEUED - QUEUED : 0;
+  return { kind: plan === "none" || plan === "recheck" ? plan : "load", more: after, limit };
+}

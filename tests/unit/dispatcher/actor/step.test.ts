@@ -17,33 +17,8 @@ const delivered: Decision = { kind: "delivered" };
 
 let actor: Actor;
 let now: Date;
-beforeEach(() => {
-  actor = new Actor("S", 1);
-  now = start;
-});
 
 const tell = (event: ActorEvent): Effect[] => step(actor, event, now);
-
-/** Wakes the actor and returns the effects of its load. */
-function loaded(
-  entries: Entry[],
-  tests: Entry[] = [],
-  overrides: Partial<Subscription> = {},
-): Effect[] {
-  const request = load(tell({ kind: "woken" }));
-  return tell({
-    kind: "loaded",
-    loaded: {
-      request,
-      found: {
-        subscription: { ...subscription, ...overrides },
-        entries,
-        tests,
-        lastSequence: 0,
-      },
-    },
-  });
-}
 
 describe("one lane", () => {
   test("sends one entry at a time, the next one after the answer and before its commit", () => {
@@ -477,3 +452,29 @@ test("reads on when all tests that a load had room for are under way or done", (
   });
   expect(kinds(effects).filter((kind) => kind === "load")).toHaveLength(1);
 });
+
+beforeEach(() => {
+  actor = new Actor("S", 1);
+  now = start;
+});
+
+/** Wakes the actor and returns the effects of its load. */
+function loaded(
+  entries: Entry[],
+  tests: Entry[] = [],
+  overrides: Partial<Subscription> = {},
+): Effect[] {
+  const request = load(tell({ kind: "woken" }));
+  return tell({
+    kind: "loaded",
+    loaded: {
+      request,
+      found: {
+        subscription: { ...subscription, ...overrides },
+        entries,
+        tests,
+        lastSequence: 0,
+      },
+    },
+  });
+}

@@ -3,20 +3,11 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import type { Decision } from "../../../../dispatcher/actor/decide.ts";
 import { MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
 import { DrivenActor, entry, kinds, later, load, sent, start } from "../../../support/actor.ts";
-
-const byReview = { ordering: "review" } as const;
 const failed: Decision = { kind: "failed" };
 const retry = (delayMs: number): Decision => ({ kind: "retry", delayMs });
 const waiting = (sequence: number, ms: number) =>
   entry(sequence, { reviewId: sequence, attempt: 2, dueAt: later(ms) });
 const busy = (sequence: number) => entry(sequence, { reviewId: sequence });
-const probe = (sequence: number, dueAt: Date | null = null) =>
-  entry(sequence, { isTest: true, dueAt });
-
-let driven: DrivenActor;
-beforeEach(() => {
-  driven = new DrivenActor();
-});
 
 describe("the wake that an actor plans", () => {
   test.each([
@@ -142,4 +133,15 @@ describe("a test event that waits", () => {
     driven.loaded({ entries: [entry(1)], tests });
     expect(kinds(driven.end("main"))).not.toContain("load");
   });
+});
+
+const byReview = { ordering: "review" } as const;
+
+const probe = (sequence: number, dueAt: Date | null = null) =>
+  entry(sequence, { isTest: true, dueAt });
+
+let driven: DrivenActor;
+
+beforeEach(() => {
+  driven = new DrivenActor();
 });

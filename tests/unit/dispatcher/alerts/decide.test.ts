@@ -8,28 +8,6 @@ import {
 
 const at = new Date("2026-06-01T12:00:00Z");
 const ago = (minutes: number) => new Date(at.getTime() - minutes * 60_000);
-const RULES = { at, oldestWaitingMinutes: 15 };
-
-const condition = (fields: Partial<Condition> = {}): Condition => ({
-  state: "active",
-  failures: 0,
-  disabledAt: null,
-  isRetrying: false,
-  oldestAt: null,
-  lastSuccessAt: null,
-  ...fields,
-});
-const incident = (fields: Partial<OpenIncident> = {}): OpenIncident => ({
-  id: "01JWNB9PR0ZV8X2D3F4G5H6J00",
-  openedAt: ago(30),
-  disabledAt: null,
-  failures: 0,
-  isTold: false,
-  kinds: [],
-  ...fields,
-});
-const decide = (now: Partial<Condition>, open?: Partial<OpenIncident>) =>
-  decideAlerts(condition(now), open && incident(open), RULES);
 
 describe("without an incident", () => {
   test.each([
@@ -151,3 +129,28 @@ describe("in an incident", () => {
     expect(decide({ state: "deleted" }, {})).toEqual({ ended: "deleted", raised: [] });
   });
 });
+
+const RULES = { at, oldestWaitingMinutes: 15 };
+
+const condition = (fields: Partial<Condition> = {}): Condition => ({
+  state: "active",
+  failures: 0,
+  disabledAt: null,
+  isRetrying: false,
+  oldestAt: null,
+  lastSuccessAt: null,
+  ...fields,
+});
+
+const incident = (fields: Partial<OpenIncident> = {}): OpenIncident => ({
+  id: "01JWNB9PR0ZV8X2D3F4G5H6J00",
+  openedAt: ago(30),
+  disabledAt: null,
+  failures: 0,
+  isTold: false,
+  kinds: [],
+  ...fields,
+});
+
+const decide = (now: Partial<Condition>, open?: Partial<OpenIncident>) =>
+  decideAlerts(condition(now), open && incident(open), RULES);

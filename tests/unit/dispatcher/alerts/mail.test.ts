@@ -4,42 +4,6 @@ import type { Cause } from "../../../../dispatcher/alerts/incidents.ts";
 import { alertMail, type Recipient, type MailedAlert } from "../../../../dispatcher/alerts/mail.ts";
 import { ALERT_KINDS } from "../../../../src/outbox/mail.ts";
 
-const owner: Recipient = {
-  email: "owner@partner.example",
-  name: "Ada",
-  brand: "Northwind Reviews",
-  primaryColor: "#0b7285",
-};
-const failure = {
-  at: "2026-06-01T12:00:00.000+00:00",
-  event: "review_received",
-  event_id: "01JWNB9PR0ZV8X2D3F4G5H6J01",
-  status_code: 503,
-  error_code: "http_status",
-};
-const cause: Cause = {
-  consecutive_failure_count: 20,
-  first_failure: failure,
-  last_failure: {
-    ...failure,
-    at: "2026-06-01T14:00:00.000+00:00",
-    status_code: null,
-    error_code: "timeout",
-  },
-  oldest_waiting_since: "2026-06-01T11:00:00.000+00:00",
-};
-const alert = (fields: Partial<MailedAlert> = {}): MailedAlert => ({
-  kind: "disabled",
-  subscriptionId: "01JWNB9PR0ZV8X2D3F4G5H6J00",
-  label: "Production",
-  webhookUrl: "https://partner.example/hook",
-  raisedAt: new Date("2026-06-01T14:00:01Z"),
-  cause,
-  ...fields,
-});
-const mail = (alerts: readonly MailedAlert[] = [alert()], to: Partial<Recipient> = {}) =>
-  alertMail(alerts, { ...owner, ...to }, { serverRoot: "https://reviews.example" });
-
 test("both parts of the mail have the first and the last failure, and the link to enable it", () => {
   const { subject, text, html = "", to, kind } = mail();
   expect([to, kind]).toEqual(["owner@partner.example", "webhook_alert"]);
@@ -97,3 +61,43 @@ test.each(["label", "webhookUrl"] as const)("writes the field %s as text", (fiel
   expect(html).not.toContain("<b ");
   expect(html).toContain("&lt;b title=&quot;x&quot;&gt;&#39;&amp;");
 });
+
+const owner: Recipient = {
+  email: "owner@partner.example",
+  name: "Ada",
+  brand: "Northwind Reviews",
+  primaryColor: "#0b7285",
+};
+
+const failure = {
+  at: "2026-06-01T12:00:00.000+00:00",
+  event: "review_received",
+  event_id: "01JWNB9PR0ZV8X2D3F4G5H6J01",
+  status_code: 503,
+  error_code: "http_status",
+};
+
+const cause: Cause = {
+  consecutive_failure_count: 20,
+  first_failure: failure,
+  last_failure: {
+    ...failure,
+    at: "2026-06-01T14:00:00.000+00:00",
+    status_code: null,
+    error_code: "timeout",
+  },
+  oldest_waiting_since: "2026-06-01T11:00:00.000+00:00",
+};
+
+const alert = (fields: Partial<MailedAlert> = {}): MailedAlert => ({
+  kind: "disabled",
+  subscriptionId: "01JWNB9PR0ZV8X2D3F4G5H6J00",
+  label: "Production",
+  webhookUrl: "https://partner.example/hook",
+  raisedAt: new Date("2026-06-01T14:00:01Z"),
+  cause,
+  ...fields,
+});
+
+const mail = (alerts: readonly MailedAlert[] = [alert()], to: Partial<Recipient> = {}) =>
+  alertMail(alerts, { ...owner, ...to }, { serverRoot: "https://reviews.example" });

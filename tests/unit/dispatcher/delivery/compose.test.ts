@@ -7,8 +7,6 @@ import { hmacSha256Hex } from "../../../../src/lib/secrets.ts";
 import type { EventFacts, PayloadMode } from "../../../../src/outbox/event.ts";
 import { entry } from "../../../support/actor.ts";
 
-const deliveredAt = new Date("2026-06-01T12:00:01.250Z");
-
 const review: EventFacts = {
   eventId: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
   event: "response_submitted",
@@ -113,3 +111,5 @@ test("an entry is sendable unless the row of the history that it names is missin
   expect(isSendable(entry(1))).toBe(true);
   expect(isSendable(entry(1, { source: { kind: "missing" } }))).toBe(false);
 });
+
+const deliveredAt = new Date("2026-06-01T12:00:01.250Z");

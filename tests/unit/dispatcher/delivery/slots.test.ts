@@ -4,56 +4,6 @@ import { SLOW_HOSTS, Slots, type Slot } from "../../../../dispatcher/delivery/sl
 import { LIMITS } from "../../../../dispatcher/delivery/limits.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 
-const LOOK_MS = 250;
-const limits = { ...LIMITS, requests: 8, requestsPerHost: 3, waitingPerHost: 2, waitingSlow: 4 };
-
-let clock: FakeClock;
-let slots: Slots;
-let started: string[];
-let running: Slot[];
-let cancelled: string[];
-beforeEach(() => {
-  clock = createFakeClock();
-  slots = new Slots(clock, limits);
-  [started, running, cancelled] = [[], [], []];
-  slots.resume();
-});
-
-function acquire(host: string, count = 1, shard = 0): void {
-  for (let n = 0; n < count; n++) {
-    slots.acquire(host, {
-      shard,
-      start: (slot) => {
-        slot.startedMs = clock.monotonicMs();
-        started.push(host);
-        running.push(slot);
-      },
-      cancel: () => void cancelled.push(host),
-    });
-  }
-}
-
-/** Ends the first request to a host. */
-function end(host: string): void {
-  const at = running.findIndex((slot) => slot.host === host);
-  const [slot] = running.splice(at, 1);
-  if (slot !== undefined) slots.release(slot);
-}
-
-/** Lets hosts answer at once, so that they are known to be fast. */
-function makeFast(...hosts: string[]): void {
-  for (const host of hosts) {
-    acquire(host);
-    end(host);
-  }
-  started = [];
-}
-
-async function pass(ms: number): Promise<void> {
-  clock.advance(ms);
-  await Bun.sleep(0);
-}
-
 test("starts no more requests to a host than its bound, and the next one when one has ended", () => {
   acquire("a", 4);
   expect(started).toHaveLength(3);
@@ -169,3 +119,59 @@ test("a host is not slow while its request has a slot but has not begun", async 
   acquire("a");
   expect(started.at(-1)).toBe("a");
 });
+
+const LOOK_MS = 250;
+
+const limits = { ...LIMITS, requests: 8, requestsPerHost: 3, waitingPerHost: 2, waitingSlow: 4 };
+
+let clock: FakeClock;
+
+let slots: Slots;
+
+let started: string[];
+
+let running: Slot[];
+
+let cancelled: string[];
+
+beforeEach(() => {
+  clock = createFakeClock();
+  slots = new Slots(clock, limits);
+  [started, running, cancelled] = [[], [], []];
+  slots.resume();
+});
+
+function acquire(host: string, count = 1, shard = 0): void {
+  for (let n = 0; n < count; n++) {
+    slots.acquire(host, {
+      shard,
+      start: (slot) => {
+        slot.startedMs = clock.monotonicMs();
+        started.push(host);
+        running.push(slot);
+      },
+      cancel: () => void cancelled.push(host),
+    });
+  }
+}
+
+/** Ends the first request to a host. */
+function end(host: string): void {
+  const at = running.findIndex((slot) => slot.host === host);
+  const [slot] = running.splice(at, 1);
+  if (slot !== undefined) slots.release(slot);
+}
+
+/** Lets hosts answer at once, so that they are known to be fast. */
+function makeFast(...hosts: string[]): void {
+  for (const host of hosts) {
+    acquire(host);
+    end(host);
+  }
+  started = [];
+}
+
+async function pass(ms: number): Promise<void> {
+  clock.advance(ms);
+  await Bun.sleep(0);
+}

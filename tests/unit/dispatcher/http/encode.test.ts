@@ -2,14 +2,6 @@ import { expect, test } from "bun:test";
 import { encodeRequest } from "../../../../dispatcher/http/message.ts";
 import { checkWebhookUrl, type WebhookTarget } from "../../../../src/lib/egress.ts";
 
-function target(url: string): WebhookTarget {
-  const check = checkWebhookUrl(url, { allowHttp: true, allowedNetworks: [] });
-  if (check.kind === "refused") throw new Error(check.reason);
-  return check.target;
-}
-
-const TARGET = target("https://hooks.example.com:8443/in?k=1");
-
 test("writes head and body as one message, framed by the bytes of the body", () => {
   const expected =
     "POST /in?k=1 HTTP/1.1\r\nHost: hooks.example.com:8443\r\nX-SVC-Event: webhook.test\r\n" +
@@ -35,3 +27,11 @@ test.each([
 ])("throws for the header %j with the value %j", (name, value) => {
   expect(() => encodeRequest(TARGET, { [name]: value }, "")).toThrow("cannot be sent");
 });
+
+function target(url: string): WebhookTarget {
+  const check = checkWebhookUrl(url, { allowHttp: true, allowedNetworks: [] });
+  if (check.kind === "refused") throw new Error(check.reason);
+  return check.target;
+}
+
+const TARGET = target("https://hooks.example.com:8443/in?k=1");

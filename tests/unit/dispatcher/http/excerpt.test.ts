@@ -4,15 +4,6 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:
 import { BodyRecord, EXCERPT_BYTES } from "../../../../dispatcher/http/excerpt.ts";
 import { readExcerpt } from "../../../../dispatcher/http/excerpt.ts";
 
-async function excerptOf(bytes: Uint8Array, headers: Record<string, string> = {}) {
-  const body = new BodyRecord(headers);
-  body.push(Buffer.from(bytes));
-  return readExcerpt(body, headers);
-}
-
-const textIn = (charset: string) => ({ "content-type": `text/plain; charset=${charset}` });
-const utf8 = (text: string) => new TextEncoder().encode(text);
-
 describe("a plain body", () => {
   test("is shown whole up to 4 KiB and cut one byte later", async () => {
     const text = "x".repeat(EXCERPT_BYTES);
@@ -93,3 +84,13 @@ describe("a compressed body", () => {
     },
   );
 });
+
+async function excerptOf(bytes: Uint8Array, headers: Record<string, string> = {}) {
+  const body = new BodyRecord(headers);
+  body.push(Buffer.from(bytes));
+  return readExcerpt(body, headers);
+}
+
+const textIn = (charset: string) => ({ "content-type": `text/plain; charset=${charset}` });
+
+const utf8 = (text: string) => new TextEncoder().encode(text);

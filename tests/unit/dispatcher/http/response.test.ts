@@ -7,55 +7,7 @@ import {
   ResponseParser,
 } from "../../../../dispatcher/http/message.ts";
 
-function parse(...pieces: (string | Buffer)[]): ResponseParser {
-  const parser = new ResponseParser();
-  for (const piece of pieces) parser.feed(Buffer.from(piece as string, "latin1"));
-  return parser;
-}
-
-/** The result of a parse, equal for every way to split the same bytes. */
-function verdict(parser: ResponseParser) {
-  const { state, head, body, isReusable } = parser;
-  const isCut = body.cut;
-  return {
-    state,
-    status: head?.statusCode,
-    body: body.bytes().toString("latin1"),
-    isCut,
-    isReusable,
-  };
-}
-
-function splitAt(text: string, ...cuts: number[]): string[] {
-  const edges = [0, ...cuts.toSorted((a, b) => a - b), text.length];
-  return edges.slice(1).map((edge, index) => text.slice(edges[index], edge));
-}
-
-/** mulberry32: a failing run repeats. */
-function randomFrom(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296) * below);
-  };
-}
-
 const OK = "HTTP/1.1 200 OK\r\n";
-const ANSWERS = {
-  length: `${OK}Content-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello`,
-  empty: `${OK}Content-Length: 0\r\n\r\n`,
-  no_content: "HTTP/1.1 204 No Content\r\nServer: x\r\n\r\n",
-  no_reason: "HTTP/1.1 410\r\nContent-Length: 2\r\n\r\nno",
-  chunked: `${OK}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;a="b"\r\n world\r\n0\r\n\r\n`,
-  trailers: `${OK}transfer-encoding: CHUNKED\r\n\r\n00a \t;x\r\n0123456789\r\n0\r\nA: b\r\nC: d\r\n\r\n`,
-  interim: `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${OK}Content-Length: 2\r\n\r\nok`,
-  until_close: `${OK}Server: old\r\n\r\nno length at all`,
-  close: `${OK}Connection: keep-alive, Close\r\nContent-Length: 2\r\n\r\nok`,
-  http10: "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok",
-  excess: `${OK}Content-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n`,
-};
 
 describe("valid answers", () => {
   test("give status, headers in lower case with repeats joined, and the body", () => {
@@ -337,3 +289,52 @@ test("a repeated head reads as it did before, and another one as it says", () =>
   expect(read(`${OK}Bad line\r\n\r\n`).state).toBe("invalid");
   expect(read(ANSWERS.empty).state).toBe("complete");
 });
+
+function parse(...pieces: (string | Buffer)[]): ResponseParser {
+  const parser = new ResponseParser();
+  for (const piece of pieces) parser.feed(Buffer.from(piece as string, "latin1"));
+  return parser;
+}
+
+/** The result of a parse, equal for every way to split the same bytes. */
+function verdict(parser: ResponseParser) {
+  const { state, head, body, isReusable } = parser;
+  const isCut = body.cut;
+  return {
+    state,
+    status: head?.statusCode,
+    body: body.bytes().toString("latin1"),
+    isCut,
+    isReusable,
+  };
+}
+
+function splitAt(text: string, ...cuts: number[]): string[] {
+  const edges = [0, ...cuts.toSorted((a, b) => a - b), text.length];
+  return edges.slice(1).map((edge, index) => text.slice(edges[index], edge));
+}
+
+/** mulberry32: a failing run repeats. */
+function randomFrom(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296) * below);
+  };
+}
+
+const ANSWERS = {
+  length: `${OK}Content-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello`,
+  empty: `${OK}Content-Length: 0\r\n\r\n`,
+  no_content: "HTTP/1.1 204 No Content\r\nServer: x\r\n\r\n",
+  no_reason: "HTTP/1.1 410\r\nContent-Length: 2\r\n\r\nno",
+  chunked: `${OK}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;a="b"\r\n world\r\n0\r\n\r\n`,
+  trailers: `${OK}transfer-encoding: CHUNKED\r\n\r\n00a \t;x\r\n0123456789\r\n0\r\nA: b\r\nC: d\r\n\r\n`,
+  interim: `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${OK}Content-Length: 2\r\n\r\nok`,
+  until_close: `${OK}Server: old\r\n\r\nno length at all`,
+  close: `${OK}Connection: keep-alive, Close\r\nContent-Length: 2\r\n\r\nok`,
+  http10: "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok",
+  excess: `${OK}Content-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n`,
+};

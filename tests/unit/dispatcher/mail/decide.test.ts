@@ -10,8 +10,6 @@ import {
 import { addMs } from "../../../../src/lib/clock.ts";
 
 const now = new Date("2026-06-01T12:00:00.000Z");
-const fault = { errorCode: "smtp_451", error: "RCPT TO was answered 451." };
-const failed: MailOutcome = { kind: "failed", ...fault };
 const mail = {
   attempt: 1,
   expiresAt: null,
@@ -67,3 +65,7 @@ test("a mail that no key opens waits without using up an attempt", () => {
     errorCode: "unreadable",
   });
 });
+
+const fault = { errorCode: "smtp_451", error: "RCPT TO was answered 451." };
+
+const failed: MailOutcome = { kind: "failed", ...fault };

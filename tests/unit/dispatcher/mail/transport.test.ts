@@ -2,16 +2,6 @@ import { describe, expect, test } from "bun:test";
 
 import { outcomeOf } from "../../../../dispatcher/mail/transport.ts";
 
-function answer(command: string, responseCode: number, text = "no <ada@reviews.example>") {
-  const response = `${responseCode} ${text}`;
-  return Object.assign(new Error(`Failed: ${response}`), {
-    code: "EENVELOPE",
-    command,
-    response,
-    responseCode,
-  });
-}
-
 describe("the answer of a mail server", () => {
   const table: [command: string, code: number, kind: "refused" | "failed"][] = [
     ["RCPT TO", 550, "refused"],
@@ -73,3 +63,13 @@ describe("an error without an answer", () => {
   test("is nothing but an object: anything may be thrown", () =>
     expect(outcomeOf("ada@reviews.example")).toMatchObject({ errorCode: "unexpected" }));
 });
+
+function answer(command: string, responseCode: number, text = "no <ada@reviews.example>") {
+  const response = `${responseCode} ${text}`;
+  return Object.assign(new Error(`Failed: ${response}`), {
+    code: "EENVELOPE",
+    command,
+    response,
+    responseCode,
+  });
+}

@@ -8,51 +8,6 @@ import {
 } from "../../../../dispatcher/shards/lease-queries.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 
-let clock: FakeClock;
-let rows: Heartbeat[];
-let isAway: boolean;
-let expired: string[];
-/** The response of PostgreSQL to an expiry. */
-let expiry: () => Promise<number | undefined>;
-let freed: number;
-let logged: unknown[][];
-let detector: FailureDetector;
-
-beforeEach(() => {
-  clock = createFakeClock();
-  rows = ["own", "A", "B"].map((id) => ({ id, renewedAt: clock.now() }));
-  [isAway, expired, freed, logged] = [false, [], 0, []];
-  expiry = async () => 16;
-  const leases: Pick<Leases, "heartbeats" | "expire"> = {
-    async heartbeats() {
-      if (isAway) throw new Error("connect ECONNREFUSED");
-      return rows;
-    },
-    expire({ id }) {
-      expired.push(id);
-      return expiry();
-    },
-  };
-  const log = {
-    debug() {},
-    info() {},
-    warn: (event: string, fields: object = {}) =>
-      void logged.push([event, { ...fields, stack: undefined }]),
-    error() {},
-  };
-  detector = new FailureDetector({ clock, log, leases: leases as Leases }, () => void (freed += 1));
-});
-
-/** Checks every second until after the TTL. Only the leases in `moving` are renewed. */
-async function lookUntilDead(...moving: string[]): Promise<void> {
-  for (let ms = 0; ms <= LEASE_TTL_MS + 1_000; ms += 1_000) {
-    rows = rows.map((row) => (moving.includes(row.id) ? { ...row, renewedAt: clock.now() } : row));
-    await detector.check("own");
-    clock.advance(1_000);
-  }
-  await Bun.sleep(0);
-}
-
 test("a lease that is not renewed is expired once, and its free shards are reported", async () => {
   await lookUntilDead("B");
   expect(expired).toEqual(["A"]);
@@ -167,3 +122,55 @@ test("the time counts from the first answer to the last question", () => {
   expect(look(1_499, { A: 1 })).toEqual([]);
   expect(look(1, { A: 1 })).toEqual(["A"]);
 });
+
+let clock: FakeClock;
+
+let rows: Heartbeat[];
+
+let isAway: boolean;
+
+let expired: string[];
+
+/** The response of PostgreSQL to an expiry. */
+let expiry: () => Promise<number | undefined>;
+
+let freed: number;
+
+let logged: unknown[][];
+
+let detector: FailureDetector;
+
+beforeEach(() => {
+  clock = createFakeClock();
+  rows = ["own", "A", "B"].map((id) => ({ id, renewedAt: clock.now() }));
+  [isAway, expired, freed, logged] = [false, [], 0, []];
+  expiry = async () => 16;
+  const leases: Pick<Leases, "heartbeats" | "expire"> = {
+    async heartbeats() {
+      if (isAway) throw new Error("connect ECONNREFUSED");
+      return rows;
+    },
+    expire({ id }) {
+      expired.push(id);
+      return expiry();
+    },
+  };
+  const log = {
+    debug() {},
+    info() {},
+    warn: (event: string, fields: object = {}) =>
+      void logged.push([event, { ...fields, stack: undefined }]),
+    error() {},
+  };
+  detector = new FailureDetector({ clock, log, leases: leases as Leases }, () => void (freed += 1));
+});
+
+/** Checks every second until after the TTL. Only the leases in `moving` are renewed. */
+async function lookUntilDead(...moving: string[]): Promise<void> {
+  for (let ms = 0; ms <= LEASE_TTL_MS + 1_000; ms += 1_000) {
+    rows = rows.map((row) => (moving.includes(row.id) ? { ...row, renewedAt: clock.now() } : row));
+    await detector.check("own");
+    clock.advance(1_000);
+  }
+  await Bun.sleep(0);
+}

@@ -10,119 +10,6 @@ import { addMs, type Clock } from "../../../../src/lib/clock.ts";
 import { PostgresClock } from "../../../../src/lib/postgres-clock.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 
-const FIVE = [1, 2, 3, 4, 5];
-const claim = (epoch = 1, unclean = false): Claim => ({ epoch, unclean });
-
-let clock: FakeClock;
-/** The time by which the wall clock of the machine was set forward. */
-let aheadMs: number;
-let ended: AbortController;
-/** The shards of this dispatcher in PostgreSQL. */
-let owned: Map<number, Claim>;
-let surplus: number;
-/** The ids of expired leases. */
-let fenced: Set<string>;
-/** The shards with work, with work that hangs, and with attempts in doubt. */
-let busy: Set<number>;
-let lingering: Set<number>;
-let inDoubt: Set<number>;
-/** The calls of PostgreSQL, and the reported events. */
-let asked: unknown[][];
-let told: unknown[][];
-let logged: unknown[][];
-let checks: number;
-/** Promises that delay the responses of PostgreSQL. */
-let answering: { renew?: Promise<void>; assign?: Promise<void>; release?: Promise<void> };
-let holdings: Holdings;
-let running: Promise<void>;
-
-beforeEach(async () => {
-  clock = createFakeClock();
-  ended = new AbortController();
-  owned = new Map(FIVE.map((shard) => [shard, claim()]));
-  [aheadMs, surplus, checks, fenced] = [0, 0, 0, new Set()];
-  [busy, lingering, inDoubt] = [new Set(FIVE), new Set(), new Set()];
-  [asked, told, logged, answering] = [[], [], [], {}];
-  let ids = 0;
-  const leases: Leases = {
-    join: async (id) => void asked.push(["join", id]),
-    async renew(id) {
-      await answering.renew;
-      return fenced.has(id) ? undefined : clock.now();
-    },
-    async assign(id) {
-      asked.push(["assign", id]);
-      const answer = { owned: new Map(owned), surplus };
-      await answering.assign;
-      return answer;
-    },
-    heartbeats: async () => [],
-    expire: async () => undefined,
-    async release(id, claims) {
-      asked.push(["release", id, ...claims]);
-      await answering.release;
-      for (const shard of claims.keys()) owned.delete(shard);
-    },
-    leave: async (id, claims) => void asked.push(["leave", id, ...claims]),
-  };
-  const own: Clock = { ...clock, now: () => addMs(clock.now(), aheadMs) };
-  const say = (event: string, fields: object = {}) =>
-    void logged.push([event, { ...fields, stack: undefined }]);
-  holdings = new Holdings(
-    {
-      clock: new PostgresClock(own),
-      log: { debug() {}, info: say, warn: say, error() {} },
-      leases,
-      newId: () => `D${++ids}`,
-    },
-    {
-      hasInDoubt: (shard) => inDoubt.has(shard),
-      lingers: (shard) => lingering.has(shard),
-      busyShards: () => busy,
-    },
-    report,
-  );
-  running = holdings.run(ended.signal);
-  await turn();
-});
-afterEach(async () => {
-  ended.abort();
-  await running;
-});
-
-const turn = () => Bun.sleep(0);
-
-function report(event: HoldingsEvent): void {
-  switch (event.kind) {
-    case "shards_claimed":
-      return void told.push(["claimed", event.shards, event.unclean]);
-    case "shard_closed":
-      return void told.push(["closed", event.shard]);
-    case "shard_overdue":
-      return void told.push(["overdue", event.shard]);
-    case "lease_checked":
-      return void (checks += 1);
-    case "lease_lost":
-      return lose(event.dispatcherId);
-  }
-}
-
-/** Gives up the lease as the dispatcher does. */
-function lose(id: string): void {
-  if (holdings.lose(id)) told.push(["lost"]);
-}
-
-/** Passes seconds, with a renewal and an assignment in each. */
-async function pass(seconds: number): Promise<void> {
-  for (let second = 0; second < seconds; second++) {
-    clock.advance(1_000);
-    await turn();
-  }
-}
-
-/** Returns the calls of one kind. */
-const all = (kind: string) => asked.filter(([one]) => one === kind);
-
 describe("shards that are ours from now on", () => {
   test("are reported once, with the unclean ones among them", async () => {
     expect(told).toEqual([["claimed", FIVE, []]]);
@@ -377,3 +264,133 @@ describe("a renewal", () => {
     expect(holdings.safe).toBe(false);
   });
 });
+
+const FIVE = [1, 2, 3, 4, 5];
+
+const claim = (epoch = 1, unclean = false): Claim => ({ epoch, unclean });
+
+let clock: FakeClock;
+
+/** The time by which the wall clock of the machine was set forward. */
+let aheadMs: number;
+
+let ended: AbortController;
+
+/** The shards of this dispatcher in PostgreSQL. */
+let owned: Map<number, Claim>;
+
+let surplus: number;
+
+/** The ids of expired leases. */
+let fenced: Set<string>;
+
+/** The shards with work, with work that hangs, and with attempts in doubt. */
+let busy: Set<number>;
+
+let lingering: Set<number>;
+
+let inDoubt: Set<number>;
+
+/** The calls of PostgreSQL, and the reported events. */
+let asked: unknown[][];
+
+let told: unknown[][];
+
+let logged: unknown[][];
+
+let checks: number;
+
+/** Promises that delay the responses of PostgreSQL. */
+let answering: { renew?: Promise<void>; assign?: Promise<void>; release?: Promise<void> };
+
+let holdings: Holdings;
+
+let running: Promise<void>;
+
+beforeEach(async () => {
+  clock = createFakeClock();
+  ended = new AbortController();
+  owned = new Map(FIVE.map((shard) => [shard, claim()]));
+  [aheadMs, surplus, checks, fenced] = [0, 0, 0, new Set()];
+  [busy, lingering, inDoubt] = [new Set(FIVE), new Set(), new Set()];
+  [asked, told, logged, answering] = [[], [], [], {}];
+  let ids = 0;
+  const leases: Leases = {
+    join: async (id) => void asked.push(["join", id]),
+    async renew(id) {
+      await answering.renew;
+      return fenced.has(id) ? undefined : clock.now();
+    },
+    async assign(id) {
+      asked.push(["assign", id]);
+      const answer = { owned: new Map(owned), surplus };
+      await answering.assign;
+      return answer;
+    },
+    heartbeats: async () => [],
+    expire: async () => undefined,
+    async release(id, claims) {
+      asked.push(["release", id, ...claims]);
+      await answering.release;
+      for (const shard of claims.keys()) owned.delete(shard);
+    },
+    leave: async (id, claims) => void asked.push(["leave", id, ...claims]),
+  };
+  const own: Clock = { ...clock, now: () => addMs(clock.now(), aheadMs) };
+  const say = (event: string, fields: object = {}) =>
+    void logged.push([event, { ...fields, stack: undefined }]);
+  holdings = new Holdings(
+    {
+      clock: new PostgresClock(own),
+      log: { debug() {}, info: say, warn: say, error() {} },
+      leases,
+      newId: () => `D${++ids}`,
+    },
+    {
+      hasInDoubt: (shard) => inDoubt.has(shard),
+      lingers: (shard) => lingering.has(shard),
+      busyShards: () => busy,
+    },
+    report,
+  );
+  running = holdings.run(ended.signal);
+  await turn();
+});
+
+afterEach(async () => {
+  ended.abort();
+  await running;
+});
+
+const turn = () => Bun.sleep(0);
+
+function report(event: HoldingsEvent): void {
+  switch (event.kind) {
+    case "shards_claimed":
+      return void told.push(["claimed", event.shards, event.unclean]);
+    case "shard_closed":
+      return void told.push(["closed", event.shard]);
+    case "shard_overdue":
+      return void told.push(["overdue", event.shard]);
+    case "lease_checked":
+      return void (checks += 1);
+    case "lease_lost":
+      return lose(event.dispatcherId);
+  }
+}
+
+/** Gives up the lease as the dispatcher does. */
+function lose(id: string): void {
+  if (holdings.lose(id)) told.push(["lost"]);
+}
+
+/** Passes seconds, with a renewal and an assignment in each. */
+async function pass(seconds: number): Promise<void> {
+  for (let second = 0; second < seconds; second++) {
+    clock.advance(1_000);
+    await turn();
+  }
+}
+
+/** Returns the calls of one kind. */
+const all = (kind: string) => asked.filter(([one]) => one === kind);

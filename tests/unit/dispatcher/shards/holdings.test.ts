@@ -6,106 +6,6 @@ import { PostgresClock } from "../../../../src/lib/postgres-clock.ts";
 import { addMs, type Clock } from "../../../../src/lib/clock.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 
-const SHARD = 7;
-let clock: FakeClock;
-let suspendedMs: number;
-let ended: AbortController;
-let said: string[];
-let surplus: number;
-let lingering: boolean;
-let busy: boolean;
-let hasPostgres: boolean;
-let hasInDoubt: boolean;
-let rows: Heartbeat[];
-let looks: number;
-let assignments: number;
-/** Delays the responses of PostgreSQL to renewals, or to calls about shards. */
-let isRenewing: Promise<void> | undefined;
-let isAssigning: Promise<void> | undefined;
-let running: Promise<void>;
-let holdings: Holdings;
-let make: () => Holdings;
-
-beforeEach(async () => {
-  clock = createFakeClock();
-  suspendedMs = 0;
-  const own: Clock = { ...clock, now: () => addMs(clock.now(), suspendedMs) };
-  ended = new AbortController();
-  said = [];
-  [surplus, lingering, busy, hasPostgres] = [0, false, true, true];
-  [hasInDoubt, rows, isRenewing, isAssigning] = [false, [], undefined, undefined];
-  [looks, assignments] = [0, 0];
-  let epoch = 1;
-  let isOurs = true;
-  const leases: Leases = {
-    async join() {
-      if (!hasPostgres) throw new Error("write CONNECT_TIMEOUT");
-    },
-    async renew() {
-      if (isRenewing !== undefined) await isRenewing;
-      return clock.now();
-    },
-    async assign() {
-      assignments += 1;
-      if (isAssigning !== undefined) await isAssigning;
-      const owned = new Map(isOurs ? [[SHARD, { epoch, unclean: true }]] : []);
-      return { owned, surplus: isOurs ? surplus : 0 };
-    },
-    async heartbeats() {
-      looks += 1;
-      return rows;
-    },
-    async expire({ id }) {
-      said.push(`expires ${id}`);
-      return new Promise(() => {});
-    },
-    async release(_, claims) {
-      const claim = claims.get(SHARD);
-      said.push(`released ${claim?.epoch}${claim?.unclean ? " as unclean" : ""}`);
-      isOurs = false;
-      epoch += 1;
-    },
-    async leave() {
-      if (!hasPostgres) throw new Error("connect ECONNREFUSED");
-      said.push("left");
-    },
-  };
-  const log = {
-    debug() {},
-    info() {},
-    warn: (event: string) => void said.push(event),
-    error() {},
-  };
-  make = () =>
-    new Holdings(
-      { clock: new PostgresClock(own), log, leases, newId: () => "one" },
-      {
-        hasInDoubt: () => hasInDoubt,
-        lingers: () => lingering,
-        busyShards: () => new Set(busy ? [SHARD] : []),
-      },
-      ({ kind }) => {
-        if (kind === "shard_closed") said.push("closed");
-        if (kind === "shard_overdue") said.push("overdue");
-      },
-    );
-  holdings = make();
-  running = holdings.run(ended.signal);
-  await pass(0);
-});
-afterEach(async () => {
-  ended.abort();
-  await running;
-});
-
-/** Passes seconds, with a renewal in each. */
-async function pass(seconds: number): Promise<void> {
-  for (let second = 0; second <= seconds; second++) {
-    if (second > 0) clock.advance(1_000);
-    await Bun.sleep(0);
-  }
-}
-
 test("a shard is served on while a request of it hangs, and closed when that has ended", async () => {
   [surplus, lingering] = [1, true];
   await pass(10);
@@ -243,6 +143,124 @@ test("the shards of a lease that another process expired are claimed at the next
 async function glance(times: number): Promise<void> {
   for (let i = 0; i < times; i++) {
     clock.advance(200);
+    await Bun.sleep(0);
+  }
+}
+
+const SHARD = 7;
+
+let clock: FakeClock;
+
+let suspendedMs: number;
+
+let ended: AbortController;
+
+let said: string[];
+
+let surplus: number;
+
+let lingering: boolean;
+
+let busy: boolean;
+
+let hasPostgres: boolean;
+
+let hasInDoubt: boolean;
+
+let rows: Heartbeat[];
+
+let looks: number;
+
+let assignments: number;
+
+/** Delays the responses of PostgreSQL to renewals, or to calls about shards. */
+let isRenewing: Promise<void> | undefined;
+
+let isAssigning: Promise<void> | undefined;
+
+let running: Promise<void>;
+
+let holdings: Holdings;
+
+let make: () => Holdings;
+
+beforeEach(async () => {
+  clock = createFakeClock();
+  suspendedMs = 0;
+  const own: Clock = { ...clock, now: () => addMs(clock.now(), suspendedMs) };
+  ended = new AbortController();
+  said = [];
+  [surplus, lingering, busy, hasPostgres] = [0, false, true, true];
+  [hasInDoubt, rows, isRenewing, isAssigning] = [false, [], undefined, undefined];
+  [looks, assignments] = [0, 0];
+  let epoch = 1;
+  let isOurs = true;
+  const leases: Leases = {
+    async join() {
+      if (!hasPostgres) throw new Error("write CONNECT_TIMEOUT");
+    },
+    async renew() {
+      if (isRenewing !== undefined) await isRenewing;
+      return clock.now();
+    },
+    async assign() {
+      assignments += 1;
+      if (isAssigning !== undefined) await isAssigning;
+      const owned = new Map(isOurs ? [[SHARD, { epoch, unclean: true }]] : []);
+      return { owned, surplus: isOurs ? surplus : 0 };
+    },
+    async heartbeats() {
+      looks += 1;
+      return rows;
+    },
+    async expire({ id }) {
+      said.push(`expires ${id}`);
+      return new Promise(() => {});
+    },
+    async release(_, claims) {
+      const claim = claims.get(SHARD);
+      said.push(`released ${claim?.epoch}${claim?.unclean ? " as unclean" : ""}`);
+      isOurs = false;
+      epoch += 1;
+    },
+    async leave() {
+      if (!hasPostgres) throw new Error("connect ECONNREFUSED");
+      said.push("left");
+    },
+  };
+  const log = {
+    debug() {},
+    info() {},
+    warn: (event: string) => void said.push(event),
+    error() {},
+  };
+  make = () =>
+    new Holdings(
+      { clock: new PostgresClock(own), log, leases, newId: () => "one" },
+      {
+        hasInDoubt: () => hasInDoubt,
+        lingers: () => lingering,
+        busyShards: () => new Set(busy ? [SHARD] : []),
+      },
+      ({ kind }) => {
+        if (kind === "shard_closed") said.push("closed");
+        if (kind === "shard_overdue") said.push("overdue");
+      },
+    );
+  holdings = make();
+  running = holdings.run(ended.signal);
+  await pass(0);
+});
+
+afterEach(async () => {
+  ended.abort();
+  await running;
+});
+
+/** Passes seconds, with a renewal in each. */
+async function pass(seconds: number): Promise<void> {
+  for (let second = 0; second <= seconds; second++) {
+    if (second > 0) clock.advance(1_000);
     await Bun.sleep(0);
   }
 }

@@ -6,95 +6,8 @@ import { SWEEP_MS, type SweptSubscription } from "../../../../dispatcher/store/s
 import { addMs } from "../../../../src/lib/clock.ts";
 import type { Schedule, Wake } from "../../../../src/outbox/schedule.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
-
-const SHARD = 7;
-const wake = (subscriptionId: string, shard = SHARD): Wake => ({ subscriptionId, shard });
-/** Returns the instant `ms` after the start of a test. */
-const at = (ms: number) => addMs(start, ms);
-
-let clock: FakeClock;
-let start: Date;
 let ended: AbortController;
-let held: Map<number, unknown>;
-/** The woken subscriptions; those that a sweep found have a star. */
-let woken: string[];
-let swept: number[];
-let warned: unknown[][];
-let publish: (wake: Wake) => void;
-let planned: (Wake & { readonly at: Date })[];
-/** The subscriptions of each command that removes some from the sorted sets. */
-let cleared: string[][];
-/** The time of each read of a sorted set, in ms since the start. */
-let looks: [shard: number, ms: number][];
-let limits: number[];
-/** Returns the result of the next read of a sorted set. */
-let find: () => { due: string[]; nextAt: Date | undefined };
-let inPostgres: SweptSubscription[];
-let schedule: Schedule;
-let scheduler: Scheduler;
 let running: Promise<void>;
-
-beforeEach(async () => {
-  clock = createFakeClock();
-  start = clock.now();
-  held = new Map([[SHARD, {}]]);
-  [woken, swept, warned, planned, cleared, looks, limits] = [[], [], [], [], [], [], []];
-  inPostgres = [];
-  find = () => ({ due: [], nextAt: undefined });
-  schedule = {
-    wake: async () => {},
-    plan: async (wakes) => void planned.push(...wakes),
-    async clear(wakes) {
-      if (wakes.length > 0) cleared.push(wakes.map(({ subscriptionId }) => subscriptionId));
-    },
-    async takeDue(shard, now, limit) {
-      looks.push([shard, now.getTime() - start.getTime()]);
-      limits.push(limit);
-      return find();
-    },
-    onWake: async (listener) => void (publish = listener),
-  };
-  await run();
-});
-afterEach(stop);
-
-async function run(): Promise<void> {
-  ended = new AbortController();
-  const store = {
-    sweep: async (shards: readonly number[]) =>
-      inPostgres.filter(({ shard }) => shards.includes(shard)),
-  } as unknown as DispatchStore;
-  const log = {
-    debug() {},
-    info() {},
-    warn: (event: string, fields?: object) =>
-      void warned.push([event, fields && Reflect.get(fields, "shard")]),
-    error() {},
-  };
-  scheduler = new Scheduler(
-    { clock, log, schedule, store, holdings: { shards: held } },
-    (event) => {
-      if (event.kind === "shards_swept") swept.push(...event.shards);
-      else woken.push(event.wake.subscriptionId + (event.isSwept ? "*" : ""));
-    },
-  );
-  running = scheduler.run(ended.signal);
-  await Bun.sleep(0);
-}
-
-async function stop(): Promise<void> {
-  ended.abort();
-  await running;
-}
-
-/** Passes time in steps of 10 ms and runs due work. */
-async function pass(ms: number): Promise<void> {
-  await Bun.sleep(0);
-  for (let n = 0; n < ms / 10; n++) {
-    clock.advance(10);
-    await Bun.sleep(0);
-  }
-}
 
 describe("a received wake", () => {
   test("is reported at once if its shard is held, and otherwise not at all", async () => {
@@ -242,3 +155,107 @@ test("the shutdown does not wait for the next read", async () => {
   await running;
   expect([sleeping > 0, clock.sleepers]).toEqual([true, 0]);
 });
+
+const SHARD = 7;
+
+const wake = (subscriptionId: string, shard = SHARD): Wake => ({ subscriptionId, shard });
+
+/** Returns the instant `ms` after the start of a test. */
+const at = (ms: number) => addMs(start, ms);
+
+let clock: FakeClock;
+
+let start: Date;
+
+let held: Map<number, unknown>;
+
+/** The woken subscriptions; those that a sweep found have a star. */
+let woken: string[];
+
+let swept: number[];
+
+let warned: unknown[][];
+
+let publish: (wake: Wake) => void;
+
+let planned: (Wake & { readonly at: Date })[];
+
+/** The subscriptions of each command that removes some from the sorted sets. */
+let cleared: string[][];
+
+/** The time of each read of a sorted set, in ms since the start. */
+let looks: [shard: number, ms: number][];
+
+let limits: number[];
+
+/** Returns the result of the next read of a sorted set. */
+let find: () => { due: string[]; nextAt: Date | undefined };
+
+let inPostgres: SweptSubscription[];
+
+let schedule: Schedule;
+
+let scheduler: Scheduler;
+
+beforeEach(async () => {
+  clock = createFakeClock();
+  start = clock.now();
+  held = new Map([[SHARD, {}]]);
+  [woken, swept, warned, planned, cleared, looks, limits] = [[], [], [], [], [], [], []];
+  inPostgres = [];
+  find = () => ({ due: [], nextAt: undefined });
+  schedule = {
+    wake: async () => {},
+    plan: async (wakes) => void planned.push(...wakes),
+    async clear(wakes) {
+      if (wakes.length > 0) cleared.push(wakes.map(({ subscriptionId }) => subscriptionId));
+    },
+    async takeDue(shard, now, limit) {
+      looks.push([shard, now.getTime() - start.getTime()]);
+      limits.push(limit);
+      return find();
+    },
+    onWake: async (listener) => void (publish = listener),
+  };
+  await run();
+});
+
+afterEach(stop);
+
+async function run(): Promise<void> {
+  ended = new AbortController();
+  const store = {
+    sweep: async (shards: readonly number[]) =>
+      inPostgres.filter(({ shard }) => shards.includes(shard)),
+  } as unknown as DispatchStore;
+  const log = {
+    debug() {},
+    info() {},
+    warn: (event: string, fields?: object) =>
+      void warned.push([event, fields && Reflect.get(fields, "shard")]),
+    error() {},
+  };
+  scheduler = new Scheduler(
+    { clock, log, schedule, store, holdings: { shards: held } },
+    (event) => {
+      if (event.kind === "shards_swept") swept.push(...event.shards);
+      else woken.push(event.wake.subscriptionId + (event.isSwept ? "*" : ""));
+    },
+  );
+  running = scheduler.run(ended.signal);
+  await Bun.sleep(0);
+}
+
+async function stop(): Promise<void> {
+  ended.abort();
+  await running;
+}
+
+/** Passes time in steps of 10 ms and runs due work. */
+async function pass(ms: number): Promise<void> {
+  await Bun.sleep(0);
+  for (let n = 0; n < ms / 10; n++) {
+    clock.advance(10);
+    await Bun.sleep(0);
+  }
+}

@@ -4,65 +4,6 @@ import { Sweeper } from "../../../../dispatcher/shards/scheduler.ts";
 import { SWEEP_MS, type SweptSubscription } from "../../../../dispatcher/store/sweep.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 
-const claim = { epoch: 1 };
-const SHARDS = 48;
-/** The shards of the n-th query of a sweep, from 0. */
-const query = (n: number) => Array.from({ length: 16 }, (_, i) => 16 * n + i);
-
-let clock: FakeClock;
-let stop: AbortController;
-let held: Map<number, unknown>;
-let asked: number[][];
-/** The limit of each query. */
-let limits: (number | undefined)[];
-let told: string[];
-/** The shards that were logged as stuck. */
-let stuck: unknown[];
-/** Runs before the response to each query. */
-let answer: () => Promise<void>;
-let sweeper: Sweeper;
-
-beforeEach(() => {
-  clock = createFakeClock();
-  stop = new AbortController();
-  held = new Map(Array.from({ length: SHARDS }, (_, shard) => [shard, claim]));
-  asked = [];
-  limits = [];
-  told = [];
-  stuck = [];
-  answer = async () => {};
-  const sweep = async (shards: readonly number[], limit?: number): Promise<SweptSubscription[]> => {
-    asked.push([...shards]);
-    limits.push(limit);
-    await answer();
-    return shards.map((shard) => ({
-      subscriptionId: `of ${shard}`,
-      shard,
-      dueInMs: 0,
-      waitedMs: shard * 100,
-    }));
-  };
-  sweeper = new Sweeper(
-    {
-      clock,
-      log: {
-        debug() {},
-        info() {},
-        warn() {},
-        error: (event, fields) => void (event === "sweep.stuck" && stuck.push(fields?.["shard"])),
-      },
-      holdings: { shards: held },
-      schedule: { plan: async () => {} },
-      store: { sweep },
-    },
-    (event) =>
-      void told.push(
-        event.kind === "woken" ? event.wake.subscriptionId : `swept ${event.shards.join(" ")}`,
-      ),
-    () => {},
-  );
-});
-
 describe("a sweep", () => {
   test("queries a few shards at once and reports them before it continues", async () => {
     await runFor(SWEEP_MS);
@@ -174,3 +115,72 @@ async function runFor(ms: number): Promise<void> {
   await Bun.sleep(0);
   stop.abort();
 }
+
+const claim = { epoch: 1 };
+
+const SHARDS = 48;
+
+/** The shards of the n-th query of a sweep, from 0. */
+const query = (n: number) => Array.from({ length: 16 }, (_, i) => 16 * n + i);
+
+let clock: FakeClock;
+
+let stop: AbortController;
+
+let held: Map<number, unknown>;
+
+let asked: number[][];
+
+/** The limit of each query. */
+let limits: (number | undefined)[];
+
+let told: string[];
+
+/** The shards that were logged as stuck. */
+let stuck: unknown[];
+
+/** Runs before the response to each query. */
+let answer: () => Promise<void>;
+
+let sweeper: Sweeper;
+
+beforeEach(() => {
+  clock = createFakeClock();
+  stop = new AbortController();
+  held = new Map(Array.from({ length: SHARDS }, (_, shard) => [shard, claim]));
+  asked = [];
+  limits = [];
+  told = [];
+  stuck = [];
+  answer = async () => {};
+  const sweep = async (shards: readonly number[], limit?: number): Promise<SweptSubscription[]> => {
+    asked.push([...shards]);
+    limits.push(limit);
+    await answer();
+    return shards.map((shard) => ({
+      subscriptionId: `of ${shard}`,
+      shard,
+      dueInMs: 0,
+      waitedMs: shard * 100,
+    }));
+  };
+  sweeper = new Sweeper(
+    {
+      clock,
+      log: {
+        debug() {},
+        info() {},
+        warn() {},
+        error: (event, fields) => void (event === "sweep.stuck" && stuck.push(fields?.["shard"])),
+      },
+      holdings: { shards: held },
+      schedule: { plan: async () => {} },
+      store: { sweep },
+    },
+    (event) =>
+      void told.push(
+        event.kind === "woken" ? event.wake.subscriptionId : `swept ${event.shards.join(" ")}`,
+      ),
+    () => {},
+  );
+});

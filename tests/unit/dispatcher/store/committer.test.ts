@@ -4,87 +4,6 @@ import type { AttemptRecord } from "../../../../dispatcher/store/attempt-queries
 import { Committer } from "../../../../dispatcher/store/committer.ts";
 import { createFakeClock } from "../../../support/clock.ts";
 
-const FENCED = { fenced: true, inactive: [], disabled: [] };
-const FINE = { fenced: false, inactive: [], disabled: [] };
-
-function failure(code: string): Error {
-  return Object.assign(new Error(code), { code });
-}
-
-const record = (id: string, shard = 0): AttemptRecord =>
-  // The committer reads no other field.
-  ({ shard, subscriptionId: id.slice(0, 1), id }) as unknown as AttemptRecord;
-
-/**
- * Makes a committer on a store that calls `answer` for each commit, which fails if `answer` throws. `done` has the
- * committed records in order, and `errors` the logged errors.
- */
-function committing(answer: (ids: readonly string[]) => typeof FINE) {
-  const clock = createFakeClock();
-  const done: string[] = [];
-  const tried: string[] = [];
-  const errors: string[] = [];
-  const committer = new Committer(
-    {
-      store: {
-        commit: async (_id, records) => {
-          const ids = records.map(({ id }) => id);
-          tried.push(ids.join(" "));
-          return answer(ids);
-        },
-      },
-      clock: {
-        ...clock,
-        monotonicMs: () => clock.monotonicMs(),
-        async sleep(ms) {
-          await Bun.sleep(0);
-          clock.advance(ms);
-        },
-      },
-      log: { debug() {}, info() {}, warn() {}, error: (event) => void errors.push(event) },
-    },
-    ({ kind }) => void (kind === "lease_lost" && committer.clear()),
-  );
-  const commit = (...ids: string[]) => {
-    for (const id of ids) committer.commit("D", record(id), () => void done.push(id));
-  };
-  return { committer, commit, done, tried, errors };
-}
-
-/** Makes a committer whose commits last until `answer`, with a clock that is moved by hand. */
-function slowly() {
-  const clock = createFakeClock();
-  const tried: string[] = [];
-  let answer = () => {};
-  const committer = new Committer(
-    {
-      store: {
-        commit: (_id, records) => {
-          tried.push(records.map(({ id }) => id).join(" "));
-          return new Promise((resolve) => (answer = () => resolve(FINE)));
-        },
-      },
-      clock,
-      log: { debug() {}, info() {}, warn() {}, error() {} },
-    },
-    () => {},
-  );
-  const commit = (...ids: string[]) => {
-    for (const id of ids) committer.commit("D", record(id), () => {});
-  };
-  const advance = async (ms: number) => {
-    clock.advance(ms);
-    await turns(1);
-  };
-  const end = async () => {
-    answer();
-    await turns(1);
-  };
-  return { clock, committer, commit, tried, advance, end };
-}
-
-const named = (count: number, from = 1) => Array.from({ length: count }, (_, i) => `A${from + i}`);
-
 describe("records", () => {
   test("wait 8 ms for others while they are few", async () => {
     const { commit, tried, advance, end } = slowly();
@@ -285,3 +204,85 @@ describe("no send begins", () => {
     expect([committer.backlog, committer.keepsUp]).toEqual([0, false]);
   });
 });
+
+const FENCED = { fenced: true, inactive: [], disabled: [] };
+
+const FINE = { fenced: false, inactive: [], disabled: [] };
+
+function failure(code: string): Error {
+  return Object.assign(new Error(code), { code });
+}
+
+const record = (id: string, shard = 0): AttemptRecord =>
+  // The committer reads no other field.
+  ({ shard, subscriptionId: id.slice(0, 1), id }) as unknown as AttemptRecord;
+
+/**
+ * Makes a committer on a store that calls `answer` for each commit, which fails if `answer` throws. `done` has the
+ * committed records in order, and `errors` the logged errors.
+ */
+function committing(answer: (ids: readonly string[]) => typeof FINE) {
+  const clock = createFakeClock();
+  const done: string[] = [];
+  const tried: string[] = [];
+  const errors: string[] = [];
+  const committer = new Committer(
+    {
+      store: {
+        commit: async (_id, records) => {
+          const ids = records.map(({ id }) => id);
+          tried.push(ids.join(" "));
+          return answer(ids);
+        },
+      },
+      clock: {
+        ...clock,
+        monotonicMs: () => clock.monotonicMs(),
+        async sleep(ms) {
+          await Bun.sleep(0);
+          clock.advance(ms);
+        },
+      },
+      log: { debug() {}, info() {}, warn() {}, error: (event) => void errors.push(event) },
+    },
+    ({ kind }) => void (kind === "lease_lost" && committer.clear()),
+  );
+  const commit = (...ids: string[]) => {
+    for (const id of ids) committer.commit("D", record(id), () => void done.push(id));
+  };
+  return { committer, commit, done, tried, errors };
+}
+
+/** Makes a committer whose commits last until `answer`, with a clock that is moved by hand. */
+function slowly() {
+  const clock = createFakeClock();
+  const tried: string[] = [];
+  let answer = () => {};
+  const committer = new Committer(
+    {
+      store: {
+        commit: (_id, records) => {
+          tried.push(records.map(({ id }) => id).join(" "));
+          return new Promise((resolve) => (answer = () => resolve(FINE)));
+        },
+      },
+      clock,
+      log: { debug() {}, info() {}, warn() {}, error() {} },
+    },
+    () => {},
+  );
+  const commit = (...ids: string[]) => {
+    for (const id of ids) committer.commit("D", record(id), () => {});
+  };
+  const advance = async (ms: number) => {
+    clock.advance(ms);
+    await turns(1);
+  };
+  const end = async () => {
+    answer();
+    await turns(1);
+  };
+  return { clock, committer, commit, tried, advance, end };
+}
+
+const named = (count: number, from = 1) => Array.from({ length: count }, (_, i) => `A${from + i}`);

@@ -3,58 +3,6 @@ import { describe, expect, test } from "bun:test";
 import { failureOf, GroupRunner } from "../../../../dispatcher/store/group-runner.ts";
 import { createFakeClock } from "../../../support/clock.ts";
 
-function failure(code: string): Error {
-  return Object.assign(new Error(code), { code });
-}
-
-/**
- * Makes a runner that calls `answer` for each group, which fails if `answer` throws. An item is a key and a number,
- * such as `A1`.
- */
-function running(answer: (items: readonly string[]) => void) {
-  const clock = createFakeClock();
-  const tried: string[] = [];
-  const triedAtMs: number[] = [];
-  const done: string[] = [];
-  const logged: string[] = [];
-  const log = {
-    debug() {},
-    info() {},
-    warn: (event: string) => void logged.push(event),
-    error: (event: string, fields: object = {}) =>
-      void logged.push(`${event} ${JSON.stringify({ ...fields, stack: undefined })}`),
-  };
-  const runner = new GroupRunner<string, undefined>(
-    { clock, log },
-    {
-      keyOf: (item) => item.slice(0, 1),
-      run: async (group) => {
-        tried.push(group.join(" "));
-        triedAtMs.push(clock.monotonicMs());
-        answer(group);
-        return undefined;
-      },
-      done: (group) => void done.push(...group),
-      describe: (item) => ({ item }),
-      events: { failed: "work.failed", stuck: "work.stuck" },
-      retryMs: 500,
-    },
-  );
-  /** Passes time in steps and runs due work. */
-  const pass = async (ms: number) => {
-    for (let n = 0; n < ms / 100; n++) {
-      clock.advance(100);
-      await Bun.sleep(0);
-    }
-  };
-  return { runner, tried, triedAtMs, done, logged, pass };
-}
-
-/** Returns the pauses in seconds. */
-function pausesOf(triedAtMs: readonly number[]): number[] {
-  return triedAtMs.slice(1).map((atMs, i) => (atMs - (triedAtMs[i] ?? 0)) / 1_000);
-}
-
 describe("a group that fails for one key", () => {
   test("is halved until only that key is left, and untried halves go first", async () => {
     const { runner, tried, done } = running((items) => {
@@ -227,3 +175,55 @@ test.each([
 test("an error of the code itself is taken as one of this group", () => {
   expect(failureOf(new TypeError("undefined is not an object"))).toBe("refused");
 });
+
+function failure(code: string): Error {
+  return Object.assign(new Error(code), { code });
+}
+
+/**
+ * Makes a runner that calls `answer` for each group, which fails if `answer` throws. An item is a key and a number,
+ * such as `A1`.
+ */
+function running(answer: (items: readonly string[]) => void) {
+  const clock = createFakeClock();
+  const tried: string[] = [];
+  const triedAtMs: number[] = [];
+  const done: string[] = [];
+  const logged: string[] = [];
+  const log = {
+    debug() {},
+    info() {},
+    warn: (event: string) => void logged.push(event),
+    error: (event: string, fields: object = {}) =>
+      void logged.push(`${event} ${JSON.stringify({ ...fields, stack: undefined })}`),
+  };
+  const runner = new GroupRunner<string, undefined>(
+    { clock, log },
+    {
+      keyOf: (item) => item.slice(0, 1),
+      run: async (group) => {
+        tried.push(group.join(" "));
+        triedAtMs.push(clock.monotonicMs());
+        answer(group);
+        return undefined;
+      },
+      done: (group) => void done.push(...group),
+      describe: (item) => ({ item }),
+      events: { failed: "work.failed", stuck: "work.stuck" },
+      retryMs: 500,
+    },
+  );
+  /** Passes time in steps and runs due work. */
+  const pass = async (ms: number) => {
+    for (let n = 0; n < ms / 100; n++) {
+      clock.advance(100);
+      await Bun.sleep(0);
+    }
+  };
+  return { runner, tried, triedAtMs, done, logged, pass };
+}
+
+/** Returns the pauses in seconds. */
+function pausesOf(triedAtMs: readonly number[]): number[] {
+  return triedAtMs.slice(1).map((atMs, i) => (atMs - (triedAtMs[i] ?? 0)) / 1_000);
+}

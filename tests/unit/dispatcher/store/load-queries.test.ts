@@ -16,32 +16,6 @@ const entry = (sequence: number, fields: Partial<ReadEntry> = {}) => {
 };
 const row = (sequence: number) => entry(sequence, { isLogged: false });
 
-/** Loads for a subscription whose offset is 10. */
-function loaded(
-  found: readonly ReadEntry[],
-  {
-    limit = 4,
-    lastLogged = 10,
-    except = 0,
-    after = 0,
-  }: { limit?: number; lastLogged?: number; except?: number | null[]; after?: number } = {},
-) {
-  const exceptReviews =
-    typeof except === "number" ? Array.from({ length: except }, (_, i) => i) : except;
-  const { entries, tests, isFull } = nextOf(
-    found,
-    { after, limit, exceptReviews },
-    { settledThrough: 10, lastLogged },
-  );
-  return {
-    entries: entries.map(({ sequence, source }) =>
-      source?.kind === "missing" ? `${sequence} missing` : `${sequence}`,
-    ),
-    tests: tests.map(({ sequence }) => sequence),
-    isFull,
-  };
-}
-
 describe("the entries of a load", () => {
   test("are those of the log and of the rows in the order of the sequence, up to the limit, tests apart", () => {
     const found = [row(3), row(7), entry(11), entry(12), entry(13), entry(5, { isTest: true })];
@@ -111,3 +85,29 @@ describe("a load that leaves out reviews, of a log that goes on behind the windo
     });
   });
 });
+
+/** Loads for a subscription whose offset is 10. */
+function loaded(
+  found: readonly ReadEntry[],
+  {
+    limit = 4,
+    lastLogged = 10,
+    except = 0,
+    after = 0,
+  }: { limit?: number; lastLogged?: number; except?: number | null[]; after?: number } = {},
+) {
+  const exceptReviews =
+    typeof except === "number" ? Array.from({ length: except }, (_, i) => i) : except;
+  const { entries, tests, isFull } = nextOf(
+    found,
+    { after, limit, exceptReviews },
+    { settledThrough: 10, lastLogged },
+  );
+  return {
+    entries: entries.map(({ sequence, source }) =>
+      source?.kind === "missing" ? `${sequence} missing` : `${sequence}`,
+    ),
+    tests: tests.map(({ sequence }) => sequence),
+    isFull,
+  };
+}

@@ -5,30 +5,6 @@ import { Loader } from "../../../../dispatcher/store/loader.ts";
 import type { DispatchStore } from "../../../../dispatcher/store/store.ts";
 import { createFakeClock } from "../../../support/clock.ts";
 
-const log = { debug() {}, info() {}, warn() {}, error() {} };
-const ask = (id: string): LoadRequest => ({
-  id,
-  shard: 1,
-  generation: 0,
-  after: 0,
-  limit: 64,
-  exceptReviews: [],
-});
-
-/** Makes a loader on a store that calls `answer` for each load, which fails if `answer` throws. */
-function loaderWith(answer: (ids: readonly string[]) => void) {
-  const store = {
-    load: async (requests: readonly LoadRequest[]) => {
-      answer(requests.map(({ id }) => id));
-      return requests.map((request): Loaded => ({ request, found: undefined }));
-    },
-  } as unknown as DispatchStore;
-  // No time passes between two tries.
-  return new Loader({ store, clock: { ...createFakeClock(), sleep: async () => {} }, log });
-}
-
-const refused = () => Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
-
 test("a group that cannot be read while PostgreSQL is out of reach is retried as a whole", async () => {
   const asked: string[][] = [];
   const loader = loaderWith((ids) => {
@@ -216,3 +192,28 @@ test("an answer that comes after the loader was cleared is given to no actor", a
   await Bun.sleep(0);
   expect(taken).toEqual(["B"]);
 });
+
+const log = { debug() {}, info() {}, warn() {}, error() {} };
+
+const ask = (id: string): LoadRequest => ({
+  id,
+  shard: 1,
+  generation: 0,
+  after: 0,
+  limit: 64,
+  exceptReviews: [],
+});
+
+/** Makes a loader on a store that calls `answer` for each load, which fails if `answer` throws. */
+function loaderWith(answer: (ids: readonly string[]) => void) {
+  const store = {
+    load: async (requests: readonly LoadRequest[]) => {
+      answer(requests.map(({ id }) => id));
+      return requests.map((request): Loaded => ({ request, found: undefined }));
+    },
+  } as unknown as DispatchStore;
+  // No time passes between two tries.
+  return new Loader({ store, clock: { ...createFakeClock(), sleep: async () => {} }, log });
+}
+
+const refused = () => Object.assign(new Error("refused"), { code: "ECONNREFUSED" });

@@ -4,8 +4,6 @@ import { decodeTime, isValid } from "ulid";
 
 import { createUlids } from "../../../../dispatcher/store/ulids.ts";
 
-const AT = Date.parse("2026-06-01T12:00:00.000Z");
-
 test("are ULIDs of their instant", () => {
   const newUlid = createUlids();
   for (const atMs of [1, AT, AT + 1]) {
@@ -58,3 +56,5 @@ test("rise within an instant whatever was drawn for its first one", () => {
     drawing.mockRestore();
   }
 });
+
+const AT = Date.parse("2026-06-01T12:00:00.000Z");

@@ -20,10 +20,6 @@ import {
   SUBSCRIPTION,
   wrongAnswer,
 } from "./valid-facts.ts";
-
-const rulesOf = (changes: Partial<Facts>) => [
-  ...new Set(findViolations(facts(changes)).map(({ rule }) => rule)),
-];
 const asked = (operation: Partial<Operation> & Pick<Operation, "kind">): Operation => ({
   subscriptionId: SUBSCRIPTION,
   startedMs: at(0),
@@ -37,29 +33,6 @@ const without = (sequence: number) => ({
   posts: POSTS.filter(({ eventId }) => eventId !== `E${sequence}`),
   attempts: RECORDS.filter((row) => row.sequence !== sequence),
 });
-/** Builds an attempt that was answered 500, and the next one after this pause. */
-function retried(waitedMs: number): Partial<Facts> {
-  const failed = post(3, { status: 500 });
-  const again = post(3, { attempt: 2, atMs: at(3) + 10 + waitedMs });
-  return {
-    posts: [...POSTS.slice(0, 2), failed, again],
-    attempts: [
-      ...RECORDS.slice(0, 2),
-      record(3, failed, { outcome: "retry", statusCode: 500, ended: false }),
-      record(3, again),
-    ],
-  };
-}
-/** Builds this many failures with 410, each settled immediately. */
-function run(failures: number): Partial<Facts> {
-  const sequences = Array.from({ length: failures }, (_, n) => n + 1);
-  const posts = sequences.map((sequence) => post(sequence, { status: 410 }));
-  return {
-    history: sequences.map((sequence) => history(sequence)),
-    posts,
-    attempts: posts.map((one, n) => record(n + 1, one, { outcome: "failed" })),
-  };
-}
 const down = { ...subscription, state: "disabled", failures: 20, lastSequence: 20 } as const;
 
 test("valid facts have no violations", () => {
@@ -498,3 +471,32 @@ const ALLOWED: readonly [what: string, changes: Partial<Facts>][] = [
 test.each(ALLOWED)("allows: %s", (_what, changes) => {
   expect(findViolations(facts(changes))).toEqual([]);
 });
+
+const rulesOf = (changes: Partial<Facts>) => [
+  ...new Set(findViolations(facts(changes)).map(({ rule }) => rule)),
+];
+
+/** Builds an attempt that was answered 500, and the next one after this pause. */
+function retried(waitedMs: number): Partial<Facts> {
+  const failed = post(3, { status: 500 });
+  const again = post(3, { attempt: 2, atMs: at(3) + 10 + waitedMs });
+  return {
+    posts: [...POSTS.slice(0, 2), failed, again],
+    attempts: [
+      ...RECORDS.slice(0, 2),
+      record(3, failed, { outcome: "retry", statusCode: 500, ended: false }),
+      record(3, again),
+    ],
+  };
+}
+
+/** Builds this many failures with 410, each settled immediately. */
+function run(failures: number): Partial<Facts> {
+  const sequences = Array.from({ length: failures }, (_, n) => n + 1);
+  const posts = sequences.map((sequence) => post(sequence, { status: 410 }));
+  return {
+    history: sequences.map((sequence) => history(sequence)),
+    posts,
+    attempts: posts.map((one, n) => record(n + 1, one, { outcome: "failed" })),
+  };
+}

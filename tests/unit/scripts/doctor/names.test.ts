@@ -2,11 +2,6 @@ import { expect, test } from "bun:test";
 
 import { unknownSettings } from "../../../../scripts/doctor/names.ts";
 
-const askedOf = (...names: string[]) =>
-  unknownSettings(Object.fromEntries(names.map((name) => [name, "secret"]))).map((finding) =>
-    finding.kind === "advice" ? [finding.said, finding.remedy.split("?")[0]] : [finding.kind],
-  );
-
 test.each([
   ["RETENTION_DAY", "RETENTION_DAYS"],
   ["WEBHOOKS_ALLOW_HTTP", "WEBHOOK_ALLOW_HTTP"],
@@ -30,3 +25,8 @@ test("settings and other programs' variables are not reported", () => {
   const others = ["PGHOST", "PGPASSWORD", "SSH_CLIENT", "KUBERNETES_PORT", "REDIS_PORT_6379_TCP"];
   expect(askedOf(...ours, ...demo, ...shell, ...others, "npm_config_user_agent")).toEqual([]);
 });
+
+const askedOf = (...names: string[]) =>
+  unknownSettings(Object.fromEntries(names.map((name) => [name, "secret"]))).map((finding) =>
+    finding.kind === "advice" ? [finding.said, finding.remedy.split("?")[0]] : [finding.kind],
+  );

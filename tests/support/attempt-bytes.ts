@@ -83,7 +83,7 @@ function recordOf(
     endedMs: 0,
     statusCode: 200,
     errorCode: null,
-    composer: 1,
+    payloadFormat: 1,
     host: "hooks.partner.example",
     signature: randomHex(32),
     previousSignature: null,

@@ -1,15 +1,9 @@
 // Fills a migrated database and measures every hot statement in each state of the planner's statistics.
-import { connect, type RawDb } from "../../db/client.ts";
-import {
-  keepPlans,
-  readingOf,
-  type PlanMode,
-  type Reading,
-  type WatchedDb,
-} from "./plan-blocks.ts";
-import { planCases } from "./plan-cases.ts";
-import type { PlanCase } from "./plan-reads.ts";
-import { fillPlans, seedPlans, STATISTICS, type PlanSizes } from "./plan-data.ts";
+import { connect, type RawDb } from "../../../db/client.ts";
+import { keepPlans, readingOf, type PlanMode, type Reading, type WatchedDb } from "./blocks.ts";
+import { planCases } from "./cases.ts";
+import type { PlanCase } from "./reads.ts";
+import { fillPlans, seedPlans, STATISTICS, type PlanSizes } from "./data.ts";
 
 const MODES: readonly PlanMode[] = ["force_generic_plan", "force_custom_plan"];
 

@@ -1,16 +1,9 @@
--- The whole schema, by domain. db/schema/<domain>.ts says the same to the query builder, and tests/integration/db/schema.test.ts
--- compares the two; partitions, storage parameters and the first rows are here alone.
--- States are text with a CHECK that ties them to their columns; each state's comment says who moves it on.
--- Instants have milliseconds, like everything the API shows. ULIDs are ordered as bytes: collate "C".
-
------------------------------------------------------------------------------------------------- companies
-
+-- The schema of a database before the baseline, migrated up to 0022, which db/upgrades/baseline.sql upgrades.
 create table plans (
   id integer generated always as identity primary key,
   name text not null unique,
   features text[] not null
 );
-
 create table companies (
   id integer generated always as identity primary key,
   type text not null check (type in ('platform', 'partner', 'account')),
@@ -24,15 +17,12 @@ create table companies (
   brand_name text,
   white_label_domain text unique,
   created_at timestamptz(3) not null,
-  -- Only an account belongs to a partner, and only an account has a plan (contract 4.5).
   constraint companies_account_partner check ((type = 'account') = (partner_id is not null)),
   constraint companies_account_plan check ((type = 'account') = (plan_id is not null))
 );
 create index companies_partner on companies (partner_id, id) where partner_id is not null;
 create unique index companies_one_platform on companies (type) where type = 'platform';
--- The administration lists partners and accounts, newest first.
 create index companies_type on companies (type, id);
-
 create table stores (
   id integer generated always as identity primary key,
   account_id integer not null references companies (id),
@@ -40,9 +30,6 @@ create table stores (
   name text not null
 );
 create index stores_account on stores (account_id, id);
-
------------------------------------------------------------------------------------------------- users
-
 create table users (
   id integer generated always as identity primary key,
   company_id integer not null references companies (id),
@@ -50,26 +37,17 @@ create table users (
   name text not null,
   role text not null check (role in
     ('super_admin', 'partner_owner', 'partner_admin', 'account_owner', 'account_user', 'location_user')),
-  -- Null for users who sign in only through an identity provider.
   password_hash text,
   is_active boolean not null default true,
   created_at timestamptz(3) not null,
   updated_at timestamptz(3) not null
 );
 create index users_company on users (company_id, id);
-
--- The stores of a location user.
 create table user_stores (
   user_id integer not null references users (id),
   store_id integer not null references stores (id),
   primary key (user_id, store_id)
 );
-
------------------------------------------------------------------------------------------------- keys
-
--- next: published, does not sign yet. current: signs. retired: published while a live token carries its kid.
--- `bun run keys rotate` moves next to current and current to retired; the purge deletes a retired key that no token
--- needs.
 create table signing_keys (
   kid text primary key,
   state text not null check (state in ('next', 'current', 'retired')),
@@ -83,14 +61,9 @@ create table signing_keys (
 );
 create unique index signing_keys_one_next on signing_keys (state) where state = 'next';
 create unique index signing_keys_one_current on signing_keys (state) where state = 'current';
--- The purge looks for retired keys by age.
 create index signing_keys_retired on signing_keys (retired_at) where state = 'retired';
-
------------------------------------------------------------------------------------------------- oauth
-
 create table oauth_clients (
   client_id uuid primary key,
-  -- Null: a client of the platform itself.
   company_id integer references companies (id),
   name text not null,
   secret_hash text,
@@ -104,10 +77,6 @@ create table oauth_clients (
   constraint oauth_clients_secret check (confidential = (secret_hash is not null))
 );
 create index oauth_clients_company on oauth_clients (company_id, created_at);
-
------------------------------------------------------------------------------------------------- tokens
-
--- One row per sign-in: the family of the tokens that came from it.
 create table authentication_events (
   id text collate "C" primary key,
   user_id integer not null references users (id),
@@ -120,8 +89,6 @@ create table authentication_events (
   logout_time timestamptz(3)
 );
 create index authentication_events_user on authentication_events (user_id, id desc);
-
--- A JWT counts only while its row lives: revoking is deleting (contract 4.3).
 create table tokens (
   jti text collate "C" primary key,
   kind text not null check (kind in
@@ -133,12 +100,10 @@ create table tokens (
   scope text not null,
   kid text not null references signing_keys (kid),
   name text,
-  -- The dashboard token is viewable again; sealed with its jti and user as context.
   sealed_token text,
   issued_at timestamptz(3) not null,
   expires_at timestamptz(3),
   last_used_at timestamptz(3),
-  -- A redeemed refresh token stays until it expires, so that a replay is recognised.
   redeemed_at timestamptz(3),
   constraint tokens_impersonation check ((kind = 'impersonation') = (impersonator_id is not null)),
   constraint tokens_named check ((kind = 'api_pat') = (name is not null)),
@@ -153,20 +118,12 @@ create index tokens_client on tokens (client_id) where client_id is not null;
 create index tokens_expiry on tokens (expires_at) where expires_at is not null;
 create index tokens_kid on tokens (kid);
 create unique index tokens_one_dashboard_pat on tokens (user_id) where kind = 'dashboard_pat';
-
--- The authorization code flow (RFC 6749, 4.1). A row is found by the hash of a secret that a browser or a client holds.
--- consent: the user has signed in on the service's page and is asked; the secret is in that page. A refusal deletes the
--- row; an agreement inserts a second row, which is issued and has a secret of its own.
--- issued: the secret is the code. The token endpoint moves it to redeemed, once.
--- redeemed: kept, so that a replay is recognised and ends the sign-in that the code began.
--- The purge deletes rows that are over.
 create table authorization_codes (
   secret_hash text collate "C" primary key,
   state text not null check (state in ('consent', 'issued', 'redeemed')),
   client_id uuid not null references oauth_clients (client_id) on delete cascade,
   user_id integer not null references users (id),
   redirect_uri text not null,
-  -- Of PKCE with S256; null only where a confidential client did without.
   code_challenge text,
   scope text not null,
   issued_at timestamptz(3) not null,
@@ -176,14 +133,9 @@ create table authorization_codes (
   constraint authorization_codes_redemption check ((state = 'redeemed') = (redeemed_at is not null)),
   constraint authorization_codes_family check ((state = 'redeemed') = (family_id is not null))
 );
--- A password reset deletes the user's rows; the deletion of a client deletes its own.
 create index authorization_codes_user on authorization_codes (user_id);
 create index authorization_codes_client on authorization_codes (client_id);
 create index authorization_codes_expiry on authorization_codes (expires_at);
-
------------------------------------------------------------------------------------------------- sign-in
-
--- Per normalised email, known or not; kept as a digest, because people type passwords into email fields.
 create table sign_in_locks (
   email_digest text primary key,
   failures integer not null check (failures >= 0),
@@ -192,9 +144,6 @@ create table sign_in_locks (
   last_failure_at timestamptz(3) not null
 );
 create index sign_in_locks_age on sign_in_locks (last_failure_at);
-
--- What was asked for an email in the last 24 h, known or not: when codes were issued, and when wrong ones were tried.
--- Whoever issues or tries a code holds this row until the commit, so that of any number each sees those before it.
 create table email_code_limits (
   email_digest text primary key,
   issued_at timestamptz(3)[] not null,
@@ -202,9 +151,6 @@ create table email_code_limits (
   touched_at timestamptz(3) not null
 );
 create index email_code_limits_age on email_code_limits (touched_at);
-
--- The last code of an email and purpose. A code whose user_id is null was sent to nobody, unless it is for a signup.
--- user_id has no foreign key: its check would be work that an unknown email does not cost.
 create table email_codes (
   email_digest text not null,
   type text not null check (type in ('forgot_password', 'change_password', 'signup')),
@@ -218,49 +164,33 @@ create table email_codes (
   constraint email_codes_signup check (type <> 'signup' or user_id is null)
 );
 create index email_codes_expiry on email_codes (expires_at);
-
------------------------------------------------------------------------------------------------- sso
-
--- An outside identity provider of one company. Its domains say which email addresses it signs in.
 create table sso_connections (
   id text collate "C" primary key,
   company_id integer not null references companies (id),
   issuer text not null,
   client_id text not null,
-  -- Sealed with company and connection id as context, so that a swapped ciphertext does not open.
   sealed_client_secret text not null,
-  -- Whether the company's users in these domains may sign in with a password as well.
   password_login boolean not null,
   is_active boolean not null,
   created_at timestamptz(3) not null,
   updated_at timestamptz(3) not null
 );
 create index sso_connections_company on sso_connections (company_id, id);
-
--- A domain belongs to one connection: /auth/discover has one answer.
 create table sso_domains (
-  -- As DNS writes it: ASCII, lower case, without a dot at the end.
   domain text primary key check (domain = lower(domain)),
   connection_id text collate "C" not null references sso_connections (id) on delete cascade
 );
 create index sso_domains_connection on sso_domains (connection_id);
-
--- A user as an identity provider knows it. Matched by issuer and subject alone; an email never decides again.
 create table sso_identities (
   issuer text not null,
   subject text not null,
   user_id integer not null references users (id),
-  -- The connection through which it was linked; when that is deleted, so is the link.
   connection_id text collate "C" not null references sso_connections (id) on delete cascade,
   linked_at timestamptz(3) not null,
   primary key (issuer, subject),
-  -- A second person whom the provider gives the address of the first does not get in as the first.
   unique (user_id, issuer)
 );
 create index sso_identities_connection on sso_identities (connection_id);
-
--- A browser on its way to the provider. Nonce and PKCE verifier are derived from the state and the browser's cookie, so
--- that nothing here helps anybody who reads it.
 create table sso_states (
   state_hash text primary key,
   connection_id text collate "C" not null references sso_connections (id) on delete cascade,
@@ -269,13 +199,10 @@ create table sso_states (
   code_challenge text,
   created_at timestamptz(3) not null,
   expires_at timestamptz(3) not null,
-  -- Set by the callback, once.
   consumed_at timestamptz(3)
 );
 create index sso_states_expiry on sso_states (expires_at);
 create index sso_states_connection on sso_states (connection_id);
-
--- A sign-in that the provider confirmed, waiting for its exchange.
 create table sso_codes (
   code_hash text primary key,
   user_id integer not null references users (id),
@@ -283,15 +210,11 @@ create table sso_codes (
   code_challenge text,
   created_at timestamptz(3) not null,
   expires_at timestamptz(3) not null,
-  -- Set by the first exchange, right or wrong, and by a password reset.
   consumed_at timestamptz(3)
 );
 create index sso_codes_expiry on sso_codes (expires_at);
 create index sso_codes_user on sso_codes (user_id);
 create index sso_codes_connection on sso_codes (connection_id);
-
------------------------------------------------------------------------------------------------- audit
-
 create table audit_log (
   id bigint generated always as identity primary key,
   at timestamptz(3) not null,
@@ -308,18 +231,12 @@ create index audit_log_action on audit_log (action, id desc);
 create index audit_log_actor on audit_log (actor_id, id desc);
 create index audit_log_company on audit_log (company_id, id desc);
 create index audit_log_at on audit_log (at);
-
------------------------------------------------------------------------------------------------- providers
-
--- A review site and the credentials of its puller: what the routes call a provider.
 create table review_sites (
   id integer generated always as identity primary key,
   slug text not null unique,
   name text not null,
-  -- Sealed with the slug as context.
   sealed_secret text not null
 );
-
 create table store_review_sites (
   id integer generated always as identity primary key,
   store_id integer not null references stores (id),
@@ -335,17 +252,12 @@ create table store_review_sites (
   constraint store_review_sites_post_axis check (post_connected = (post_error_code is null))
 );
 create index store_review_sites_account on store_review_sites (account_id, id);
-
--- Ids are unique per provider for ever (contract 9.1): a repeated one changes nothing.
 create table provider_events (
   review_site_id integer not null references review_sites (id),
   id text collate "C" not null,
   received_at timestamptz(3) not null,
   primary key (review_site_id, id)
 );
-
------------------------------------------------------------------------------------------------- reviews
-
 create table reviews (
   id integer generated always as identity primary key,
   partner_id integer not null references companies (id),
@@ -357,7 +269,6 @@ create table reviews (
   reviewer text,
   reviewer_email text,
   content text not null,
-  -- The words that were last found, so that an update announces profanity once per change.
   profanity text[] not null default '{}',
   reviewed_at timestamptz(3) not null,
   created_at timestamptz(3) not null,
@@ -366,7 +277,6 @@ create table reviews (
   response_body text,
   response_user_id integer references users (id),
   responded_at timestamptz(3),
-  -- open, under_review: an open flag. accepted, rejected, withdrawn: closed; the account's flag-status action moves it.
   flag_status text check (flag_status in ('open', 'under_review', 'accepted', 'rejected', 'withdrawn')),
   flag_reason text,
   assigned_user_id integer references users (id),
@@ -376,9 +286,6 @@ create table reviews (
 );
 create index reviews_account on reviews (account_id, id desc);
 create index reviews_store on reviews (store_id, id desc);
-
--- The audit trail. Together with its columns, actor, review or site, and metadata are the body of the webhook,
--- fixed here and never changed (contract 7.3); `json` keeps their text as written.
 create table review_history (
   id bigint generated always as identity primary key,
   event_id text collate "C" not null unique,
@@ -395,24 +302,17 @@ create table review_history (
   metadata json not null,
   occurred_at timestamptz(3) not null,
   recorded_at timestamptz(3) not null,
-  -- A review event shows the review, a site-connection event the site and its axis (contract 8.2 and 8.3).
   constraint review_history_axis_of_site check ((site is null) = (axis is null)),
   constraint review_history_review_or_site check ((site is null) = (review is not null))
 );
 create index review_history_review on review_history (review_id, id) where review_id is not null;
 create index review_history_partner on review_history (partner_id, recorded_at, id);
--- Since when an axis of a store's review site is as it is: its last change. Only changes are in it, so other history
--- pays nothing.
 create index review_history_axis on review_history (store_review_site_id, axis, id)
   where event in ('review_pull_connected', 'review_pull_disconnected', 'response_post_connected',
                   'response_post_disconnected');
-
------------------------------------------------------------------------------------------------- webhooks
-
 create table webhook_subscriptions (
   id text collate "C" primary key,
   partner_id integer not null references companies (id),
-  -- Which of the 64 shards delivers it; chosen at creation.
   shard smallint not null check (shard between 0 and 63),
   label text not null,
   webhook_url text not null,
@@ -422,11 +322,8 @@ create table webhook_subscriptions (
   payload_mode text not null check (payload_mode in ('full', 'minimal')),
   suppress_native_notifications boolean not null,
   ordering text not null check (ordering in ('subscription', 'review')),
-  -- active → disabled: the dispatcher, at the 20th permanent failure. disabled → active: enable.
-  -- active, disabled → deleted: delete.
   state text not null check (state in ('active', 'disabled', 'deleted')),
   consecutive_failure_count integer not null default 0 check (consecutive_failure_count >= 0),
-  -- Sealed with partner and subscription id as context, so that a swapped ciphertext does not open.
   sealed_secret text not null,
   secret_fingerprint text not null,
   sealed_previous_secret text,
@@ -450,29 +347,17 @@ create table webhook_subscriptions (
   constraint webhook_subscriptions_previous_secret
     check ((sealed_previous_secret is null) = (previous_secret_expires_at is null))
 );
--- The slot (contract 6.2): this index decides, not a check before the insert.
 create unique index webhook_subscriptions_slot on webhook_subscriptions (partner_id, delivery_kind)
   where state <> 'deleted';
 create index webhook_subscriptions_partner on webhook_subscriptions (partner_id, id desc);
 create index webhook_subscriptions_batch_due on webhook_subscriptions (shard, next_batch_at)
   where state = 'active' and next_batch_at is not null;
--- The administration lists those that were disabled, the last ones first; the active ones pay nothing for it.
 create index webhook_subscriptions_disabled on webhook_subscriptions (disabled_at desc, id)
   where state = 'disabled';
-
------------------------------------------------------------------------------------------------- outbox
-
--- The counter behind `outbox.sequence`, apart from the subscription, so that the writers who queue on it do not
--- queue on anything else. Whoever appends holds this row until the commit, which makes the sequence gap-free and
--- in commit order; deleting the subscription deletes the row, after which nothing can be appended any more.
 create table outbox_sequences (
   subscription_id text collate "C" primary key references webhook_subscriptions (id),
   last_sequence bigint not null default 0
 ) with (fillfactor = 50);
-
--- Unsettled entries only: what is still to be delivered, and `attempt`, the number that its next POST carries.
--- pending: due as soon as it is the head of its lane. waiting: for a retry at due_at. The dispatcher moves one to the
--- other, and deletes the row with the attempt that ends the entry; an entry that is skipped moves to settled_entries.
 create table outbox (
   shard smallint not null,
   subscription_id text collate "C" not null,
@@ -481,10 +366,8 @@ create table outbox (
   event text not null,
   is_test boolean not null default false,
   payload_mode text not null check (payload_mode in ('full', 'minimal')),
-  -- Null for webhook.test, whose body follows from this row alone.
   review_history_id bigint references review_history (id),
   review_id integer,
-  -- Of an event of a batch: the dispatch and the review (contract 7.14).
   batch_job_id text collate "C",
   round smallint not null default 1 check (round >= 1),
   attempt smallint not null default 1 check (attempt between 1 and 4),
@@ -497,20 +380,12 @@ create table outbox (
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 create index outbox_event on outbox (event_id);
 create index outbox_test on outbox (shard, subscription_id, sequence) where is_test;
--- What blocks a lane. Entries that are delivered at once pay nothing for it.
 create index outbox_waiting on outbox (subscription_id, sequence) where state = 'waiting';
-
--- Events that wait for the next dispatch of a batch subscription. The dispatch takes the rows that it can see and
--- leaves the rest, so a row that commits late falls into the next window by itself.
 create table batch_entries (
   subscription_id text collate "C" not null references outbox_sequences (subscription_id) on delete cascade,
   review_history_id bigint not null references review_history (id),
   primary key (subscription_id, review_history_id)
 ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02);
-
--- Where outbox entries end that are never sent, because of `reason`: of a subscription that is deleted, of one that was
--- disabled for longer than the retention time, or that is enabled without what it held. An entry that was sent ends with
--- its last attempt.
 create table settled_entries (
   subscription_id text collate "C" not null,
   sequence bigint not null,
@@ -528,12 +403,7 @@ create table settled_entries (
   primary key (subscription_id, sequence, settled_at)
 ) partition by range (settled_at);
 create index settled_entries_event on settled_entries (event_id);
--- How many expired: the health of a subscription.
 create index settled_entries_expired on settled_entries (subscription_id, settled_at) where reason = 'expired';
-
------------------------------------------------------------------------------------------------- attempts
-
--- One row per POST, never updated. Ids are ULIDs of the start, so a day is a range of ids.
 create table delivery_attempts (
   id text collate "C" not null,
   subscription_id text collate "C" not null,
@@ -553,11 +423,7 @@ create table delivery_attempts (
   response_excerpt text,
   response_truncated boolean not null,
   next_attempt_at timestamptz(3),
-  -- A kept connection died without a byte of an answer, and the same request went out once more on a fresh one within
-  -- the attempt (contract 7.10): the receiver may have got it twice.
   resent boolean not null default false,
-  -- Set on the attempt that ended its entry, delivered or failed, and on no other: what a redelivery needs of the entry
-  -- that review_history does not know.
   payload_mode text check (payload_mode in ('full', 'minimal')),
   batch_job_id text collate "C",
   recorded_at timestamptz(3),
@@ -566,69 +432,41 @@ create table delivery_attempts (
   constraint delivery_attempts_ended check ((recorded_at is null) = (payload_mode is null))
 ) partition by range (id);
 create index delivery_attempts_event on delivery_attempts (event_id);
--- `deliveries?outcome=` for anything but delivered: an attempt that succeeds pays nothing for it. Of those that
--- succeed the newest are near the end of the primary key, because 20 failures in a row disable a subscription.
 create index delivery_attempts_trouble on delivery_attempts (subscription_id, outcome, id)
   where outcome <> 'delivered';
--- `deliveries?event=`: an event that is rare, or never came, would cost a walk through all attempts. The price is one
--- more index entry per attempt, some 4 µs of Postgres in the dispatcher's commit (bench attempts).
 create index delivery_attempts_of_event on delivery_attempts (subscription_id, event, id);
-
--- For rows outside every daily partition: a clock that jumped must not stop deliveries.
 create table settled_entries_default partition of settled_entries default;
 create table delivery_attempts_default partition of delivery_attempts default;
-
------------------------------------------------------------------------------------------------- stats
-
--- Attempts counted per five minutes, per hour and per day, by outcome and duration: the charts and the stats of a day
--- are made from few of these rows and the attempts since. A job of the API fills them after the fact, so that the
--- dispatcher pays nothing.
 create table attempt_stats (
   subscription_id text collate "C" not null,
-  -- How long the bucket is: an hour is summed from its five minutes, a day from its hours.
   step_s integer not null check (step_s in (300, 3600, 86400)),
   bucket_at timestamptz(3) not null,
   outcome text not null check (outcome in ('delivered', 'retry', 'failed', 'interrupted')),
-  -- Which bins of duration_ms occurred, and how often each; src/webhooks/stats.ts says what a bin spans.
   bins smallint[] not null,
   counts integer[] not null,
   primary key (subscription_id, step_s, bucket_at, outcome),
   constraint attempt_stats_bins check (cardinality(bins) = cardinality(counts))
 );
-
--- The unsettled entries of a subscription at the end of a bucket; no row if there were none.
 create table backlog_stats (
   subscription_id text collate "C" not null,
   bucket_at timestamptz(3) not null,
   entries integer not null,
   primary key (subscription_id, bucket_at)
 );
-
--- How far that job has come: later attempts are counted where they stand. One row.
 create table stats_progress (
   id smallint primary key default 1 check (id = 1),
   counted_until timestamptz(3) not null
 );
-
------------------------------------------------------------------------------------------------- mails
-
--- Mails, written in the transaction of what they tell of and sent by the dispatcher that holds the shard of mail.
--- queued: to be sent at due_at, under `attempt`, the number of its next try. The mailer moves it on, to sent when an
--- SMTP server has taken it, to dead when that refused it for good, or its attempts or its time are used up.
 create table mails (
   id text collate "C" primary key,
   kind text not null,
-  -- Recipient, subject and bodies, sealed with `mail:<id>` as context. Erased with the last state: a sent code is
-  -- nobody's business any more, and a dead one neither.
   sealed_message text,
   state text not null default 'queued' check (state in ('queued', 'sent', 'dead')),
   attempt smallint not null default 1 check (attempt >= 1),
   due_at timestamptz(3),
-  -- From then on it is of no use to its reader, as with a code that has run out.
   expires_at timestamptz(3),
   created_at timestamptz(3) not null,
   settled_at timestamptz(3),
-  -- Of the last failed attempt, in our own words: what a server answers may quote the recipient.
   error_code text,
   last_error text,
   constraint mails_message check ((state = 'queued') = (sealed_message is not null)),
@@ -639,23 +477,211 @@ create table mails (
 ) with (fillfactor = 80);
 create index mails_due on mails (due_at, id) where state = 'queued';
 create index mails_settled on mails (settled_at) where state <> 'queued';
-
------------------------------------------------------------------------------------------------- dispatchers
-
--- A row is a lease: it lives while its process renews `renewed_at`, on the clock of this database. Whoever takes
--- over deletes the row of the dead, and every write of a dispatcher first locks its own row: a process that was
--- declared dead can write nothing more.
 create table dispatchers (
   id text collate "C" primary key,
   started_at timestamptz(3) not null,
   renewed_at timestamptz(3) not null
 );
-
 create table shards (
   id smallint primary key check (id between 0 and 63),
   dispatcher_id text collate "C" references dispatchers (id) on delete set null,
-  -- Counts the owners that this shard has had.
   epoch bigint not null default 0
 );
 create index shards_dispatcher on shards (dispatcher_id);
 insert into shards (id) select generate_series(0, 63);
+create table upkeep_progress (
+  id smallint primary key default 1 check (id = 1),
+  passed_at timestamptz(3) not null
+);
+insert into upkeep_progress (passed_at) values ('1970-01-01T00:00:00Z');
+alter table shards add column orphaned boolean not null default false;
+alter table delivery_attempts add column possibly_repeated boolean not null default false;
+create table outbox_marks (
+  subscription_id text collate "C" primary key,
+  shard smallint not null,
+  through bigint not null,
+  reason text not null check (reason in ('deleted', 'skipped')),
+  settled_at timestamptz(3) not null
+);
+create table batch_windows (
+  subscription_id text collate "C" primary key references outbox_sequences (subscription_id) on delete cascade,
+  id text collate "C" not null,
+  opened_at timestamptz(3) not null,
+  through bigint not null,
+  first_id bigint not null default 0,
+  review_id integer
+);
+create index outbox_test_due on outbox (shard, subscription_id, due_at nulls first, sequence) where is_test;
+drop index outbox_test;
+alter table outbox set (vacuum_truncate = false);
+alter table batch_entries set (vacuum_truncate = false);
+alter table outbox_sequences set (vacuum_truncate = false);
+alter table webhook_subscriptions set (vacuum_truncate = false);
+alter table review_history set (vacuum_truncate = false);
+alter table delivery_attempts
+  alter column request_headers drop not null,
+  alter column request_body drop not null,
+  add column composer smallint,
+  add column host text,
+  add column signature bytea,
+  add column previous_signature bytea,
+  add column body_digest bytea;
+alter table delivery_attempts add constraint delivery_attempts_request check (
+  case when composer is null then request_headers is not null and request_body is not null
+       else host is not null and signature is not null and body_digest is not null end) not valid;
+drop index delivery_attempts_of_event;
+create index delivery_attempts_default_of_event on delivery_attempts_default (subscription_id, event, id);
+create function refuse_change() returns trigger language plpgsql as $$
+begin
+  raise exception 'rows of % never change', tg_table_name using errcode = 'restrict_violation';
+end $$;
+create trigger review_history_fixed before update on review_history
+  for each row execute function refuse_change();
+alter table oauth_clients add column created_by uuid references oauth_clients (client_id) on delete set null;
+create index oauth_clients_created_by on oauth_clients (created_by) where created_by is not null;
+create table email_code_tries (
+  email_digest text not null,
+  network text not null,
+  wrong_at timestamptz(3)[] not null,
+  touched_at timestamptz(3) not null,
+  primary key (email_digest, network)
+);
+create index email_code_tries_age on email_code_tries (touched_at);
+create table invitations (
+  user_id integer primary key references users (id),
+  code_hash text not null constraint invitations_code_hash_key unique,
+  created_at timestamptz(3) not null,
+  expires_at timestamptz(3) not null
+);
+create index authorization_codes_family on authorization_codes (family_id) where family_id is not null;
+alter table reviews
+  drop constraint reviews_partner_id_fkey,
+  drop constraint reviews_account_id_fkey,
+  drop constraint reviews_store_id_fkey;
+alter table review_history
+  drop constraint review_history_partner_id_fkey,
+  drop constraint review_history_account_id_fkey,
+  drop constraint review_history_store_id_fkey;
+alter table dispatchers add column memory_mb integer;
+create table token_uses (
+  jti text collate "C" not null constraint token_uses_jti_fkey references tokens (jti) on delete cascade,
+  route text not null,
+  ip text not null,
+  first_used_at timestamptz(3) not null,
+  last_used_at timestamptz(3) not null,
+  primary key (jti, route, ip)
+);
+create table alert_settings (
+  id text collate "C" primary key,
+  partner_id integer not null constraint alert_settings_partner_id_key unique references companies (id),
+  recipients text[],
+  kinds text[] not null,
+  oldest_waiting_minutes integer not null constraint alert_settings_oldest_waiting_minutes_check
+    check (oldest_waiting_minutes between 10 and 1440),
+  digest_minutes integer not null constraint alert_settings_digest_minutes_check
+    check (digest_minutes between 0 and 1440),
+  webhook_url text,
+  sealed_secret text,
+  secret_fingerprint text,
+  updated_at timestamptz(3) not null,
+  constraint alert_settings_webhook
+    check ((webhook_url is null) = (sealed_secret is null) and (webhook_url is null) = (secret_fingerprint is null))
+);
+create table incidents (
+  id text collate "C" primary key,
+  subscription_id text collate "C" not null references webhook_subscriptions (id),
+  partner_id integer not null references companies (id),
+  opened_at timestamptz(3) not null,
+  disabled_at timestamptz(3),
+  failures integer not null,
+  is_told boolean not null,
+  ended_at timestamptz(3),
+  ended_by text,
+  constraint incidents_ended check ((ended_at is null) = (ended_by is null)),
+  constraint incidents_ended_by_check check (ended_by in ('recovered', 'enabled', 'deleted'))
+);
+create unique index incidents_open on incidents (subscription_id) where ended_at is null;
+create index incidents_subscription on incidents (subscription_id, id);
+create index incidents_old on incidents (ended_at) where ended_at is not null;
+create table alerts (
+  id text collate "C" primary key,
+  incident_id text collate "C" not null references incidents (id) on delete cascade,
+  subscription_id text collate "C" not null,
+  partner_id integer not null,
+  kind text not null,
+  raised_at timestamptz(3) not null,
+  cause json not null,
+  mail_state text not null,
+  mailed_at timestamptz(3),
+  webhook_state text not null,
+  webhook_attempt smallint not null default 0,
+  webhook_due_at timestamptz(3),
+  webhook_error text,
+  constraint alerts_kind_check check (kind in
+    ('head_retrying', 'failures_5', 'failures_10', 'failures_18', 'oldest_waiting', 'disabled', 'recovered')),
+  constraint alerts_mail_state_check check (mail_state in ('none', 'pending', 'queued')),
+  constraint alerts_mailed check ((mail_state = 'queued') = (mailed_at is not null)),
+  constraint alerts_webhook_state_check check (webhook_state in ('none', 'queued', 'sent', 'dead')),
+  constraint alerts_webhook_due check ((webhook_state = 'queued') = (webhook_due_at is not null))
+);
+create unique index alerts_once on alerts (incident_id, kind);
+create index alerts_unmailed on alerts (partner_id) where mail_state = 'pending';
+create index alerts_mailed on alerts (partner_id, mailed_at) where mail_state = 'queued';
+create index alerts_webhook_due on alerts (webhook_due_at) where webhook_state = 'queued';
+create index webhook_subscriptions_failing on webhook_subscriptions (id)
+  where state = 'active' and consecutive_failure_count > 0;
+insert into incidents (id, subscription_id, partner_id, opened_at, disabled_at, failures, is_told)
+select id, id, partner_id, disabled_at, disabled_at, consecutive_failure_count, true
+  from webhook_subscriptions where state = 'disabled';
+insert into alerts (id, incident_id, subscription_id, partner_id, kind, raised_at, cause, mail_state, webhook_state)
+select id, id, id, partner_id, 'disabled', disabled_at, '{}', 'none', 'none'
+  from webhook_subscriptions where state = 'disabled';
+alter table outbox drop constraint outbox_review_history_id_fkey;
+alter table batch_entries drop constraint batch_entries_review_history_id_fkey;
+create table portal_settings (
+  partner_id integer primary key references companies (id),
+  key text collate "C" not null constraint portal_settings_key_key unique,
+  origins text[] not null
+);
+create table portal_links (
+  code_hash text collate "C" primary key,
+  jti text collate "C" not null constraint portal_links_jti_fkey references tokens (jti) on delete cascade,
+  scope text not null,
+  pages text[] not null,
+  expires_at timestamptz(3) not null
+);
+create index portal_links_jti on portal_links (jti);
+create index portal_links_expiry on portal_links (expires_at);
+alter table tokens add column pages text[];
+alter table tokens drop constraint tokens_kind_check;
+alter table tokens add constraint tokens_kind_check check (kind in
+  ('access', 'refresh', 'dashboard_pat', 'api_pat', 'impersonation', 'password_reset', 'portal')) not valid;
+alter table tokens add constraint tokens_held_to_pages check ((kind = 'portal') = (pages is not null)) not valid;
+alter table authentication_events drop constraint authentication_events_method_check;
+alter table authentication_events add constraint authentication_events_method_check check (method in
+  ('login', 'password_grant', 'authorization_code', 'sso', 'password_reset', 'impersonation', 'portal')) not valid;
+alter table portal_links add column acts_as integer constraint portal_links_acts_as_fkey references users (id);
+alter table tokens drop constraint tokens_impersonation;
+alter table tokens add constraint tokens_impersonation check (case kind
+  when 'impersonation' then impersonator_id is not null
+  when 'portal' then true
+  else impersonator_id is null end) not valid;
+alter table provider_events drop constraint provider_events_review_site_id_fkey;
+alter table review_history drop constraint review_history_store_review_site_id_fkey;
+do $$ begin
+  if exists (select from delivery_attempts) then
+    create index delivery_attempts_event_prefix on only delivery_attempts (left(event_id, 15));
+  else
+    create index delivery_attempts_event_prefix on delivery_attempts (left(event_id, 15));
+    drop index delivery_attempts_event;
+  end if;
+end $$;
+create trigger reviews_kept before delete on reviews
+  for each row execute function refuse_change();
+create trigger store_review_sites_kept before delete on store_review_sites
+  for each row execute function refuse_change();
+alter table reviews drop constraint reviews_store_review_site_id_fkey;
+alter table review_history drop constraint review_history_review_id_fkey;
+create schema drizzle;
+create table drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint);
+insert into drizzle.__drizzle_migrations (hash, created_at) values ('0001_baseline', 1796040000000), ('0022_implied_keys', 1796140000000);

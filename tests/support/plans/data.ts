@@ -1,8 +1,8 @@
-// Test data for `bun run bench plans` and tests/integration/db/plans.test.ts: one subscription with nearly all of the
+// Data of tests/integration/db/plans.test.ts: one subscription with nearly all of the
 // outbox and a tenth of the attempts, many subscriptions with few rows, and a slot for batches.
-import type { RawDb, RawTx } from "../../db/client.ts";
-import { indexEndedDays, partitionsAhead } from "../../db/partitions.ts";
-import { SHARDS } from "../../src/outbox/schedule.ts";
+import type { RawDb, RawTx } from "../../../db/client.ts";
+import { indexEndedDays, partitionsAhead } from "../../../db/partitions.ts";
+import { SHARDS } from "../../../src/outbox/schedule.ts";
 
 export interface PlanSizes {
   /** Rows of review_history; as many are queued for one subscription. */
@@ -17,7 +17,7 @@ export interface PlanSizes {
 const DAY_MS = 86_400_000;
 const SEED_ROWS = 50;
 /** How many entries each of the others has queued. */
-export const QUEUED_BY_OTHERS = 2;
+const QUEUED_BY_OTHERS = 2;
 /** Days of attempts, including today. */
 const DAYS = 5;
 /** Attempts of older days store their requests, as before bodies were composed again on demand. */
@@ -162,7 +162,7 @@ async function fillMinutes(db: RawDb): Promise<void> {
   await apart(db, async (tx) => {
     await tx.sql.unsafe(`
       insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
-                                     duration_ms, outcome, status_code, response_truncated, composer, host, signature,
+                                     duration_ms, outcome, status_code, response_truncated, payload_format, host, signature,
                                      body_digest)
       select ${TIME} || lpad(n::text, 16, '0'), '${NEIGHBOUR.id}', n, ${eventIdSql("BUSY", "n")}, 'review_received', 1, 1,
              to_timestamp(ms / 1000.0), n % 200, 'delivered', 200, false, 1, 'partner.example', sha256(''),
@@ -193,7 +193,7 @@ async function fillDay(
       create table ${day.name} (like delivery_attempts including defaults including constraints);
       insert into ${day.name} (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms,
                                outcome, status_code, request_headers, request_body, response_truncated, next_attempt_at,
-                               composer, host, signature, body_digest)
+                               payload_format, host, signature, body_digest)
       select prefix || lpad(n::text, 16, '0'),
              case when n % 10 = 0 then '${HOT.id}' else ${idSql("SUB", `(n * 7919 + ms / 60000) % ${others} + 1`)} end,
              n, case when n % 20 = 0 then ${eventIdSql("EVENT", `(ms / 60000 + n) % ${queued} + 1`)}

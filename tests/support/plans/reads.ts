@@ -1,24 +1,27 @@
 // The portal's reads, with a limit for the blocks that each may read.
-import type { Db } from "../../db/client.ts";
-import { listBacklogs } from "../../src/tenants/queries/dispatcher.ts";
-import type { BacklogOrder } from "../../src/tenants/dispatcher-model.ts";
-import { addMs, systemClock } from "../../src/lib/clock.ts";
-import { findTrouble, seeSubscriptions } from "../../dispatcher/alerts/queries.ts";
-import { showHealth, showIncident, showStats } from "../../src/webhooks/actions/stats.ts";
-import { listMessages } from "../../src/webhooks/actions/messages.ts";
-import type { AttemptFilter } from "../../src/webhooks/delivery-model.ts";
-import type { MessageFilter } from "../../src/webhooks/message-model.ts";
+import type { Db } from "../../../db/client.ts";
+import { listBacklogs } from "../../../src/tenants/queries/dispatcher.ts";
+import type { BacklogOrder } from "../../../src/tenants/dispatcher-model.ts";
+import { addMs, systemClock } from "../../../src/lib/clock.ts";
+import { findTrouble, seeSubscriptions } from "../../../dispatcher/alerts/queries.ts";
+import { showHealth, showIncident, showStats } from "../../../src/webhooks/actions/stats.ts";
+import { listMessages } from "../../../src/webhooks/actions/messages.ts";
+import type { AttemptFilter } from "../../../src/webhooks/delivery-model.ts";
+import type { MessageFilter } from "../../../src/webhooks/message-model.ts";
 import {
   attemptsOf,
   attemptsOfEvent,
   firstOfFailures,
-} from "../../src/webhooks/queries/attempts.ts";
-import { deliveryOf } from "../../src/webhooks/queries/events.ts";
-import { stillMissing, undelivered } from "../../src/webhooks/queries/missed.ts";
-import { listSubscriptions, subscriptionById } from "../../src/webhooks/queries/subscriptions.ts";
-import { lookAt } from "../../src/webhooks/queries/watch.ts";
-import { bucketFloor, READ_BY_EVENT, READ_PER_SLICE, SLICES } from "../../src/webhooks/stats.ts";
-import { BUSY_MS, eventId, HOT, hotPerDay, NEIGHBOUR, other, type PlanSizes } from "./plan-data.ts";
+} from "../../../src/webhooks/queries/attempts.ts";
+import { deliveryOf } from "../../../src/webhooks/queries/events.ts";
+import { stillMissing, undelivered } from "../../../src/webhooks/queries/missed.ts";
+import {
+  listSubscriptions,
+  subscriptionById,
+} from "../../../src/webhooks/queries/subscriptions.ts";
+import { lookAt } from "../../../src/webhooks/queries/watch.ts";
+import { bucketFloor, READ_BY_EVENT, READ_PER_SLICE, SLICES } from "../../../src/webhooks/stats.ts";
+import { BUSY_MS, eventId, HOT, hotPerDay, NEIGHBOUR, other, type PlanSizes } from "./data.ts";
 
 export interface PlanCase {
   readonly name: string;

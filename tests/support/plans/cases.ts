@@ -1,25 +1,25 @@
 // The hot statements as the product sends them, with a limit for the blocks that each may read.
 import { ulid } from "ulid";
 
-import type { Db } from "../../db/client.ts";
-import { ulidFloor } from "../../db/partitions.ts";
-import type { Decision } from "../../dispatcher/actor/decide.ts";
-import type { LoadRequest } from "../../dispatcher/actor/event.ts";
-import { createLeases } from "../../dispatcher/shards/lease-queries.ts";
-import { commitAttempts } from "../../dispatcher/store/committer.ts";
-import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
-import { createStore } from "../../dispatcher/store/store.ts";
-import { systemClock } from "../../src/lib/clock.ts";
-import type { Log } from "../../src/lib/log.ts";
-import { createSecretBox } from "../../src/lib/secret-box.ts";
-import type { RecordedAction } from "../../src/outbox/event.ts";
-import { holdSequences, recordActions } from "../../src/outbox/queries.ts";
-import { sealedSecretsOf } from "../../src/providers/queries/finders.ts";
-import { lookUp, waitForRows } from "../../src/providers/queries/look-up.ts";
-import { insertNew, updateReviews } from "../../src/providers/queries/write.ts";
-import { SHARDS } from "../../src/outbox/schedule.ts";
-import { eventId, HOT, HOT_BATCH, NEIGHBOUR, other, type PlanSizes } from "./plan-data.ts";
-import { readCases, type PlanCase } from "./plan-reads.ts";
+import type { Db } from "../../../db/client.ts";
+import { ulidFloor } from "../../../db/partitions.ts";
+import type { Decision } from "../../../dispatcher/actor/decide.ts";
+import type { LoadRequest } from "../../../dispatcher/actor/event.ts";
+import { createLeases } from "../../../dispatcher/shards/lease-queries.ts";
+import { commitAttempts } from "../../../dispatcher/store/committer.ts";
+import type { AttemptRecord } from "../../../dispatcher/store/attempt-queries.ts";
+import { createStore } from "../../../dispatcher/store/store.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import type { Log } from "../../../src/lib/log.ts";
+import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import type { RecordedAction } from "../../../src/outbox/event.ts";
+import { holdSequences, recordActions } from "../../../src/outbox/queries.ts";
+import { sealedSecretsOf } from "../../../src/providers/queries/finders.ts";
+import { lookUp, waitForRows } from "../../../src/providers/queries/look-up.ts";
+import { insertNew, updateReviews } from "../../../src/providers/queries/write.ts";
+import { SHARDS } from "../../../src/outbox/schedule.ts";
+import { eventId, HOT, HOT_BATCH, NEIGHBOUR, other, type PlanSizes } from "./data.ts";
+import { readCases, type PlanCase } from "./reads.ts";
 
 const DISPATCHER = "DISPATCHER0000000000000001";
 const HOUR_MS = 3_600_000;
@@ -100,7 +100,7 @@ function record(sequence: number, decision: Decision): AttemptRecord {
     endedMs: 0,
     statusCode: decision.kind === "delivered" ? 200 : 500,
     errorCode: decision.kind === "delivered" ? null : "http_status",
-    composer: 1,
+    payloadFormat: 1,
     host: "partner.example",
     signature: "5a".repeat(32),
     previousSignature: null,

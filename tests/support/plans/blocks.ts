@@ -1,7 +1,7 @@
 // Counts the blocks that the statements of one case read. The counts come from the server's statistics of the
 // transaction, so they include foreign-key checks and deferred work; `explain` provides plan and cost.
-import type { Db, RawDb, RawTx } from "../../db/client.ts";
-import type { PlanCase } from "./plan-reads.ts";
+import type { Db, RawDb, RawTx } from "../../../db/client.ts";
+import type { PlanCase } from "./reads.ts";
 
 export type PlanMode = "force_generic_plan" | "force_custom_plan";
 

@@ -1,9 +1,9 @@
-// Entries that were queued or skipped before the migration to the log remain queued or skipped.
+// The upgrade of a database from before the baseline (db/upgrades/baseline.sql).
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import { migrate, ownMigrations } from "../../../db/migrate.ts";
+import { migrate, schemaState } from "../../../db/migrate.ts";
 import { removeSkipped } from "../../../dispatcher/maintenance/removal-queries.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { showHealth } from "../../../src/webhooks/actions/stats.ts";
@@ -19,40 +19,130 @@ import {
   type TestSubscription,
 } from "../../support/outbox.ts";
 import { removeAll } from "../../support/maintenance.ts";
+import { catalogOf } from "../../support/declared-schema.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const DAYS = 30;
-const HOUR = "1 hour";
-const box = createTestBox();
-let database: TestDatabase;
-let receiver: Receiver;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
+const stores = fixture(createTestSchedule);
+const receiver = fixture(() => Receiver.start());
+const database = fixture(createDatabase);
 
-beforeAll(async () => {
-  stores = await createTestSchedule();
-  receiver = await Receiver.start();
-  database = await createDatabase();
-  const { sql } = database.db;
-  await sql.unsafe("drop schema public cascade; create schema public; drop schema drizzle cascade");
-  await sql.unsafe(`
-    create schema drizzle;
-    create table drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)`);
-  const all = ownMigrations();
-  const before = all.slice(
-    0,
-    all.findIndex(({ sql: parts }) => parts.join().includes("outbox_offsets")),
+test("queued and skipped entries of a database from before the baseline keep their states", async () => {
+  const active = await old(
+    ["expired", "queued", "queued", "skipped", "delivered", "waiting", "expired", "test", "queued"],
+    { marked: 4 },
   );
-  for (const { sql: parts, hash, folderMillis } of before) {
-    for (const part of parts) await sql.unsafe(part);
-    await sql`insert into drizzle.__drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`;
+  const held = await old(["expired", "expired", "delivered", "queued", "queued"], {
+    state: "disabled",
+  });
+  const deleted = await old(["deleted", "queued"], { marked: 2, state: "deleted" });
+  const expiredAlone = await old(["skipped", "expired"], { marked: 2 });
+
+  await migrate(database.url);
+
+  expect(await statesOf(active)).toEqual([
+    "skipped",
+    "skipped",
+    "skipped",
+    "skipped",
+    "delivered",
+    "waiting",
+    "skipped",
+    "pending",
+    "pending",
+  ]);
+  expect(await statesOf(held)).toEqual(["skipped", "skipped", "delivered", "pending", "pending"]);
+  expect(await statesOf(deleted)).toEqual(["skipped", "skipped"]);
+  expect(await statesOf(expiredAlone)).toEqual(["skipped", "skipped"]);
+  expect(await healthOf(active)).toMatchObject({
+    pending: 3,
+    expired24h: 2,
+    blockedBy: active.eventIds[5],
+  });
+  expect(await healthOf(held)).toMatchObject({ held: 2, expired24h: 2 });
+  expect(await healthOf(expiredAlone)).toMatchObject({ pending: 0, expired24h: 1 });
+
+  const dispatcher = startDispatcher({ db: database.connect(), box, schedule: stores.schedule });
+  try {
+    const actions = [reviewAction(active.tenant), reviewAction(active.tenant)];
+    await stores.schedule.wake(await record(database.db, actions));
+    const events = [5, 8]
+      .map((i) => active.eventIds[i] ?? "")
+      .concat(actions.map(({ eventId }) => eventId));
+    await until("all that is queued", () => receiver.received.length === events.length + 1);
+    const isTest = (eventId: string) => eventId === active.eventIds[7];
+    expect(receiver.eventIds.filter((eventId) => !isTest(eventId))).toEqual(events);
+    expect(receiver.eventIds.filter(isTest)).toHaveLength(1);
+    const { sql } = database.db;
+    const left = async () =>
+      (
+        await sql`select from queued_entries where subscription_id = ${active.subscription.subscriptionId}`
+      ).length;
+    await until("all records", async () => (await left()) === 0);
+    await sql`
+      update webhook_subscriptions set state = 'active', disabled_at = null, disabled_reason = null
+       where id = ${held.subscription.subscriptionId}`;
+    await stores.schedule.wake([held.subscription]);
+    const more = events.length + 3;
+    await until("what was held", () => receiver.received.length === more);
+    expect(receiver.eventIds.slice(-2)).toEqual(held.eventIds.slice(-2));
+  } finally {
+    await dispatcher.stop();
+  }
+}, 120_000);
+
+test("the upgraded database has the schema of a new one", async () => {
+  const fresh = await createDatabase();
+  try {
+    expect(await schemaState(database.db)).toEqual({ kind: "current" });
+    expect(await catalogOf(database.db, "public")).toEqual(await catalogOf(fresh.db, "public"));
+    expect(await objectsOf(database.db)).toEqual(await objectsOf(fresh.db));
+  } finally {
+    await fresh.drop();
   }
 });
+
+/** Reads the definitions of all indexes, triggers, functions and views, and the storage parameters of all tables. */
+async function objectsOf({ sql }: TestDatabase["db"]): Promise<string[]> {
+  const rows = await sql<{ line: string }[]>`
+    select indexdef as line from pg_indexes where schemaname = 'public' and tablename !~ '_[0-9]{8}$'
+    union all select pg_get_triggerdef(oid) from pg_trigger where not tgisinternal
+    union all select pg_get_functiondef(oid) from pg_proc where pronamespace = 'public'::regnamespace
+    union all select pg_get_viewdef(oid) from pg_class where relnamespace = 'public'::regnamespace and relkind = 'v'
+    union all select concat_ws(' ', relname, reloptions) from pg_class
+               where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and relname !~ '_[0-9]{8}$'
+    union all select concat_ws(' ', 'job', name) from maintenance_jobs
+    order by 1`;
+  return rows.map(({ line }) => line);
+}
+
+test("entries that were skipped before the upgrade are deleted when they are old, and no others", async () => {
+  const { sql } = database.db;
+  const count = async () => (await sql`select from outbox`).length;
+  const before = await count();
+  expect(before).toBeGreaterThan(0);
+  expect(await removeAll(removeSkipped, database.db, DAYS)).toBe(0);
+  await sql`update outbox set skipped_at = now() - interval '31 days' where skipped_at is not null`;
+  await sql`update outbox_skips set skipped_at = now() - interval '31 days'`;
+  expect(await removeAll(removeSkipped, database.db, DAYS)).toBe(before);
+  expect(await sql`select from outbox_skips`).toHaveLength(0);
+});
+
+const DAYS = 30;
+
+const HOUR = "1 hour";
+
+const box = createTestBox();
+
+beforeAll(async () => {
+  const { sql } = database.db;
+  await sql.unsafe("drop schema public cascade; create schema public; drop schema drizzle cascade");
+  await sql.unsafe(await Bun.file(`${import.meta.dir}/schema-0022.sql`).text());
+});
+
 afterAll(async () => {
   await stores.flush();
-  stores.close();
-  await receiver.stop();
-  await database.drop();
 });
 
 type Kind = "queued" | "waiting" | "test" | "delivered" | "skipped" | "expired" | "deleted";
@@ -158,79 +248,3 @@ async function healthOf({ tenant, subscription }: Old) {
   if (found === undefined) throw new Error("There is no such subscription.");
   return showHealth({ db: database.db, clock: systemClock }, found);
 }
-
-test("a database of the previous version continues from its state", async () => {
-  const active = await old(
-    ["expired", "queued", "queued", "skipped", "delivered", "waiting", "expired", "test", "queued"],
-    { marked: 4 },
-  );
-  const held = await old(["expired", "expired", "delivered", "queued", "queued"], {
-    state: "disabled",
-  });
-  const deleted = await old(["deleted", "queued"], { marked: 2, state: "deleted" });
-  const expiredAlone = await old(["skipped", "expired"], { marked: 2 });
-
-  await migrate(database.url);
-
-  expect(await statesOf(active)).toEqual([
-    "skipped",
-    "skipped",
-    "skipped",
-    "skipped",
-    "delivered",
-    "waiting",
-    "skipped",
-    "pending",
-    "pending",
-  ]);
-  expect(await statesOf(held)).toEqual(["skipped", "skipped", "delivered", "pending", "pending"]);
-  expect(await statesOf(deleted)).toEqual(["skipped", "skipped"]);
-  expect(await statesOf(expiredAlone)).toEqual(["skipped", "skipped"]);
-  expect(await healthOf(active)).toMatchObject({
-    pending: 3,
-    expired24h: 2,
-    blockedBy: active.eventIds[5],
-  });
-  expect(await healthOf(held)).toMatchObject({ held: 2, expired24h: 2 });
-  expect(await healthOf(expiredAlone)).toMatchObject({ pending: 0, expired24h: 1 });
-
-  const dispatcher = startDispatcher({ db: database.connect(), box, schedule: stores.schedule });
-  try {
-    const actions = [reviewAction(active.tenant), reviewAction(active.tenant)];
-    await stores.schedule.wake(await record(database.db, actions));
-    const events = [5, 8]
-      .map((i) => active.eventIds[i] ?? "")
-      .concat(actions.map(({ eventId }) => eventId));
-    await until("all that is queued", () => receiver.received.length === events.length + 1);
-    const isTest = (eventId: string) => eventId === active.eventIds[7];
-    expect(receiver.eventIds.filter((eventId) => !isTest(eventId))).toEqual(events);
-    expect(receiver.eventIds.filter(isTest)).toHaveLength(1);
-    const { sql } = database.db;
-    const left = async () =>
-      (
-        await sql`select from queued_entries where subscription_id = ${active.subscription.subscriptionId}`
-      ).length;
-    await until("all records", async () => (await left()) === 0);
-    await sql`
-      update webhook_subscriptions set state = 'active', disabled_at = null, disabled_reason = null
-       where id = ${held.subscription.subscriptionId}`;
-    await stores.schedule.wake([held.subscription]);
-    const more = events.length + 3;
-    await until("what was held", () => receiver.received.length === more);
-    expect(receiver.eventIds.slice(-2)).toEqual(held.eventIds.slice(-2));
-  } finally {
-    await dispatcher.stop();
-  }
-}, 120_000);
-
-test("entries that were skipped before the upgrade are deleted when they are old, and no others", async () => {
-  const { sql } = database.db;
-  const count = async () => (await sql`select from outbox`).length;
-  const before = await count();
-  expect(before).toBeGreaterThan(0);
-  expect(await removeAll(removeSkipped, database.db, DAYS)).toBe(0);
-  await sql`update outbox set skipped_at = now() - interval '31 days' where skipped_at is not null`;
-  await sql`update outbox_skips set skipped_at = now() - interval '31 days'`;
-  expect(await removeAll(removeSkipped, database.db, DAYS)).toBe(before);
-  expect(await sql`select from outbox_skips`).toHaveLength(0);
-});
