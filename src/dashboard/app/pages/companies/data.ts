@@ -1,7 +1,7 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 
-import { allPages, answerOf, type ApiClient, pageAt } from "../../api/client.ts";
+import { allPages, answerOf, type ApiClient, pageAt, type QueryOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { listOptions, useRefresh } from "../../ui/pages.ts";
 import {
@@ -14,10 +14,8 @@ import {
 /** Types of companies that operators can create. The third company type is the platform itself. */
 export type CompanyType = "partner" | "account";
 
-export interface CompanyFilter {
-  readonly name?: string;
-  readonly is_active?: "true" | "false";
-}
+type AccountFilter = QueryOf<ApiClient["admin"]["accounts"]["get"]>;
+export type CompanyFilter = QueryOf<ApiClient["admin"]["partners"]["get"]>;
 
 export interface CompanyChoice {
   readonly id: number;
@@ -35,10 +33,7 @@ export function partnersOptions(api: ApiClient, filter: CompanyFilter) {
   );
 }
 
-export function accountsOptions(
-  api: ApiClient,
-  filter: CompanyFilter & { readonly partner_id?: number },
-) {
+export function accountsOptions(api: ApiClient, filter: AccountFilter) {
   return listOptions(["accounts", filter], (cursor) =>
     answerOf(api.admin.accounts.get({ query: { ...filter, ...pageAt(cursor) } })),
   );

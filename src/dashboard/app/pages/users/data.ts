@@ -1,6 +1,6 @@
 import { queryOptions } from "@tanstack/react-query";
 
-import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
+import { answerOf, type ApiClient, pageAt, type QueryOf } from "../../api/client.ts";
 import type { Role } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
@@ -73,13 +73,7 @@ function userBody(draft: UserDraft, platformId: number) {
   };
 }
 
-export interface UserFilter {
-  readonly company_id?: number;
-  readonly role?: Role;
-  readonly email?: string;
-  readonly q?: string;
-  readonly is_active?: "true" | "false";
-}
+export type UserFilter = QueryOf<ApiClient["admin"]["users"]["get"]>;
 
 export const usersOptions = (api: ApiClient, filter: UserFilter) =>
   listOptions(["users", filter], (cursor) =>
