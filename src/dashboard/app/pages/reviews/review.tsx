@@ -1,4 +1,4 @@
-import { Alert, Paper, Select, Stack, Text, Textarea, ThemeIcon } from "@mantine/core";
+import { Alert, Paper, Select, Stack, Text, Textarea } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useParams } from "wouter";
 
@@ -8,11 +8,11 @@ import { useApi, useSession } from "../../session/session.tsx";
 import { Stars } from "../../ui/badges.tsx";
 import { explain } from "../../ui/explain.ts";
 import { Form, useForm } from "../../ui/form.tsx";
-import { Icon, type IconName } from "../../ui/icon.tsx";
+import { Icon } from "../../ui/icon.tsx";
 import { PageHeader, Panel } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
 import { Loaded, NotFound } from "../../ui/states.tsx";
-import { ExactTime, Time } from "../../ui/time.tsx";
+import { ExactTime } from "../../ui/time.tsx";
 import {
   colleaguesOptions,
   type Review,
@@ -22,7 +22,7 @@ import {
   useReviewActions,
 } from "./data.ts";
 import { Flag } from "./flag.tsx";
-import { describeEntry, type HistoryEntry } from "./history.ts";
+import { Timeline } from "./timeline.tsx";
 import { Response } from "./response.tsx";
 import "./reviews.css";
 
@@ -177,65 +177,5 @@ function Notes({ review }: { readonly review: Review }) {
         {...form.text("body")}
       />
     </Form>
-  );
-}
-
-const ICONS: Readonly<Record<string, IconName>> = {
-  review_received: "star",
-  review_updated: "edit",
-  review_removed: "trash",
-  profanity_detected: "alert",
-  review_flagged: "flag",
-  flag_status_changed: "flag",
-  review_assigned: "user",
-  note_added: "list",
-  response_submitted: "message",
-  response_updated: "edit",
-  response_deleted: "trash",
-  homeowner_notified_of_response: "bell",
-  response_post_succeeded: "check",
-  response_post_failed: "alert",
-};
-
-/** Shows the history of a review, the latest entry first. */
-export function Timeline({ entries }: { readonly entries: readonly HistoryEntry[] }) {
-  return (
-    <ol className="history" reversed aria-label="History, latest first">
-      {entries.toReversed().map((one) => (
-        <TimelineEntry key={one.id} entry={one} />
-      ))}
-    </ol>
-  );
-}
-
-function TimelineEntry({ entry }: { readonly entry: HistoryEntry }) {
-  const { who, what, quote, more } = describeEntry(entry, useNames());
-  return (
-    <li>
-      <ThemeIcon variant="light" color="gray" size={30} radius="xl">
-        <Icon name={ICONS[entry.event] ?? "clock"} size={16} />
-      </ThemeIcon>
-      <div className="shrinks">
-        <Text size="sm">
-          <Text span fw={600} inherit>
-            {who}
-          </Text>{" "}
-          {what}{" "}
-          <Text span c="dimmed" inherit>
-            · <Time at={entry.occurred_at} />
-          </Text>
-        </Text>
-        {quote !== undefined && (
-          <Text size="sm" component="blockquote" className="as-written quote">
-            {quote}
-          </Text>
-        )}
-        {more !== undefined && (
-          <Text size="sm" c="dimmed">
-            {more}
-          </Text>
-        )}
-      </div>
-    </li>
   );
 }
