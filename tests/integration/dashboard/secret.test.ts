@@ -12,7 +12,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 // A rotation of the signing secret: both signatures, the grace period, and its end.
 
 const world = useWebhookDashboard();
-const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
   test("shows which secret signs which header and until when, and ends the old one by keyboard", async () => {
@@ -78,6 +77,8 @@ describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
       expect(faults).toEqual([]);
     });
 });
+
+const receiver = browserFixture(() => Receiver.start());
 
 afterEach(async () => {
   if (chromium === undefined) return;

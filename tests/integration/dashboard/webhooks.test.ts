@@ -12,7 +12,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 // The pages of subscriptions with a real API, dispatcher and endpoint.
 
 const world = useWebhookDashboard();
-const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("a new subscription", () => {
   test("leads from the sign-in to a test delivery that the shown secret verifies", async () => {
@@ -313,6 +312,8 @@ describe.skipIf(chromium === undefined)("a subscription", () => {
     await table.getByRole("row").filter({ hasText: /03$/ }).waitFor();
   });
 });
+
+const receiver = browserFixture(() => Receiver.start());
 
 afterEach(async () => {
   if (chromium === undefined) return;
