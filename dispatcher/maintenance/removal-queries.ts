@@ -16,6 +16,7 @@ import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { serverTime } from "../../db/server.ts";
 import { nullable, onlyRow, statement, type Statement, value } from "../../db/statement.ts";
 import { addMs } from "../../src/lib/clock.ts";
+import { isConnectionEvent } from "../../src/outbox/queries.ts";
 import type { Done } from "./loop.ts";
 
 /** The most rows that one statement reads or removes, so that it holds no lock for long. */
@@ -109,8 +110,7 @@ const history = statement({
          and (l.axis is null or exists (
                select from review_history n
                 where n.store_review_site_id = l.store_review_site_id and n.axis = l.axis and n.id > l.id
-                  and n.event in ('review_pull_connected', 'review_pull_disconnected', 'response_post_connected',
-                                  'response_post_disconnected') offset 0))
+                  and ${isConnectionEvent(sql`n.event`)} offset 0))
          and not exists (select from outbox o where o.event_id = l.event_id offset 0)
          and not exists (
                select from webhook_subscriptions s cross join lateral (

@@ -1,10 +1,10 @@
-import { sql, type SQL } from "drizzle-orm";
+import { sql, type SQL, type SQLWrapper } from "drizzle-orm";
 
 import type { Tx } from "../../db/client.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, list, rows, statement, value } from "../../db/statement.ts";
-import { BATCH_EVENTS, type RecordedAction } from "./event.ts";
+import { BATCH_EVENTS, CONNECTION_EVENTS, type RecordedAction } from "./event.ts";
 
 // The statements that append entries are raw SQL, because they are hot (`bun run bench ingest`).
 
@@ -25,9 +25,18 @@ export async function recordActions(tx: Tx, actions: readonly RecordedAction[], 
   return tx.runLast(append, { given: actions.map(toInput), partners, now });
 }
 
+const CONNECTION_LITERALS = sql.raw(CONNECTION_EVENTS.map((event) => `'${event}'`).join(", "));
+
+/**
+ * Matches the events that change the connection of an axis. They are literals and not parameters, because a generic
+ * plan can use the partial index `review_history_axis` only if it sees the values.
+ */
+export const isConnectionEvent = (event: SQLWrapper): SQL =>
+  sql`${event} in (${CONNECTION_LITERALS})`;
+
 const boundWait = statement({
   name: "outbox.boundWait",
-  // Raw SQL, because Drizzle's query builder selects from tables only, and a setting belongs to no table.
+  // A declared statement is sent when it is called, so this one is sent before the locks and together with them.
   params: { ms: value("text") },
   text: ({ ms }) => sql`select from set_config('lock_timeout', ${ms}, true)`,
 });
@@ -42,7 +51,8 @@ const SEVERAL_LOCK_MS = "1000";
 function lockStatement(name: string, whereHeld: SQL) {
   return statement({
     name,
-    // Raw SQL, because the statement is hot and locks the rows of two kinds of subscriptions in one order.
+    // Raw SQL, because the statement runs with every accepted event and locks the rows of two kinds of subscriptions in
+    // one order.
     params: { partners: list(webhookSubscriptions.partnerId) },
     columns: { partnerId: webhookSubscriptions.partnerId },
     text: ({ partners }) => sql`

@@ -10,12 +10,8 @@ import { createDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const URL = "http://127.0.0.1:3699/hook";
-
 const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
-
-const immediate = { label: "Now", webhook_url: URL, delivery_kind: "immediate" };
 
 describe("creating a subscription", () => {
   test("returns the whole object with its secret and with defaults", async () => {
@@ -377,34 +373,6 @@ describe("an id", () => {
   });
 });
 
-describe("access to webhooks", () => {
-  test.each(["account", "location", "root"] as const)(
-    "is a 403 with an AUTHZ_DENIED row for the %s user",
-    async (who) => {
-      const before = await denials();
-      const answers = [
-        await get("", tokens[who]),
-        await get("/events", tokens[who]),
-        await create({ bad: "body" }, tokens[who]),
-        await remove("x", tokens[who]),
-      ];
-      expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 403]);
-      expect(await denials()).toBe(before + 4);
-    },
-  );
-
-  test("is a 401 without a token", async () => {
-    const { status } = await api.call("GET", "/partner/webhooks");
-    expect(status).toBe(401);
-  });
-
-  async function denials(): Promise<number> {
-    const [row] = await database.db.sql<{ n: number }[]>`
-      select count(*)::int as n from audit_log where action = 'AUTHZ_DENIED'`;
-    return row?.n ?? 0;
-  }
-});
-
 describe("deleting a subscription", () => {
   test("settles queued events as skipped and accepts no more events", async () => {
     const provider = await addProvider(database.db, api.deps.box, "deleting");
@@ -511,6 +479,9 @@ describe("deleting a subscription", () => {
     expect(history?.n).toBe(10);
   });
 });
+
+const URL = "http://127.0.0.1:3699/hook";
+const immediate = { label: "Now", webhook_url: URL, delivery_kind: "immediate" };
 
 const HOUR_MS = 1_000;
 

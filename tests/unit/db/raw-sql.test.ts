@@ -1,6 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 
+describe("outside the client, migrations and partitions nothing uses", () => {
+  test.each(FORBIDDEN)("%s", (_, pattern) => {
+    const found = files.filter(({ text }) => pattern.test(text)).map(({ path }) => path);
+    expect(found).toEqual([]);
+  });
+});
+
 const ROOT = join(import.meta.dir, "../../..");
 
 /**
@@ -25,13 +32,7 @@ const EXEMPT = new Set([
 const paths = ["db", "src", "dispatcher"].flatMap((folder) =>
   [...new Bun.Glob(`${folder}/**/*.ts`).scanSync(ROOT)].filter((path) => !EXEMPT.has(path)),
 );
+
 const files = await Promise.all(
   paths.map(async (path) => ({ path, text: await Bun.file(join(ROOT, path)).text() })),
 );
-
-describe("outside the client, migrations and partitions nothing uses", () => {
-  test.each(FORBIDDEN)("%s", (_, pattern) => {
-    const found = files.filter(({ text }) => pattern.test(text)).map(({ path }) => path);
-    expect(found).toEqual([]);
-  });
-});

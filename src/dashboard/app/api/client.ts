@@ -1,3 +1,5 @@
+import type { dataTagSymbol } from "@tanstack/react-query";
+
 import { ApiError } from "../../../api/client.ts";
 
 /**
@@ -24,6 +26,16 @@ export function fieldError(error: unknown, field: string): string | undefined {
   const texts = [...(field in errors ? [errors[field]?.join(", ") ?? ""] : []), ...ofEntries];
   return texts.length === 0 ? undefined : texts.join("; ");
 }
+
+/** Type of the data that a query reads, given the function that returns the options of the query. */
+export type DataOf<
+  Options extends (...args: never) => { readonly queryKey: { readonly [dataTagSymbol]: unknown } },
+> = ReturnType<Options>["queryKey"][typeof dataTagSymbol];
+
+/** Type of the query parameters of a route of the API client. */
+export type QueryOf<Get> = Get extends (options?: { readonly query?: infer Query }) => unknown
+  ? NonNullable<Query>
+  : never;
 
 /** One page of a cursor-paginated list of the API. */
 export interface CursorPage<Row> {

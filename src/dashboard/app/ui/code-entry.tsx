@@ -4,7 +4,7 @@ import { useId, useRef, useState, type FormEvent, type RefObject } from "react";
 
 import { fieldError } from "../api/client.ts";
 import { ErrorNotice } from "./states.tsx";
-import { useCountdown } from "./use-time.ts";
+import { useCountdown } from "./time.tsx";
 
 const DIGITS = 6;
 /** Time in ms after a mail within which the server sends no further code (contract 4.14). */
@@ -107,12 +107,7 @@ function CodeField({ first, code, onEnter, isWrong, isBusy }: CodeFieldProps) {
   );
 }
 
-interface ResendProps {
-  readonly sentAt: number;
-  readonly onResend: () => void;
-}
-
-function Resend({ sentAt, onResend }: ResendProps) {
+function Resend({ sentAt, onResend }: { readonly sentAt: number; readonly onResend: () => void }) {
   const wait = useCountdown(sentAt + COOLDOWN_MS);
   return (
     <Group justify="center">

@@ -5,7 +5,7 @@ import { useSearchParams } from "wouter";
 
 import { instantOf, localTimeOf } from "./format.ts";
 import { Icon } from "./icon.tsx";
-import { useIsNarrow } from "./use-is-narrow.ts";
+import { useIsNarrow } from "./layout.tsx";
 
 /**
  * Stores the filters of a list in the query of the address, so that links, reloads and the back button keep the
@@ -13,30 +13,35 @@ import { useIsNarrow } from "./use-is-narrow.ts";
  */
 export function useFilters<const N extends string>(names: readonly N[]) {
   const [params, setParams] = useSearchParams();
+  const update = (change: (before: URLSearchParams) => URLSearchParams) =>
+    setParams(change, { replace: true });
+  /** Returns the value of a filter; undefined if the filter is not set. */
+  const get = (name: N): string | undefined => params.get(name) || undefined;
+  const set = (changes: { readonly [K in N]?: string | undefined }): void =>
+    setAll(Object.entries<string | undefined>(changes));
+  const setAll = (changes: readonly (readonly [name: string, value: string | undefined])[]) =>
+    update((before) => {
+      const after = new URLSearchParams(before);
+      for (const [name, value] of changes) {
+        if (value === undefined || value === "") after.delete(name);
+        else after.set(name, value);
+      }
+      return after;
+    });
   return {
-    /** Returns the value of a filter; undefined if the filter is not set. */
-    get: (name: N): string | undefined => params.get(name) || undefined,
-    set: (changes: { readonly [K in N]?: string | undefined }): void => {
-      setParams(
-        (before) => {
-          const after = new URLSearchParams(before);
-          for (const [name, value] of Object.entries<string | undefined>(changes)) {
-            if (value === undefined || value === "") after.delete(name);
-            else after.set(name, value);
-          }
-          return after;
-        },
-        { replace: true },
-      );
-    },
+    get,
+    set,
+    /** Returns the properties that connect a field to a filter. */
+    field: (name: N) => ({
+      value: get(name),
+      onChange: (value: string | undefined) => setAll([[name, value]]),
+    }),
     count: names.filter((name) => params.has(name)).length,
-    clear: (): void => {
-      setParams(
+    clear: () =>
+      update(
         (before) =>
           new URLSearchParams([...before].filter(([one]) => !names.some((n) => n === one))),
-        { replace: true },
-      );
-    },
+      ),
   };
 }
 
@@ -127,6 +132,20 @@ export function ChoiceFilter({
   );
 }
 
+/**
+ * Holds the text of a field while the user types it; `valueIn` returns the value that a text stands for. Adopts a value
+ * that changed outside of the field, for example by "Clear filters".
+ */
+export function useTypedText(value: string, valueIn: (text: string) => string) {
+  const [text, setText] = useState(value);
+  const [known, setKnown] = useState(value);
+  if (known !== value) {
+    setKnown(value);
+    if (valueIn(text) !== value) setText(value);
+  }
+  return [text, setText] as const;
+}
+
 const TYPING_MS = 300;
 
 /**
@@ -150,14 +169,7 @@ export function TextFilter({
   readonly error?: ReactNode;
   readonly onChange: (value: string | undefined) => void;
 }) {
-  const [text, setText] = useState(value ?? "");
-  const [known, setKnown] = useState(value);
-  if (known !== value) {
-    // Adopts a value that changed outside of this field, for example by "Clear filters". Text that the user is
-    // typing is kept.
-    setKnown(value);
-    if ((value ?? "") !== text.trim()) setText(value ?? "");
-  }
+  const [text, setText] = useTypedText(value ?? "", (typed) => typed.trim());
   const apply = useDebouncedCallback(
     (typed: string) => onChange(typed.trim() || undefined),
     TYPING_MS,

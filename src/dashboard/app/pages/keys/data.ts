@@ -1,8 +1,6 @@
-import { useQueryClient } from "@tanstack/react-query";
-
 import { answerOf, type ApiClient, atCursor } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { useList } from "../../ui/list.tsx";
+import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
 import { clientBody, isPlatformPath, type ClientDraft, type ClientsPath } from "./client-model.ts";
 import type { Scope } from "./scopes.ts";
 
@@ -10,16 +8,12 @@ const PAGE = 20;
 
 const tokensOf = (api: ApiClient) => api.account["personal-access-tokens"];
 
-function readTokens(api: ApiClient, cursor: string | undefined) {
-  return answerOf(tokensOf(api).get({ query: { limit: PAGE, ...atCursor(cursor) } }));
-}
+export const apiTokensOptions = (api: ApiClient) =>
+  listOptions(["api-tokens"], (cursor) =>
+    answerOf(tokensOf(api).get({ query: { limit: PAGE, ...atCursor(cursor) } })),
+  );
 
-export type ApiToken = Awaited<ReturnType<typeof readTokens>>["data"][number];
-
-export function useApiTokens() {
-  const api = useApi();
-  return useList(["api-tokens"], (cursor) => readTokens(api, cursor));
-}
+export type ApiToken = RowOf<typeof apiTokensOptions>;
 
 export interface TokenDraft {
   readonly name: string;
@@ -28,20 +22,13 @@ export interface TokenDraft {
 
 /** Requests that create or delete API tokens. Each request invalidates the cached token list. */
 export function useApiTokenActions() {
-  const api = useApi();
-  const queries = useQueryClient();
-  const refresh = () => queries.invalidateQueries({ queryKey: ["api-tokens"] });
+  const tokens = tokensOf(useApi());
+  const { inBackground, andRead } = useRefresh(["api-tokens"]);
   return {
     /** Creates an API token and returns its value, which the API never returns again. */
-    create: async ({ name, scopes }: TokenDraft): Promise<string> => {
-      const answer = await answerOf(tokensOf(api).post({ name, scopes: [...scopes] }));
-      void refresh();
-      return answer.access_token;
-    },
-    remove: async (id: string) => {
-      await answerOf(tokensOf(api)({ id }).delete());
-      await refresh();
-    },
+    create: async ({ name, scopes }: TokenDraft): Promise<string> =>
+      (await inBackground(answerOf(tokens.post({ name, scopes: [...scopes] })))).access_token,
+    remove: (id: string) => andRead(answerOf(tokens({ id }).delete())),
   };
 }
 
@@ -49,11 +36,12 @@ function clientsAt(api: ApiClient, path: ClientsPath) {
   return isPlatformPath(path) ? api.sso.clients : api.partner["oauth-clients"];
 }
 
-function readClients(api: ApiClient, path: ClientsPath, cursor: string | undefined) {
-  return answerOf(clientsAt(api, path).get({ query: { limit: PAGE, ...atCursor(cursor) } }));
-}
+export const oauthClientsOptions = (api: ApiClient, path: ClientsPath) =>
+  listOptions(["oauth-clients", path], (cursor) =>
+    answerOf(clientsAt(api, path).get({ query: { limit: PAGE, ...atCursor(cursor) } })),
+  );
 
-export type OAuthClient = Awaited<ReturnType<typeof readClients>>["data"][number];
+export type OAuthClient = RowOf<typeof oauthClientsOptions>;
 
 /** Secret of an OAuth client; null for a public client. The API returns a secret only when it is created or rotated. */
 export interface NewClientSecret {
@@ -61,36 +49,20 @@ export interface NewClientSecret {
   readonly client_secret: string | null;
 }
 
-export function useOAuthClients(path: ClientsPath) {
-  const api = useApi();
-  return useList(["oauth-clients", path], (cursor) => readClients(api, path, cursor));
-}
-
 /** Requests that create, change or delete OAuth clients. Each request invalidates the cached list of clients. */
 export function useOAuthClientActions(path: ClientsPath) {
-  const api = useApi();
-  const queries = useQueryClient();
-  const clients = clientsAt(api, path);
-  const refresh = () => queries.invalidateQueries({ queryKey: ["oauth-clients", path] });
+  const clients = clientsAt(useApi(), path);
+  const { inBackground, andRead } = useRefresh(["oauth-clients", path]);
+  const bodyOf = (draft: ClientDraft) => clientBody(draft, isPlatformPath(path));
   return {
-    create: async (draft: ClientDraft): Promise<NewClientSecret> => {
-      const body = { ...clientBody(draft, isPlatformPath(path)), confidential: draft.confidential };
-      const created = await answerOf(clients.post(body));
-      void refresh();
-      return created;
+    create: (draft: ClientDraft): Promise<NewClientSecret> => {
+      const body = { ...bodyOf(draft), confidential: draft.confidential };
+      return inBackground(answerOf(clients.post(body)));
     },
-    change: async (id: string, draft: ClientDraft) => {
-      await answerOf(clients({ id }).patch(clientBody(draft, isPlatformPath(path))));
-      void refresh();
-    },
-    rotateSecret: async (id: string): Promise<NewClientSecret> => {
-      const rotated = await answerOf(clients({ id }).secret.post());
-      void refresh();
-      return rotated;
-    },
-    remove: async (id: string) => {
-      await answerOf(clients({ id }).delete());
-      await refresh();
-    },
+    change: (id: string, draft: ClientDraft) =>
+      inBackground(answerOf(clients({ id }).patch(bodyOf(draft)))),
+    rotateSecret: (id: string): Promise<NewClientSecret> =>
+      inBackground(answerOf(clients({ id }).secret.post())),
+    remove: (id: string) => andRead(answerOf(clients({ id }).delete())),
   };
 }

@@ -1,15 +1,16 @@
 import { Button, Group, Menu, Text } from "@mantine/core";
 import { useState } from "react";
 
+import { useApi } from "../../session/session.tsx";
 import { Tag } from "../../ui/badges.tsx";
 import { Copy } from "../../ui/copy.tsx";
 import { Confirm } from "../../ui/dialog.tsx";
 import { sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { Section } from "../../ui/layout.tsx";
-import { List } from "../../ui/list.tsx";
+import { List, Row, Rows } from "../../ui/list.tsx";
 import { notify } from "../../ui/notify.ts";
-import { Row, Rows } from "../../ui/rows.tsx";
+import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { ClientForm } from "./client-form.tsx";
@@ -17,8 +18,8 @@ import { type ClientsPath, isPlatformPath } from "./client-model.ts";
 import {
   type NewClientSecret,
   type OAuthClient,
+  oauthClientsOptions,
   useOAuthClientActions,
-  useOAuthClients,
 } from "./data.ts";
 import { scopeWords } from "./scopes.ts";
 import { ShownOnce } from "./shown-once.tsx";
@@ -40,7 +41,16 @@ export function OAuthClientsSection({ path }: { readonly path: ClientsPath }) {
         </Button>
       }
     >
-      <List list={useOAuthClients(path)} more="Show older ones" empty={<NoClient />}>
+      <List
+        list={useList(oauthClientsOptions(useApi(), path))}
+        more="Show older ones"
+        empty={
+          <EmptyState icon="plug" title="No OAuth clients">
+            Create one for each app, put its client_id and secret into the app&apos;s configuration,
+            and send people to <code>/oauth/authorize</code>.
+          </EmptyState>
+        }
+      >
         {(rows) => (
           <Rows label="OAuth clients">
             {rows.map((one) => (
@@ -66,25 +76,16 @@ export function OAuthClientsSection({ path }: { readonly path: ClientsPath }) {
   );
 }
 
-function NoClient() {
-  return (
-    <EmptyState icon="plug" title="No OAuth clients">
-      Create one for each app, put its client_id and secret into the app&apos;s configuration, and
-      send people to <code>/oauth/authorize</code>.
-    </EmptyState>
-  );
-}
-
 function ClientRow(props: ClientActionsProps) {
   const { client, path } = props;
   return (
     <Row gap={4} actions={<ClientActions {...props} />}>
       <Group gap="xs">
         <Text fw={600}>{client.name}</Text>
-        <Kind>{client.confidential ? "Confidential" : "Public"}</Kind>
-        {client.first_party && <Kind>First-party</Kind>}
+        <Tag>{client.confidential ? "Confidential" : "Public"}</Tag>
+        {client.first_party && <Tag>First-party</Tag>}
         {isPlatformPath(path) && (
-          <Kind>{client.company_id === null ? "Platform" : `Company ${client.company_id}`}</Kind>
+          <Tag>{client.company_id === null ? "Platform" : `Company ${client.company_id}`}</Tag>
         )}
       </Group>
       <Group gap={4} wrap="nowrap">
@@ -106,10 +107,6 @@ function ClientRow(props: ClientActionsProps) {
       </Text>
     </Row>
   );
-}
-
-function Kind({ children }: { readonly children: string }) {
-  return <Tag>{children}</Tag>;
 }
 
 interface ClientActionsProps {

@@ -1,25 +1,24 @@
-import { Button, NativeSelect, Text, TextInput } from "@mantine/core";
+import { Button, Group, NativeSelect, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
 import { roleName } from "../../session/identity.ts";
-import { useSession } from "../../session/session.tsx";
+import { useApi, useSession } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
-import { DialogButtons, Form, useForm } from "../../ui/form.tsx";
+import { ActionButton, ActiveSwitch, ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
+import { Form, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { PageHeader } from "../../ui/layout.tsx";
+import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
 import { rowsOf, TableList } from "../../ui/list.tsx";
 import { notify } from "../../ui/notify.ts";
-import type { PagedList } from "../../ui/pages.ts";
+import { type PagedList, useList } from "../../ui/pages.ts";
 import { Time } from "../../ui/time.tsx";
 import {
   type Teammate,
+  teamOptions,
   type TeamRole,
   type TeamUser,
-  useTeam,
   useTeamActions,
 } from "./team-data.ts";
-import { TeamActions } from "./team-actions.tsx";
 
 /**
  * Returns the only active owner of the team. Returns undefined if the team has several owners, or if not all
@@ -34,9 +33,10 @@ function lastOwnerOf(team: PagedList<TeamUser>): TeamUser | undefined {
 /** Page of the partner's team. Owners can change the team; admins can only read it. */
 export function Page() {
   const [isInviting, setInviting] = useState(false);
+  const stop = () => setInviting(false);
   const { user: me } = useSession();
   const isOwner = me.role === "partner_owner";
-  const team = useTeam();
+  const team = useList(teamOptions(useApi()));
   return (
     <>
       <PageHeader
@@ -62,25 +62,15 @@ export function Page() {
           end: "Change",
           columns: (one) => ({
             Name: (
-              <>
-                <Text fw={600} size="sm">
-                  {one.name}
-                  {one.id === me.id && " (you)"}
-                </Text>
-                <Text size="xs" c="dimmed">
-                  {one.email}
-                </Text>
-              </>
+              <CellText title={one.id === me.id ? `${one.name} (you)` : one.name}>
+                {one.email}
+              </CellText>
             ),
             Role: roleName(one.role),
             State: (
               <>
                 <StateBadge state={one.is_active ? "active" : "inactive"} />
-                {one.is_active && !one.has_password && (
-                  <Text size="xs" c="dimmed">
-                    Has set no password
-                  </Text>
-                )}
+                {one.is_active && !one.has_password && <Dimmed>Has set no password</Dimmed>}
               </>
             ),
             Since: <Time at={one.created_at} />,
@@ -88,7 +78,9 @@ export function Page() {
           }),
         }}
       />
-      <InviteForm opened={isInviting} onClose={() => setInviting(false)} />
+      <Dialog opened={isInviting} onClose={stop} title="Invite to the team">
+        <Invitation onClose={stop} />
+      </Dialog>
     </>
   );
 }
@@ -102,20 +94,7 @@ const MEANING: Readonly<Record<TeamRole, string>> = {
 
 const EMPTY: Teammate = { name: "", email: "", role: "partner_admin" };
 
-interface InviteFormProps {
-  readonly opened: boolean;
-  readonly onClose: () => void;
-}
-
-function InviteForm({ opened, onClose }: InviteFormProps) {
-  return (
-    <Dialog opened={opened} onClose={onClose} title="Invite to the team">
-      <Invitation onClose={onClose} />
-    </Dialog>
-  );
-}
-
-function Invitation({ onClose }: Pick<InviteFormProps, "onClose">) {
+function Invitation({ onClose }: { readonly onClose: () => void }) {
   const { invite } = useTeamActions();
   const form = useForm({
     name: "invitation",
@@ -129,7 +108,7 @@ function Invitation({ onClose }: Pick<InviteFormProps, "onClose">) {
   });
   const { role } = form.draft;
   return (
-    <Form form={form} buttons={<DialogButtons form={form} action="Invite" onCancel={onClose} />}>
+    <Form form={form} action="Invite" onCancel={onClose}>
       <Text size="sm">
         We mail a link that sets the first password, or that leads to your identity provider. It
         works for seven days.
@@ -148,5 +127,90 @@ function Invitation({ onClose }: Pick<InviteFormProps, "onClose">) {
         }}
       />
     </Form>
+  );
+}
+
+interface UserProps {
+  readonly user: TeamUser;
+}
+
+interface TeamActionsProps extends UserProps {
+  /**
+   * The team's only active owner; undefined if there are several owners. The API rejects changes of the role or
+   * state of a last owner.
+   */
+  readonly lastOwner: TeamUser | undefined;
+}
+
+/** Actions that a partner owner may take on a team member, such as a change of the role. */
+export function TeamActions({ user, lastOwner }: TeamActionsProps) {
+  const { inviteAgain } = useTeamActions();
+  return (
+    <Group gap="xs" justify="flex-end" className="row-actions">
+      {user.is_active && !user.has_password && (
+        <ActionButton
+          label="Invite again"
+          fullLabel={`Invite again: ${user.name}`}
+          onClick={() => inviteAgain(user.id)}
+          done={`${user.email} is invited again; the link of before has ended.`}
+        />
+      )}
+      {user.id === lastOwner?.id ? (
+        <Dimmed>The only active owner</Dimmed>
+      ) : (
+        <>
+          {user.is_active && <RoleSwitch user={user} />}
+          <MemberSwitch user={user} />
+        </>
+      )}
+    </Group>
+  );
+}
+
+function RoleSwitch({ user: { id, name, role } }: UserProps) {
+  const { setRole } = useTeamActions();
+  const { user: me } = useSession();
+  const isOwner = role === "partner_owner";
+  const words = isOwner ? "Make admin" : "Make owner";
+  return (
+    <ConfirmedAction
+      label={words}
+      button={{ size: "xs", "aria-label": `${words}: ${name}` }}
+      title={isOwner ? `Make ${name} an admin?` : `Make ${name} an owner?`}
+      action={words}
+      onConfirm={() => setRole(id, isOwner ? "partner_admin" : "partner_owner")}
+      done={`${name} is ${isOwner ? "an admin" : "an owner"}.`}
+    >
+      {me.id === id && (
+        <Text size="sm" fw={600} mb="xs">
+          This is you: you can change the team no more, and another owner has to undo it.
+        </Text>
+      )}
+      {isOwner
+        ? "An admin manages webhooks, keys and accounts, but not the team, and gets no warnings by mail."
+        : "An owner can change the team and everybody’s role, yours too, and gets the warnings by mail."}
+    </ConfirmedAction>
+  );
+}
+
+function MemberSwitch({ user: { id, name, email, is_active: isActive } }: UserProps) {
+  const { setActive } = useTeamActions();
+  const { user: me } = useSession();
+  return (
+    <ActiveSwitch
+      isActive={isActive}
+      name={name}
+      onSwitch={(next) => setActive(id, next)}
+      done={`${name} is ${isActive ? "inactive and signed out" : "active"}.`}
+    >
+      {isActive && me.id === id && (
+        <Text size="sm" fw={600} mb="xs">
+          This is you: you are signed out at once and cannot undo it yourself.
+        </Text>
+      )}
+      {isActive
+        ? `${email} is signed out everywhere at once and cannot sign in. Tokens and API keys end for good.`
+        : `${email} can sign in again. Tokens and API keys of before stay ended.`}
+    </ActiveSwitch>
   );
 }

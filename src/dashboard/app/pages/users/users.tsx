@@ -1,26 +1,29 @@
-import { Button, Text } from "@mantine/core";
-import { useState, type ReactNode } from "react";
+import { Button, Group, Text } from "@mantine/core";
+import { type ReactNode, useState } from "react";
 
 import { roleName, ROLES } from "../../session/identity.ts";
+import { useApi, useSession } from "../../session/session.tsx";
+import { Highlighted, StateBadge } from "../../ui/badges.tsx";
+import { ActionButton, ActiveSwitch, Dialog } from "../../ui/dialog.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
-import { Highlighted } from "../../ui/badges.tsx";
-import { textQuery } from "../../ui/text-query.ts";
-import { Icon } from "../../ui/icon.tsx";
 import { idOf } from "../../ui/format.ts";
+import { Icon } from "../../ui/icon.tsx";
+import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
-import { PageHeader } from "../../ui/layout.tsx";
+import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
-import { Time } from "../../ui/time.tsx";
+import { textQuery } from "../../ui/text-query.ts";
+import { ExactTime, Time, useNow } from "../../ui/time.tsx";
 import { ActiveFilter, activeQuery, CompanySelect } from "../companies/company-select.tsx";
-import { useUsers, type User, type UserFilter } from "./data.ts";
-import { UserActions, UserState } from "./user-actions.tsx";
-import { UserForm } from "./user-form.tsx";
+import { type User, type UserFilter, usersOptions, useUserActions } from "./data.ts";
+import { NewUser } from "./user-form.tsx";
 
 const FILTERS = ["company", "role", "q", "active"] as const;
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 
 export function Page() {
   const [isCreating, setCreating] = useState(false);
+  const stop = () => setCreating(false);
   const filters = useFilters(FILTERS);
   const q = filters.get("q");
   return (
@@ -36,7 +39,7 @@ export function Page() {
       />
       <UserFilters filters={filters} />
       <TableList
-        list={useUsers(queryOf(filters.get))}
+        list={useList(usersOptions(useApi(), queryOf(filters.get)))}
         noun={["user", "users"]}
         empty={
           <EmptyState icon="users" title="No user matches">
@@ -49,7 +52,9 @@ export function Page() {
           columns: (user) => columnsOf(user, q),
         }}
       />
-      <UserForm opened={isCreating} onClose={() => setCreating(false)} />
+      <Dialog opened={isCreating} onClose={stop} title="New user" size="lg">
+        <NewUser onClose={stop} />
+      </Dialog>
     </>
   );
 }
@@ -58,22 +63,17 @@ function columnsOf(user: User, q: string | undefined): Readonly<Record<string, R
   const { company, store_ids: storeIds } = user;
   return {
     Name: (
-      <>
-        <Text fw={600} size="sm">
-          <Highlighted text={user.name} q={q} />
-        </Text>
-        <Text size="xs" c="dimmed">
-          <Highlighted text={user.email} q={q} />
-        </Text>
-      </>
+      <CellText title={<Highlighted text={user.name} q={q} />}>
+        <Highlighted text={user.email} q={q} />
+      </CellText>
     ),
     Role: (
       <>
         <span className="one-line">{roleName(user.role)}</span>
-        <Text size="xs" c="dimmed">
+        <Dimmed>
           {company.name}
           {storeIds.length > 0 && `, store no. ${storeIds.join(", ")}`}
-        </Text>
+        </Dimmed>
       </>
     ),
     State: <UserState user={user} />,
@@ -97,19 +97,18 @@ function queryOf(get: Filters["get"]): UserFilter {
   };
 }
 
-function UserFilters({ filters: { get, set, count, clear } }: { readonly filters: Filters }) {
+function UserFilters({
+  filters: { get, set, field, count, clear },
+}: {
+  readonly filters: Filters;
+}) {
   return (
     <FilterBar
       count={count}
       inView={get("q") === undefined ? 0 : 1}
       onClear={clear}
       search={
-        <TextFilter
-          label="Name or email"
-          placeholder="Search names and emails"
-          value={get("q")}
-          onChange={(q) => set({ q })}
-        />
+        <TextFilter label="Name or email" placeholder="Search names and emails" {...field("q")} />
       }
     >
       <CompanySelect
@@ -123,10 +122,93 @@ function UserFilters({ filters: { get, set, count, clear } }: { readonly filters
         label="Role"
         any="Every role"
         choices={ROLES.map((one) => [one, roleName(one)])}
-        value={get("role")}
-        onChange={(role) => set({ role })}
+        {...field("role")}
       />
-      <ActiveFilter value={get("active")} onChange={(active) => set({ active })} />
+      <ActiveFilter {...field("active")} />
     </FilterBar>
+  );
+}
+
+const TICK_MS = 1_000;
+
+interface UserProps {
+  readonly user: User;
+}
+
+interface WhileLockedProps {
+  readonly until: string;
+  readonly children: ReactNode;
+}
+
+/** Renders its children until the sign-in lock of the user expires. */
+function WhileLocked({ until, children }: WhileLockedProps) {
+  const now = useNow(TICK_MS);
+  return Date.parse(until) > now && children;
+}
+
+export function UserState({ user }: UserProps) {
+  const { locked_until: until } = user;
+  return (
+    <>
+      <Group gap={6}>
+        <StateBadge state={user.is_active ? "active" : "inactive"} />
+        {until !== null && (
+          <WhileLocked until={until}>
+            <StateBadge state="locked" />
+            <Dimmed>
+              until <ExactTime at={until} />
+            </Dimmed>
+          </WhileLocked>
+        )}
+      </Group>
+      {!user.has_password && <Dimmed>No password</Dimmed>}
+    </>
+  );
+}
+
+export function UserActions({ user }: UserProps) {
+  const { unlock } = useUserActions();
+  return (
+    <Group gap="xs" justify="flex-end" wrap="nowrap" className="row-actions">
+      {user.locked_until !== null && (
+        <WhileLocked until={user.locked_until}>
+          <ActionButton
+            label="Unlock"
+            fullLabel={`Unlock ${user.name}`}
+            onClick={() => unlock(user.id)}
+            done={`${user.name} can sign in again.`}
+          />
+        </WhileLocked>
+      )}
+      <UserSwitch user={user} />
+    </Group>
+  );
+}
+
+function UserSwitch({ user: { id, name, email, is_active: isActive } }: UserProps) {
+  const { setActive } = useUserActions();
+  const { user: me } = useSession();
+  return (
+    <ActiveSwitch
+      button={{ variant: "subtle", color: "gray" }}
+      isActive={isActive}
+      name={name}
+      onSwitch={(next) => setActive(id, next)}
+      done={`${name} is ${isActive ? "inactive and signed out" : "active"}.`}
+    >
+      {isActive ? (
+        <>
+          {me.id === id && (
+            <Text size="sm" fw={600} mb="xs">
+              This is you: you are signed out at once and cannot undo it yourself.
+            </Text>
+          )}
+          {email} is signed out everywhere at once and cannot sign in. Tokens and API keys end for
+          good. What the user wrote stays.
+        </>
+      ) : (
+        `${email} can sign in again. Tokens and API keys of before stay ended.`
+      )}
+    </ActiveSwitch>
   );
 }

@@ -1,7 +1,7 @@
-import { Alert, Anchor, Button, Checkbox, Stack, Text } from "@mantine/core";
+import { Alert, Button, Checkbox, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { Link } from "wouter";
 
 import { Confirm } from "../../ui/dialog.tsx";
 import { counted, number } from "../../ui/format.ts";
@@ -9,12 +9,13 @@ import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { diagnosisOf } from "./deliveries/attempt-words.ts";
-import { useHealth, useIncident, useIsReadOnly } from "./data/data.ts";
-import type { Health, Subscription } from "./data/reads.ts";
+import { useIsReadOnly, useReader } from "./data/data.ts";
+import { type Health, healthOptions, incidentOptions, type Subscription } from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
 import { Choice } from "./form/endpoint-fields.tsx";
 import { disabledBecause } from "./data/subscription-words.ts";
 import type { SentTest } from "./test-event.tsx";
+import { TextLink } from "../../ui/layout.tsx";
 
 const HELD_WAIT_MS = 20_000;
 
@@ -35,8 +36,8 @@ interface DisabledBannerProps extends BannerProps {
 /** Explains why the subscription is disabled and how many events are held, and offers to enable it. */
 export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBannerProps) {
   const { id, disabled_at: at } = subscription;
-  const { held, first_failure: first } = useHealth(id).data ?? {};
-  const since = useIncident(id).data?.since;
+  const { held, first_failure: first } = useQuery(healthOptions(useReader(), id)).data ?? {};
+  const since = useQuery(incidentOptions(useReader(), id)).data?.since;
   const [opened, { open, close }] = useDisclosure();
   const isReadOnly = useIsReadOnly();
   return (
@@ -77,15 +78,8 @@ function FirstFailure({ id, failure, since }: FirstFailureProps) {
   return (
     <Text size="sm">
       Failing since <ExactTime at={since} />. First permanent failure:{" "}
-      <Anchor
-        component={Link}
-        href={`/webhooks/${id}/deliveries/${failure.event_id}`}
-        inherit
-        underline="always"
-      >
-        this event
-      </Anchor>
-      , {title.toLowerCase()}. {advice}
+      <TextLink href={`/webhooks/${id}/deliveries/${failure.event_id}`}>this event</TextLink>,{" "}
+      {title.toLowerCase()}. {advice}
     </Text>
   );
 }

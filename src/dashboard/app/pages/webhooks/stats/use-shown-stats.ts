@@ -1,7 +1,9 @@
+import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { useSearchParams } from "wouter";
 
-import { useHealth, useStats } from "../data/data.ts";
+import { useFilters } from "../../../ui/filters.tsx";
+import { useReader } from "../data/data.ts";
+import { healthOptions, statsOptions } from "../data/reads.ts";
 import type { Span } from "../data/stats-range.ts";
 import { withPresent } from "./stats-series.ts";
 
@@ -12,19 +14,9 @@ type Stack = "outcome" | "event";
  * kept in the address.
  */
 export function useStack(): readonly [Stack, (next: Stack) => void] {
-  const [params, setParams] = useSearchParams();
-  const stack = params.get("stack") === "event" ? "event" : "outcome";
-  const set = (next: Stack) =>
-    setParams(
-      (before) => {
-        const after = new URLSearchParams(before);
-        if (next === "event") after.set("stack", next);
-        else after.delete("stack");
-        return after;
-      },
-      { replace: true },
-    );
-  return [stack, set];
+  const { get, set } = useFilters(["stack"]);
+  const change = (next: Stack) => set({ stack: next === "event" ? next : undefined });
+  return [get("stack") === "event" ? "event" : "outcome", change];
 }
 
 /**
@@ -33,8 +25,8 @@ export function useStack(): readonly [Stack, (next: Stack) => void] {
  */
 export function useShownStats(id: string, span: Span) {
   const [stack] = useStack();
-  const query = useStats(id, span, stack === "event");
-  const health = useHealth(id).data;
+  const query = useQuery(statsOptions(useReader(), id, span, stack === "event"));
+  const health = useQuery(healthOptions(useReader(), id)).data;
   // Adds pending and held events, because the queue of a disabled subscription consists of held events.
   const queued = health === undefined ? 0 : health.pending + health.held;
   const { data, dataUpdatedAt } = query;
