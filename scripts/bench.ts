@@ -23,6 +23,8 @@ try {
 } catch (error) {
   const { code, message } = Object(error);
   if (!String(code).startsWith("ERR_PARSE_ARGS_")) throw error;
-  console.error(`${message}. The first lines of scripts/bench/${name}.ts say what it takes.`);
+  console.error(
+    `${message}. See bun run bench live --help, or the first lines of scripts/bench/${name}.ts.`,
+  );
   exit(EXIT_USAGE);
 }

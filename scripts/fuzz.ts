@@ -38,13 +38,12 @@ else
 exit(broken === undefined ? 0 : 1);
 
 async function fuzzRequests(): Promise<Broken | undefined> {
-  const { startAuthRig } = await import("./bench/auth-rig.ts");
-  const rig = await startAuthRig(1);
-  try {
-    const report = await fuzzEdge(rig.apiRoot, { ...asked, leaveMs: LEAVE_MS });
+  const { withRig } = await import("./bench/rig.ts");
+  const env = { RATE_LIMITS: "off", LOG_LEVEL: "error" };
+  return withRig({ env }, async (rig) => {
+    await rig.start("api");
+    const report = await fuzzEdge(rig.root, { ...asked, leaveMs: LEAVE_MS });
     console.table(report.statuses);
     return report.broken;
-  } finally {
-    await rig.stop();
-  }
+  });
 }

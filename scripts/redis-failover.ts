@@ -15,8 +15,8 @@ import { createLog } from "../src/lib/log.ts";
 import { connectRedis } from "../src/lib/redis.ts";
 import { recordActions } from "../src/outbox/queries.ts";
 import { createSchedule } from "../src/outbox/schedule.ts";
-import { actionOf, insertPlace } from "./bench/events.ts";
-import { subscribe, until } from "./bench/rig.ts";
+import { actionOf, insertPlace, subscribe } from "./bench/backlog.ts";
+import { until } from "./bench/rig.ts";
 import { startStores } from "./demo/stores/keep.ts";
 import { hasRedisServer, startSentinels } from "./demo/stores/redis-servers.ts";
 

@@ -74,7 +74,21 @@ async function runTests(
     child.once("error", reject);
     child.once("close", (code) => resolve(code ?? 1));
   });
+  console.log(slowestFiles(output));
   return { totals: readTotals(output, status), status };
+}
+
+/** Lists the ten files whose tests took longest, with the sum of their times. */
+function slowestFiles(output: string): string {
+  const times = new Map<string, number>();
+  let file = "";
+  for (const line of Bun.stripANSI(output).split("\n")) {
+    file = /(tests\/\S+\.test\.tsx?):$/.exec(line)?.[1] ?? file;
+    const ms = Number(/^\((?:pass|fail)\) .* \[([\d.]+)ms\]$/.exec(line)?.[1] ?? 0);
+    if (ms > 0) times.set(file, (times.get(file) ?? 0) + ms);
+  }
+  const slowest = [...times].toSorted(([, a], [, b]) => b - a).slice(0, 10);
+  return slowest.map(([name, ms]) => `${(ms / 1000).toFixed(1).padStart(7)} s  ${name}`).join("\n");
 }
 
 /** Parses the counts at the end of bun test's output, one `<count> <word>` per line. */

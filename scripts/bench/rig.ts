@@ -1,251 +1,101 @@
-// The setup of the dispatcher benchmarks: durable stores, the receivers, and real dispatcher processes.
-import { type ChildProcess, spawn } from "node:child_process";
+// The setup of all benchmarks: durable stores, a migrated database, and processes of the product from any checkout.
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { readdirSync, readFileSync, mkdtempSync, chmodSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, mkdirSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { ulid } from "ulid";
-
-import { connect, type RawDb } from "../../db/client.ts";
-import { systemClock } from "../../src/lib/clock.ts";
-import { createLog } from "../../src/lib/log.ts";
-import { connectRedis } from "../../src/lib/redis.ts";
-import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { createSchedule, SHARDS, type Schedule, type Wake } from "../../src/outbox/schedule.ts";
-import { webhookSecretAssociatedData } from "../../src/master-key.ts";
-import { migrate } from "../../db/migrate.ts";
-import { startStores } from "../demo/stores/keep.ts";
+import type { RawDb } from "../../db/client.ts";
+import { freePort } from "../chaos/addresses.ts";
+import { ROOT } from "../install/install.ts";
 import { endInOrder } from "../proof/end.ts";
-import type { Arrival, SinkAnswer, SinkOrder } from "./sink.ts";
+import { openStores, type BenchStores } from "./stores.ts";
 
-const ROOT = join(import.meta.dir, "../..");
-const log = createLog({ level: "warn", role: "bench", clock: systemClock });
+interface RigOptions {
+  /** The checkout whose migrations and processes run; this one by default. */
+  readonly tree?: string;
+  /** The major version of the embedded PostgreSQL. */
+  readonly postgres?: string;
+  /** Settings of the embedded PostgreSQL. */
+  readonly settings?: string[];
+  /** Settings of the product. */
+  readonly env?: Readonly<Record<string, string>>;
+}
 
 export interface Rig {
+  readonly stores: BenchStores;
   readonly db: RawDb;
-  /** The environment that connects a process of the product to the same stores. */
-  readonly env: Readonly<Record<string, string>>;
-  readonly schedule: Schedule;
-  readonly sink: Sink;
-  /** Starts a dispatcher and waits until it holds its shards. */
-  startDispatcher(env?: Record<string, string>): Promise<ChildProcess>;
-  /** Creates a subscription for each URL, each with its own partner. */
-  subscribe(urls: readonly string[]): Promise<BenchSubscription[]>;
-  /** User and system time of all database processes so far, in ms; undefined without /proc. */
-  postgresCpuMs(): number | undefined;
-  stop(): Promise<void>;
+  readonly masterKey: Uint8Array;
+  /** The root URL of the API. */
+  readonly root: string;
+  /** Starts a process of the product and waits until it is ready. */
+  start(role: keyof typeof MAIN, env?: Readonly<Record<string, string>>): Promise<ChildProcess>;
+  /** Runs `end` when the work is over. */
+  atEnd(end: () => unknown): void;
 }
 
-export interface BenchSubscription extends Wake {
-  readonly partnerId: number;
-}
+const MAIN = { api: "src/main.ts", dispatcher: "dispatcher/main.ts" };
 
-export interface Sink {
-  readonly port: number;
-  readonly tlsPort: number | undefined;
-  reset(options?: Partial<Omit<SinkOrder & { kind: "reset" }, "kind">>): Promise<void>;
-  report(take?: boolean): Promise<{ arrivals: readonly Arrival[]; count: number }>;
-  /** Requests since the last reset, and the CPU time of the sink's process. */
-  count(): Promise<{ count: number; cpuMs: number }>;
-}
-
-/** Returns URLs of the hosts 127.1.0.1, 127.1.0.2, … on the sink's port. */
-export function hostsOf(port: number, count: number, scheme = "http"): string[] {
-  return Array.from(
-    { length: count },
-    (_, n) => `${scheme}://127.1.${n >> 7}.${(n & 127) + 1}:${port}/hook`,
-  );
-}
-
-/** Starts the setup; `prefix` is a command prefix for the dispatchers. */
-export async function startRig(prefix: readonly string[] = []): Promise<Rig> {
-  const folder = mkdtempSync(join(tmpdir(), "reviewrelay-bench-"));
-  chmodSync(folder, 0o711);
-  const stores = await startStores({
-    folder,
-    temporary: true,
-    logFile: join(folder, "stores.log"),
-    postgres: { durable: true },
-    redis: true,
-  });
-  const { databaseUrl = "", redisUrl = "" } = stores;
-  await migrate(databaseUrl);
-  const key = randomBytes(32);
-  const db = connect(databaseUrl, { max: 4, name: "bench" });
-  const redis = await connectRedis(redisUrl, log);
-  const tls = selfSigned(folder);
-  const sink = await startSink(tls);
-  const children: ChildProcess[] = [sink.child];
-  const env = {
-    DATABASE_URL: databaseUrl,
-    REDIS_URL: redisUrl,
-    MASTER_KEY: key.toString("base64"),
-    WEBHOOK_ALLOW_HTTP: "1",
-    WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
-    LOG_LEVEL: "warn",
-    ...(tls && { WEBHOOK_CA_FILE: tls.certFile }),
-  };
-  return {
-    db,
-    env,
-    schedule: createSchedule(redis, "rr:", log),
-    sink,
-    async startDispatcher(more = {}) {
-      // Clears the receivers' behaviour of the previous scenario.
-      await sink.reset();
-      const script = [process.execPath, "dispatcher/main.ts", "dispatcher"];
-      const [program = "", ...args] = [...prefix, ...script];
-      const child = spawn(program, args, {
-        cwd: ROOT,
-        env: {
-          PATH: process.env["PATH"] ?? "",
-          PARENT_PID: String(process.pid),
-          ...env,
-          ...more,
-        },
-        stdio: ["ignore", "inherit", "inherit"],
-      });
-      children.push(child);
-      await until("a dispatcher", async () => (await ownedShards(db)) === SHARDS);
-      return child;
-    },
-    subscribe: (urls) => subscribe(db, key, urls),
-    postgresCpuMs: () => postgresCpuMs(folder),
-    async stop() {
-      // Children end before their stores; otherwise they would log errors about missing stores and outlive this
-      // process.
-      await Promise.all(children.map(endInOrder));
-      redis.disconnect();
-      await db.close();
-      await stores.stop();
-    },
-  };
-}
-
-async function ownedShards(db: RawDb): Promise<number> {
-  const [row] = await db.sql<
-    { count: number }[]
-  >`select count(*) from shards where dispatcher_id is not null`;
-  return row?.count ?? 0;
-}
-
-export async function startSink(tls?: {
-  cert: string;
-  key: string;
-}): Promise<Sink & { child: ChildProcess }> {
-  const child = spawn(process.execPath, [join(import.meta.dir, "sink.ts")], {
-    env: {
+/** Starts the stores, runs `work`, and stops everything even if it throws. */
+export async function withRig<T>(
+  { tree = ROOT, postgres, settings = [], env: more = {} }: RigOptions,
+  work: (rig: Rig) => Promise<T>,
+): Promise<T> {
+  const ends: (() => unknown)[] = [];
+  try {
+    const stores = await openStores(postgres, settings);
+    ends.push(() => stores.stop());
+    const masterKey = randomBytes(32);
+    const port = await freePort();
+    const root = `http://127.0.0.1:${port}`;
+    const env = {
       PATH: process.env["PATH"] ?? "",
-      ...(tls && { BENCH_CERT: tls.cert, BENCH_KEY: tls.key }),
-    },
-    // Detached from Ctrl-C; it ends when the IPC channel closes.
-    detached: true,
-    stdio: ["ignore", "inherit", "inherit", "ipc"],
-  });
-  const ask = <K extends SinkAnswer["kind"]>(kind: K, order?: SinkOrder) =>
-    new Promise<SinkAnswer & { kind: K }>((resolve, reject) => {
-      const fail = () => reject(new Error("The receivers have ended."));
-      const take = (answer: SinkAnswer) => {
-        if (answer.kind !== kind) return;
-        child.off("message", take);
-        child.off("disconnect", fail);
-        resolve(answer as SinkAnswer & { kind: K });
-      };
-      if (!child.connected) return fail();
-      child.on("message", take);
-      child.once("disconnect", fail);
-      if (order) child.send(order);
+      DATABASE_URL: stores.databaseUrl,
+      REDIS_URL: stores.redisUrl,
+      REDIS_PREFIX: stores.redisPrefix,
+      MASTER_KEY: masterKey.toString("base64"),
+      HOST: "127.0.0.1",
+      PORT: String(port),
+      SERVER_ROOT: root,
+      WEBHOOK_ALLOW_HTTP: "1",
+      WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8,::1/128",
+      // A process watches this parent and ends when it is gone.
+      PARENT_PID: String(process.pid),
+      ...more,
+    };
+    const migrated = spawnSync(process.execPath, ["scripts/migrate.ts"], {
+      cwd: tree,
+      env,
+      encoding: "utf8",
     });
-  const { port, tlsPort } = await ask("listening");
-  return {
-    child,
-    port,
-    tlsPort,
-    reset: async ({ failFirst = false, hang = [], fail = [], keys = false } = {}) => {
-      await ask("done", { kind: "reset", failFirst, hang, fail, keys });
-    },
-    report: (take = false) => ask("report", { kind: "report", take }),
-    count: () => ask("count", { kind: "count" }),
-  };
-}
-
-/** Creates a certificate for the hosts; returns undefined without openssl, and the https scenario is skipped. */
-function selfSigned(folder: string): { cert: string; key: string; certFile: string } | undefined {
-  const certFile = join(folder, "cert.pem");
-  const keyFile = join(folder, "key.pem");
-  const names = Array.from({ length: 128 }, (_, n) => `IP:127.1.0.${n + 1}`).join(",");
-  const { exitCode } = Bun.spawnSync(
-    [
-      "openssl",
-      "req",
-      "-x509",
-      "-newkey",
-      "ec",
-      "-pkeyopt",
-      "ec_paramgen_curve:P-256",
-      "-nodes",
-      "-days",
-      "2",
-      "-subj",
-      "/CN=bench",
-      "-addext",
-      `subjectAltName=${names}`,
-      "-keyout",
-      keyFile,
-      "-out",
-      certFile,
-    ],
-    { stdout: "ignore", stderr: "ignore" },
-  );
-  if (exitCode !== 0) return undefined;
-  return { cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8"), certFile };
-}
-
-/** Subscriptions per statement. */
-const SUBSCRIPTIONS_AT_ONCE = 5_000;
-
-export async function subscribe(
-  db: RawDb,
-  key: Uint8Array,
-  urls: readonly string[],
-): Promise<BenchSubscription[]> {
-  const box = createSecretBox({ current: key });
-  const made: BenchSubscription[] = [];
-  for (let from = 0; from < urls.length; from += SUBSCRIPTIONS_AT_ONCE) {
-    const part = urls.slice(from, from + SUBSCRIPTIONS_AT_ONCE);
-    const partners = await db.sql<{ id: number }[]>`
-      insert into companies (type, name, primary_color, created_at)
-      select 'partner', 'Bench', '#000000', now() from generate_series(1, ${part.length}::int) returning id`;
-    const rows = part.map((url, n) => {
-      const partnerId = partners[n]?.id ?? 0;
-      const id = ulid();
-      const secret = randomBytes(32).toString("hex");
-      const sealed = box.seal(secret, webhookSecretAssociatedData(partnerId, id));
-      return { id, partner_id: partnerId, shard: (from + n) % SHARDS, url, sealed };
-    });
-    await db.sql`
-      with rows as (
-        select * from json_to_recordset(${JSON.stringify(rows)}::text::json)
-          as r(id text, partner_id int, shard smallint, url text, sealed text)
-      ), subscriptions as (
-        insert into webhook_subscriptions (id, partner_id, shard, label, webhook_url, delivery_kind, payload_mode,
-          suppress_native_notifications, ordering, state, sealed_secret, secret_fingerprint, created_at, updated_at)
-        select id, partner_id, shard, 'Bench', url, 'immediate', 'full', false, 'subscription', 'active', sealed,
-               '0000000000000000', now(), now() from rows
-      ), offsets as (
-        insert into outbox_offsets (subscription_id) select id from rows
-      )
-      insert into outbox_sequences (subscription_id) select id from rows`;
-    made.push(
-      ...rows.map((row) => ({
-        subscriptionId: row.id,
-        shard: row.shard,
-        partnerId: row.partner_id,
-      })),
-    );
+    if (migrated.status !== 0) throw new Error(`${migrated.stdout}${migrated.stderr}`);
+    const start: Rig["start"] = async (role, own = {}) => {
+      const log = openSync(join(stores.folder, `${role}.log`), "a", 0o600);
+      // Detached, so that Ctrl-C reaches only this process.
+      const child = spawn(process.execPath, [MAIN[role], role], {
+        cwd: tree,
+        env: { ...env, ...own },
+        detached: true,
+        stdio: ["ignore", log, "inherit"],
+      });
+      closeSync(log);
+      ends.push(() => endInOrder(child));
+      await until(`the ${role} is ready`, () => isReady(role, { root, db: stores.db }), 100);
+      return child;
+    };
+    const atEnd = (end: () => unknown) => void ends.push(end);
+    return await work({ stores, db: stores.db, masterKey, root, start, atEnd });
+  } finally {
+    for (const end of ends.toReversed()) await end();
   }
-  return made;
+}
+
+async function isReady(
+  role: keyof typeof MAIN,
+  { root, db }: Pick<Rig, "root" | "db">,
+): Promise<boolean> {
+  if (role === "api") return (await fetch(`${root}/readyz`).catch(() => undefined))?.ok === true;
+  const free = await db.sql`select from shards where dispatcher_id is null limit 1`;
+  return free.length === 0;
 }
 
 /** Resolves when the condition holds; throws after two minutes. */
@@ -261,61 +111,17 @@ export async function until(
   }
 }
 
-const TICKS_PER_S = 100;
-
-/** Returns user and system time of one process in ms. */
-export function cpuMs(pid: number | undefined): number | undefined {
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-    return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_S;
-  } catch {
-    return undefined;
-  }
+export function commitOf(tree: string): string {
+  return spawnSync("git", ["describe", "--always", "--dirty"], {
+    cwd: tree,
+    encoding: "utf8",
+  }).stdout.trim();
 }
 
-/** Returns resident memory in bytes. */
-export function memoryOf(pid: number | undefined): number | undefined {
-  try {
-    const [, kb] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
-    return kb === undefined ? undefined : Number(kb) * 1024;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Returns user and system time of all processes of the database in this folder. */
-export function postgresCpuMs(folder: string): number | undefined {
-  return cpuOfTree(postmasterOf(folder));
-}
-
-function postmasterOf(folder: string): number | undefined {
-  try {
-    return Number(
-      readFileSync(join(folder, "postgres", "data", "postmaster.pid"), "utf8").split("\n")[0],
-    );
-  } catch {
-    return undefined;
-  }
-}
-
-function cpuOfTree(root: number | undefined): number | undefined {
-  if (root === undefined) return undefined;
-  let sum = cpuMs(root) ?? 0;
-  for (const name of readdirSync("/proc").filter((one) => /^\d+$/.test(one))) {
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, "utf8");
-      if (Number(stat.split(") ")[1]?.split(" ")[1]) === root) sum += cpuMs(Number(name)) ?? 0;
-    } catch {
-      // The process ended meanwhile.
-    }
-  }
-  return sum;
-}
-
-export function writeResult(name: string, result: unknown): string {
+export function writeResult(name: string, result: unknown): void {
   const folder = join(ROOT, "bench-results");
-  Bun.spawnSync(["mkdir", "-p", folder]);
+  mkdirSync(folder, { recursive: true });
   const path = join(folder, `${name}.json`);
   writeFileSync(path, `${JSON.stringify(result, null, 2)}\n`);
-  return path;
+  console.log(`\nWritten to ${path}`);
 }

@@ -4,22 +4,21 @@
 export type SinkOrder =
   | {
       readonly kind: "reset";
-      readonly failFirst: boolean;
       readonly hang: readonly string[];
       /** Hosts that answer 500 to each 50th first attempt. */
       readonly fail?: readonly string[];
       /** Whether arrivals include the id of the body's review. */
       readonly keys?: boolean;
     }
-  /** `take` clears the reported arrivals. */
-  | { readonly kind: "report"; readonly take?: boolean }
+  /** Clears the reported arrivals. */
+  | { readonly kind: "report" }
   | { readonly kind: "count" };
 
 export type SinkAnswer =
   | { readonly kind: "listening"; readonly port: number; readonly tlsPort: number | undefined }
   | { readonly kind: "done" }
   | { readonly kind: "count"; readonly count: number; readonly cpuMs: number }
-  | { readonly kind: "report"; readonly arrivals: readonly Arrival[]; readonly count: number };
+  | { readonly kind: "report"; readonly arrivals: readonly Arrival[] };
 
 /** Delivery id, attempt, host, milliseconds since the epoch, and the review's external id if requested. */
 export type Arrival = readonly [
@@ -41,7 +40,6 @@ const REMEMBERED = 600_000;
 
 let arrivals: Arrival[] = [];
 let count = 0;
-let failFirst = false;
 let hang = new Set<string>();
 let fail = new Set<string>();
 let keys = false;
@@ -86,7 +84,7 @@ function answerTo(head: string, key: string | undefined): string {
   }
   if (hang.has(host)) return "";
   if (attempt === "1" && count % FAIL_EACH === 0 && fail.has(host)) return FAILED;
-  return failFirst && attempt === "1" ? FAILED : OK;
+  return OK;
 }
 
 const plain = Bun.listen<Connection>({ hostname: "0.0.0.0", port: 0, socket: handler });
@@ -100,7 +98,6 @@ process.on("message", (order: SinkOrder) => {
   if (order.kind === "reset") {
     arrivals = [];
     count = 0;
-    failFirst = order.failFirst;
     hang = new Set(order.hang);
     fail = new Set(order.fail);
     keys = order.keys ?? false;
@@ -110,8 +107,8 @@ process.on("message", (order: SinkOrder) => {
     const { user, system } = process.cpuUsage();
     return answer({ kind: "count", count, cpuMs: (user + system) / 1_000 });
   }
-  answer({ kind: "report", arrivals, count });
-  if (order.take === true) arrivals = [];
+  answer({ kind: "report", arrivals });
+  arrivals = [];
 });
 process.on("disconnect", () => process.exit(0));
 answer({ kind: "listening", port: plain.port, tlsPort: secure?.port });

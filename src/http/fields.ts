@@ -95,6 +95,9 @@ function splitUnknown(schema: TSchema, value: unknown): { known: unknown; unknow
   };
 }
 
+/** Escapes a reference token of a JSON pointer (RFC 6901, 3). */
+const escaped = (step: string): string => step.replaceAll("~", "~0").replaceAll("/", "~1");
+
 const isRecord = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
@@ -115,53 +118,28 @@ export function examineUnder<T extends TSchema>(
 }
 
 /**
- * Tree of the invalid parts of a value and of their parents. It is no deeper than the schema, however deep the value
- * is.
+ * Returns the value without the parts at these JSON pointers. Only the parents of such parts are visited and copied,
+ * so that the recursion is no deeper than the schema, however deep the value is.
  */
-type InvalidParts = Map<string, InvalidParts | "whole">;
-
-/**
- * Returns the value without the parts at these JSON pointers. Parts without an invalid field are copied without being
- * visited.
- */
-function without(value: unknown, pointers: ReadonlySet<string>): unknown {
-  if (pointers.has("")) return undefined;
-  const root: InvalidParts = new Map();
+function without(whole: unknown, pointers: ReadonlySet<string>): unknown {
+  const parents = new Set<string>();
   for (const pointer of pointers) {
-    const names = pointer.slice(1).split("/").map(unescaped);
-    const last = names.pop() ?? "";
-    let part: InvalidParts | undefined = root;
-    for (const name of names) part = partOf(part, name);
-    part?.set(last, "whole");
+    let parent = pointer.slice(0, pointer.lastIndexOf("/"));
+    while (!parents.has(parent)) {
+      parents.add(parent);
+      parent = parent.slice(0, Math.max(0, parent.lastIndexOf("/")));
+    }
   }
-  return validOf(value, root);
-}
-
-/** Returns the tree node for a part; undefined below a part that is invalid as a whole. */
-function partOf(invalidParts: InvalidParts | undefined, name: string): InvalidParts | undefined {
-  const known = invalidParts?.get(name);
-  if (known !== undefined) return known === "whole" ? undefined : known;
-  const part: InvalidParts = new Map();
-  invalidParts?.set(name, part);
-  return part;
-}
-
-/** Escapes a reference token of a JSON pointer (RFC 6901, 3). */
-const escaped = (step: string): string => step.replaceAll("~", "~0").replaceAll("/", "~1");
-
-/** Unescapes a reference token of a JSON pointer (RFC 6901, 4). */
-function unescaped(step: string): string {
-  return step.includes("~") ? step.replaceAll("~1", "/").replaceAll("~0", "~") : step;
-}
-
-function validOf(value: unknown, invalidParts: InvalidParts | "whole" | undefined): unknown {
-  if (invalidParts === "whole") return undefined;
-  if (invalidParts === undefined || typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((one, i) => validOf(one, invalidParts.get(String(i))));
-  const fields = Object.entries(value);
-  return Object.fromEntries(
-    fields.map(([name, one]) => [name, validOf(one, invalidParts.get(name))]),
-  );
+  const validOf = (value: unknown, path: string): unknown => {
+    if (pointers.has(path)) return undefined;
+    if (!parents.has(path) || typeof value !== "object" || value === null) return value;
+    if (Array.isArray(value)) return value.map((one, i) => validOf(one, `${path}/${i}`));
+    const fields = Object.entries(value);
+    return Object.fromEntries(
+      fields.map(([name, one]) => [name, validOf(one, `${path}/${escaped(name)}`)]),
+    );
+  };
+  return validOf(whole, "");
 }
 
 /**

@@ -1,10 +1,9 @@
-import type { Redis } from "ioredis";
+import type { Redis, Result } from "ioredis";
 
 import type { Clock } from "../lib/clock.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import { networkOf, networksOf } from "../lib/network.ts";
 import { Problem } from "../lib/problem.ts";
-import { runScript, script } from "../lib/redis.ts";
 
 /** A token bucket: it holds `burst` requests and regains `perMinute` requests per minute. */
 interface RateLimit {
@@ -89,7 +88,7 @@ function times({ perMinute, burst }: RateLimit, factor: number): RateLimit {
  * own limit takes nothing from shared buckets. The clock is that of Redis, so that processes with different clocks
  * agree. ARGV contains the rate and the burst of each key.
  */
-const TAKE = script(`
+const TAKE = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 local lefts, allowed = {}, 1
@@ -113,7 +112,13 @@ for i, key in ipairs(KEYS) do
   redis.call('PEXPIRE', key, math.ceil(burst / rate))
   answer[i + 1] = left
 end
-return answer`);
+return answer`;
+
+declare module "ioredis" {
+  interface RedisCommander<Context> {
+    takeTokens(keyCount: number, ...keysAndArgs: (string | number)[]): Result<unknown, Context>;
+  }
+}
 
 const MINUTE_MS = 60_000;
 /**
@@ -123,7 +128,7 @@ const MINUTE_MS = 60_000;
 const PAUSE_MS = 1_000;
 
 interface Deps {
-  readonly redis: Pick<Redis, "evalsha" | "eval">;
+  readonly redis: Pick<Redis, "defineCommand" | "takeTokens">;
   readonly prefix: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -141,6 +146,7 @@ class RedisRateLimiter implements RateLimiter {
 
   constructor(deps: Deps) {
     this.#deps = deps;
+    deps.redis.defineCommand("takeTokens", { lua: TAKE });
   }
 
   async take(subject: Subject): Promise<Taken | undefined> {
@@ -150,7 +156,7 @@ class RedisRateLimiter implements RateLimiter {
       try {
         const keys = buckets.map(({ key }) => `${prefix}rate:${key}`);
         const args = buckets.flatMap(({ perMinute, burst }) => [perMinute / MINUTE_MS, burst]);
-        return takenOf(buckets, await runScript(redis, TAKE, keys, args));
+        return takenOf(buckets, await redis.takeTokens(keys.length, ...keys, ...args));
       } catch (error) {
         this.#pause(error);
       }

@@ -1,5 +1,4 @@
 import { Redis } from "ioredis";
-import { createHash } from "node:crypto";
 
 import { errorFields, type Log } from "./log.ts";
 import { type RedisSettings, sentinelOptions } from "./settings-reader.ts";
@@ -66,31 +65,6 @@ export function openListener(redis: Redis): Redis {
   redis.once("end", () => listener.disconnect());
   keepPinging(listener);
   return listener;
-}
-
-/** Runs a Lua script by its digest. Redis keeps scripts in memory only, so after its restart the text is sent again. */
-export async function runScript(
-  redis: Pick<Redis, "evalsha" | "eval">,
-  { text, sha }: Script,
-  keys: readonly string[],
-  args: readonly (string | number)[],
-): Promise<unknown> {
-  try {
-    return await redis.evalsha(sha, keys.length, ...keys, ...args);
-  } catch (error) {
-    if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
-    return redis.eval(text, keys.length, ...keys, ...args);
-  }
-}
-
-/** A Lua script and its SHA-1, by which Redis finds it. */
-export interface Script {
-  readonly text: string;
-  readonly sha: string;
-}
-
-export function script(text: string): Script {
-  return { text, sha: createHash("sha1").update(text).digest("hex") };
 }
 
 function options(): RedisSettings {

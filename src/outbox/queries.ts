@@ -36,7 +36,7 @@ export const isConnectionEvent = (event: SQLWrapper): SQL =>
 
 const boundWait = statement({
   name: "outbox.boundWait",
-  // Raw SQL, because Drizzle's query builder selects from tables only, and a setting belongs to no table.
+  // A declared statement is sent when it is called, so this one is sent before the locks and together with them.
   params: { ms: value("text") },
   text: ({ ms }) => sql`select from set_config('lock_timeout', ${ms}, true)`,
 });
@@ -51,7 +51,8 @@ const SEVERAL_LOCK_MS = "1000";
 function lockStatement(name: string, whereHeld: SQL) {
   return statement({
     name,
-    // Raw SQL, because the statement is hot and locks the rows of two kinds of subscriptions in one order.
+    // Raw SQL, because the statement runs with every accepted event and locks the rows of two kinds of subscriptions in
+    // one order.
     params: { partners: list(webhookSubscriptions.partnerId) },
     columns: { partnerId: webhookSubscriptions.partnerId },
     text: ({ partners }) => sql`

@@ -1,8 +1,8 @@
-import type { ChainableCommander, Redis } from "ioredis";
+import type { ChainableCommander, Redis, Result } from "ioredis";
 
 import { fromMs } from "../lib/clock.ts";
 import { errorFields, type Log } from "../lib/log.ts";
-import { openListener, runScript, script } from "../lib/redis.ts";
+import { openListener } from "../lib/redis.ts";
 
 /** The number of shards over which subscriptions are spread. A dispatcher holds a shard exclusively. */
 export const SHARDS = 64;
@@ -28,7 +28,7 @@ const AT_ONCE = 0;
  * Takes due subscriptions from a sorted set of due times in ms since the epoch. It uses one key, as Redis Cluster
  * requires.
  */
-const TAKE_DUE = script(`
+const TAKE_DUE = `
 local due = redis.pcall('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
 -- A key of another type is deleted, because it would block the shard forever.
 if due.err then
@@ -37,19 +37,25 @@ if due.err then
 end
 if #due > 0 then redis.call('ZREM', KEYS[1], unpack(due)) end
 local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
-return {due, first[2] or ''}`);
+return {due, first[2] or ''}`;
 
-const PROBE = script("return redis.call('SET', KEYS[1], '', 'PX', 1000)");
+const PROBE = "return redis.call('SET', KEYS[1], '', 'PX', 1000)";
+
+declare module "ioredis" {
+  interface RedisCommander<Context> {
+    takeDue(key: string, now: number, limit: number): Result<unknown, Context>;
+    probe(key: string): Result<unknown, Context>;
+  }
+}
 
 /**
  * Rejects unless Redis runs a script that writes in every shard, as the processes need. A PING also succeeds
  * if Redis refuses scripts, is full, is a replica, or has only a part of the keys.
  */
 export async function probeRedis(redis: Redis, prefix: string): Promise<void> {
+  redis.defineCommand("probe", { lua: PROBE, numberOfKeys: 1 });
   const shards = Array.from({ length: SHARDS }, (_, shard) => shard);
-  await Promise.all(
-    shards.map((shard) => runScript(redis, PROBE, [`${prefix}{${shard}}:probe`], [])),
-  );
+  await Promise.all(shards.map((shard) => redis.probe(`${prefix}{${shard}}:probe`)));
 }
 
 /**
@@ -68,8 +74,7 @@ export function refuseCluster(redis: Redis, prefix: string, refuse: (reason: str
 export function createSchedule(redis: Redis, prefix: string, log: Log) {
   const key = (shard: number) => `${prefix}{${shard}}:due`;
   const channel = `${prefix}wake`;
-  const take = (shard: number, now: number, limit: number) =>
-    runScript(redis, TAKE_DUE, [key(shard)], [now, limit]);
+  redis.defineCommand("takeDue", { lua: TAKE_DUE, numberOfKeys: 1 });
   const run = async (wakes: readonly Wake[], add: (pipeline: ChainableCommander) => void) => {
     if (wakes.length === 0) return;
     try {
@@ -83,7 +88,7 @@ export function createSchedule(redis: Redis, prefix: string, log: Log) {
       if (!(error instanceof Error) || !error.message.startsWith("WRONGTYPE")) return;
       // Running the script for each shard, without taking an entry, deletes a Redis key of the wrong type.
       const shards = new Set(wakes.map(({ shard }) => shard));
-      await Promise.allSettled([...shards].map((shard) => take(shard, 0, 0)));
+      await Promise.allSettled([...shards].map((shard) => redis.takeDue(key(shard), 0, 0)));
     }
   };
   return {
@@ -112,7 +117,7 @@ export function createSchedule(redis: Redis, prefix: string, log: Log) {
       }),
     /** Removes up to `limit` due subscriptions of a shard. Returns them and the next due time. */
     async takeDue(shard: number, now: Date, limit: number) {
-      const answer = await take(shard, now.getTime(), limit);
+      const answer = await redis.takeDue(key(shard), now.getTime(), limit);
       const [due, score]: unknown[] = Array.isArray(answer) ? answer : [];
       const ids = Array.isArray(due) ? due.map(String) : [];
       return { due: ids, nextAt: score === "" ? undefined : fromMs(Number(score)) };

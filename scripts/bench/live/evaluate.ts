@@ -3,30 +3,15 @@ import { encodeTime } from "ulid";
 
 import { quantile, round } from "../figures.ts";
 import type { Arrival } from "../sink.ts";
-import type { Offered } from "./offer.ts";
-import { placeOf, type Requests } from "./requests.ts";
+import type { Offered } from "../offer.ts";
+import { placeOf, type Requests } from "../requests.ts";
 import type { LiveRig } from "./rig.ts";
 
-export interface Received {
-  readonly missing: number;
-  /** Duplicate deliveries of an event. */
-  readonly repeated: number;
-  /**
-   * Events that arrived after a later one of their subscription, in the order in which one client sent them, or by
-   * sequence.
-   */
-  readonly inversions: number;
-  readonly lastAt: number;
-  /** Delays per event: from the request's first byte, and from its answer, to the receiver. */
-  readonly fromPublishMs: readonly number[];
-  readonly fromAnswerMs: readonly number[];
-}
-
-export function evaluate(
-  requests: Requests,
-  offered: Offered,
-  arrivals: readonly Arrival[],
-): Received {
+/**
+ * Counts missing and duplicate deliveries, and inversions: events that arrived after a later one of their
+ * subscription that the same client sent. The delays are from the first byte of the request and from its response.
+ */
+export function evaluate(requests: Requests, offered: Offered, arrivals: readonly Arrival[]) {
   const seen = new Set<string>();
   const newest = new Map<string, number>();
   const fromPublishMs: number[] = [];
@@ -85,11 +70,7 @@ export async function sequenceInversions(
   return inversions;
 }
 
-export function latencies(waits: readonly number[]): {
-  p50Ms: number;
-  p95Ms: number;
-  p99Ms: number;
-} {
+export function latencies(waits: readonly number[]) {
   return {
     p50Ms: round(quantile(waits, 0.5), 1),
     p95Ms: round(quantile(waits, 0.95), 1),

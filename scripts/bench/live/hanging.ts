@@ -1,24 +1,16 @@
 // Part d: whether hanging receivers slow down others.
 import { quantile, round } from "../figures.ts";
 import { evaluate } from "./evaluate.ts";
-import { atRate } from "./offer.ts";
-import { prepare } from "./requests.ts";
+import { atRate } from "../offer.ts";
+import { prepare } from "../requests.ts";
 import type { LiveRig } from "./rig.ts";
-
-export interface Hanging {
-  readonly perSecond: number;
-  readonly baselineP95Ms: number;
-  readonly healthyP95Ms: number;
-  readonly ratio: number;
-  readonly healthyMissing: number;
-}
 
 /** The rate over all receivers, half of which are healthy. */
 const PER_SECOND = 200;
 const LATEST_MS = 1_000;
 
 /** Runs the same load twice, so that only the hanging receivers differ. */
-export async function partD(rig: LiveRig): Promise<Hanging> {
+export async function partD(rig: LiveRig) {
   rig.say(`(d) half of the receivers hang, ${PER_SECOND}/s over all`);
   const half = rig.tenants.length / 2;
   const healthy = new Set(rig.tenants.slice(0, half).map(({ host }) => host));
@@ -53,7 +45,7 @@ async function p95Of(
   await rig.sink.reset({ keys: true, hang });
   const offered = await atRate(rig.root, requests, PER_SECOND, rig.stop);
   await Bun.sleep(LATEST_MS);
-  const { arrivals } = await rig.sink.report(true);
+  const arrivals = await rig.sink.takeArrivals();
   const mine = arrivals.filter(([, , host]) => healthy.has(host));
   const received = evaluate(requests, offered, mine);
   const expected = Math.round((count * healthy.size) / rig.tenants.length);

@@ -5,7 +5,7 @@ import { encodeTime } from "ulid";
 
 import type { RawDb } from "../../../db/client.ts";
 import type { LiveRig } from "./rig.ts";
-import type { Tenant } from "./tenants.ts";
+import type { Tenant } from "../tenants.ts";
 
 const DAY_MS = 86_400_000;
 /** How many instants the rows are spread over, and how many a statement inserts. */
@@ -80,22 +80,21 @@ export async function insertPast({ db, options, tenants, say, stop }: LiveRig): 
   await db.sql`checkpoint`;
 }
 
-/** Builds an INSERT that spreads rows over all tenants. */
-async function insertion(db: RawDb, table: string, columns: Columns): Promise<string> {
-  const known = await knownColumns(db, table);
-  const used = Object.entries(columns).filter(([name]) => known.has(name));
+/** Builds an INSERT that spreads rows over all tenants, or over the one whose subscription is `$4`. */
+async function insertion(db: RawDb, table: string, columns: Columns, where = ""): Promise<string> {
+  const insert = await insertInto(db, table, columns);
   return `
     with tenants as (
       select row_number() over (order by s.id) - 1 as place, count(*) over () as tenants, s.id as subscription_id,
              s.partner_id, r.account_id, r.store_id, r.id as review_id, r.store_review_site_id as site_id
         from webhook_subscriptions s
-        join reviews r on r.partner_id = s.partner_id and r.external_review_id = 'past'
+        join reviews r on r.partner_id = s.partner_id and r.external_review_id = 'past' ${where}
     ), rows as (
-      select t.id || lpad(upper(to_hex(n)), 16, '0') as event_id, to_timestamp(t.ms / 1000) as at, n
-        from unnest($1::text[], $2::float8[]) as t(id, ms), generate_series(1, $3::int) n
+      select t.id || lpad(upper(to_hex(n)), 16, '0') as event_id, to_timestamp(t.ms / 1000) as at, n,
+             (t.number - 1) * $3::int + n as nth
+        from unnest($1::text[], $2::float8[]) with ordinality as t(id, ms, number), generate_series(1, $3::int) n
     )
-    insert into ${table} (${used.map(([name]) => name).join(", ")})
-    select ${used.map(([, value]) => value).join(", ")}
+    ${insert}
       from rows join tenants on place = n % tenants
      order by event_id`;
 }
@@ -106,32 +105,26 @@ export async function insertRecent(
   subscriptionId: string,
   { count, seconds }: { count: number; seconds: number },
 ): Promise<void> {
-  const known = await knownColumns(db, "delivery_attempts");
-  const columns = { ...ATTEMPTS, subscription_id: "$4", sequence: "n" };
-  const used = Object.entries(columns).filter(([name]) => known.has(name));
+  const columns = { ...ATTEMPTS, sequence: "nth" };
+  const insert = await insertion(db, "delivery_attempts", columns, "where s.id = $4");
   const endsAt = Date.now();
   const instants = Array.from({ length: INSTANTS }, (_, n) =>
     Math.floor(endsAt - seconds * 1_000 * (1 - n / INSTANTS)),
   );
   const ids = instants.map((at) => encodeTime(at, 10));
-  await asLoader(db, (sql) =>
-    sql.unsafe(
-      `insert into delivery_attempts (${used.map(([name]) => name).join(", ")})
-       select ${used.map(([, value]) => value).join(", ")}
-         from (select t.id || lpad(upper(to_hex(n)), 16, '0') as event_id, to_timestamp(t.ms / 1000) as at,
-                      (t.place - 1) * $3::int + n as n
-                 from unnest($1::text[], $2::float8[]) with ordinality as t(id, ms, place), generate_series(1, $3::int) n) r
-        order by event_id`,
-      [ids, instants, Math.ceil(count / INSTANTS), subscriptionId],
-    ),
-  );
+  const each = Math.ceil(count / INSTANTS);
+  await asLoader(db, (sql) => sql.unsafe(insert, [ids, instants, each, subscriptionId]));
   await db.sql`vacuum analyze delivery_attempts`;
 }
 
-export async function knownColumns(db: RawDb, table: string): Promise<Set<string>> {
+/** Begins an INSERT with those of the columns that the table has. */
+export async function insertInto(db: RawDb, table: string, columns: Columns): Promise<string> {
   const rows = await db.sql<{ name: string }[]>`
     select column_name as name from information_schema.columns where table_name = ${table}`;
-  return new Set(rows.map(({ name }) => name));
+  const known = new Set(rows.map(({ name }) => name));
+  const used = Object.entries(columns).filter(([name]) => known.has(name));
+  const values = used.map(([, value]) => value).join(", ");
+  return `insert into ${table} (${used.map(([name]) => name).join(", ")}) select ${values}`;
 }
 
 /** Runs work without foreign-key checks and without waiting for the disk. */

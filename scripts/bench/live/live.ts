@@ -1,6 +1,4 @@
 // `bun run bench live` drives the running product from outside; see `--help`.
-import { spawnSync } from "node:child_process";
-
 import { watchForStop } from "../../install/stop-signal.ts";
 import { bareLoops, meanOf } from "./bare.ts";
 import { partD } from "./hanging.ts";
@@ -8,22 +6,22 @@ import { insertPast } from "./history.ts";
 import { readOptions, USAGE, type Options } from "./options.ts";
 import { partE, partF } from "./reads.ts";
 import { report, type LiveResult } from "./report.ts";
-import { withRig, type LiveRig } from "./rig.ts";
+import { withLiveRig, type LiveRig } from "./rig.ts";
 import { soak } from "./soak.ts";
 import { partA, partB, partC, partH } from "./throughput.ts";
-import { writeResult } from "../rig.ts";
+import { commitOf, writeResult } from "../rig.ts";
 
 /** The shell's exit status for a process that Ctrl-C ended. */
 const EXIT_STOPPED = 130;
 
 async function live(wanted: Options): Promise<number> {
   const stop = watchForStop(() => process.exit(EXIT_STOPPED));
-  const result = await withRig(wanted, stop, (rig) => run(rig));
+  const result = await withLiveRig(wanted, stop, (rig) => run(rig));
   // An interrupted run has no useful result.
   if (stop.aborted) return EXIT_STOPPED;
   report(result);
   const name = wanted.label === undefined ? "live" : `live-${wanted.label}`;
-  console.log(`\nWritten to ${writeResult(name, result)}`);
+  writeResult(name, result);
   return 0;
 }
 
@@ -43,32 +41,13 @@ async function run(rig: LiveRig): Promise<LiveResult> {
   const before = await bareLoops(rig);
   for (const part of wanted.parts) {
     if (stop.aborted) return result;
-    await PARTS[part](rig, result);
+    Object.assign(result, { [part]: await PARTS[part](rig) });
   }
   result.bare = stop.aborted ? before : meanOf(before, await bareLoops(rig));
   return result;
 }
 
-const PARTS: Record<
-  Options["parts"][number],
-  (rig: LiveRig, result: LiveResult) => Promise<unknown>
-> = {
-  a: async (rig, result) => (result.a = await partA(rig)),
-  h: async (rig, result) => (result.h = await partH(rig)),
-  b: async (rig, result) => (result.b = await partB(rig)),
-  c: async (rig, result) => (result.c = await partC(rig)),
-  d: async (rig, result) => (result.d = await partD(rig)),
-  e: async (rig, result) => (result.e = await partE(rig)),
-  f: async (rig, result) => (result.f = await partF(rig)),
-};
-
-function commitOf(tree: string): string {
-  const { stdout } = spawnSync("git", ["describe", "--always", "--dirty"], {
-    cwd: tree,
-    encoding: "utf8",
-  });
-  return stdout.trim();
-}
+const PARTS = { a: partA, h: partH, b: partB, c: partC, d: partD, e: partE, f: partF };
 
 const options = readOptions(process.argv.slice(2));
 if (options === undefined) console.log(USAGE);

@@ -3,12 +3,14 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 
 import { ROOT } from "../../install/install.ts";
+import { durationMs, numberOf, wrongUsage } from "../options.ts";
 
 export const USAGE = `bun run bench live: the running product as processes of their own, on real stores, driven from outside.
   --only a,b     the parts to run (all): a one event a request, h the same of two hot partners, b open loop, c 500 events a request,
                  d half of the receivers hang, e 200 live watchers, f reads with many pending
   --rows N       history and attempts that are there before (1000000), written contiguously
   --pending N    entries pending in part f (1000000)
+  --attempts N   recent attempts of that subscription in part f (250000); 10000000 takes some minutes
   --seconds N    how long each load lasts (8)
   --clients N    publishers in part a (64)
   --rates 20,200 events a second in part b (200)
@@ -25,6 +27,7 @@ export interface Options {
   readonly parts: readonly Part[];
   readonly rows: number;
   readonly pending: number;
+  readonly attempts: number;
   readonly seconds: number;
   readonly clients: number;
   readonly rates: readonly number[];
@@ -43,6 +46,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
       only: { type: "string", default: PARTS.join(",") },
       rows: { type: "string", default: "1000000" },
       pending: { type: "string", default: "1000000" },
+      attempts: { type: "string", default: "250000" },
       seconds: { type: "string", default: "8" },
       clients: { type: "string", default: "64" },
       rates: { type: "string", default: "200" },
@@ -57,32 +61,19 @@ export function readOptions(args: readonly string[]): Options | undefined {
   if (values.help) return undefined;
   const wanted = values.only.split(",");
   const unknown = wanted.filter((one) => !PARTS.some((part) => part === one));
-  if (unknown.length > 0) throw new Error(`There is no part ${unknown.join(", ")}.\n${USAGE}`);
+  if (unknown.length > 0) throw wrongUsage(`There is no part ${unknown.join(", ")}`);
   return {
     parts: PARTS.filter((part) => wanted.includes(part)),
     rows: numberOf("--rows", values.rows),
     pending: numberOf("--pending", values.pending),
+    attempts: numberOf("--attempts", values.attempts),
     seconds: numberOf("--seconds", values.seconds),
     clients: numberOf("--clients", values.clients),
     rates: values.rates.split(",").map((rate) => numberOf("--rates", rate)),
     tree: resolve(values.tree),
     postgres: values.postgres,
     label: values.label,
-    soakMs: values.soak === undefined ? undefined : durationMs(values.soak),
+    soakMs: values.soak === undefined ? undefined : durationMs("--soak", values.soak),
     rate: numberOf("--rate", values.rate),
   };
-}
-
-function numberOf(name: string, text: string): number {
-  const value = Number(text);
-  if (Number.isInteger(value) && value >= 0) return value;
-  throw new Error(`${name} must be a whole number, not ${text}.`);
-}
-
-function durationMs(text: string): number {
-  const [, count, unit] = /^(\d+)(s|m|h)$/.exec(text) ?? [];
-  const units: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000 };
-  if (count === undefined || unit === undefined)
-    throw new Error(`--soak must be a time such as 90s, 10m or 1h, not ${text}.`);
-  return Number(count) * (units[unit] ?? 0);
 }

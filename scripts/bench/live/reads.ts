@@ -1,24 +1,11 @@
 // Parts e and f: live watchers, and the cost of reads with many pending entries.
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { quantile, round } from "../figures.ts";
-import { asLoader, insertRecent, insertReviews, knownColumns } from "./history.ts";
+import { asLoader, insertInto, insertRecent, insertReviews } from "./history.ts";
 import type { LiveRig } from "./rig.ts";
-import { addTenants, addUsers, type Tenant } from "./tenants.ts";
-import { callsOf, readUsage, resetStatements, topStatements, type TopStatement } from "./usage.ts";
-import { bytesOf, Wire } from "./wire.ts";
-
-export interface Watched {
-  readonly subscriptions: number;
-  readonly watchers: number;
-  /** Watchers whose stream was rejected. */
-  readonly refused: number;
-  /** Queries per watched subscription; only statements that do not run without watchers count. */
-  readonly queriesPerSecond: number;
-  /** CPU milliseconds per second beyond the cost without watchers. */
-  readonly postgresMs: number;
-  readonly apiMs: number;
-  readonly top: readonly TopStatement[];
-}
+import { addTenants, addUsers, type Tenant } from "../tenants.ts";
+import { callsOf, readUsage, resetStatements, topStatements } from "./usage.ts";
+import { bytesOf, Wire } from "../wire.ts";
 
 const WATCHERS = 200;
 /** The API's own limit. */
@@ -27,21 +14,16 @@ const SETTLE_MS = 4_000;
 /** A multiple of the polling interval: at most five queries in five seconds. */
 const WATCH_MS = 20_000;
 
+export type Watched = Awaited<ReturnType<typeof watch>>;
+
 export async function partE(rig: LiveRig): Promise<Watched[]> {
   rig.say(`(e) ${WATCHERS} watchers`);
   const idle = await secondOf(rig);
   return [await watch(rig, 1, idle), await watch(rig, 10, idle)];
 }
 
-interface Second {
-  /** Calls by statement id. */
-  readonly calls: ReadonlyMap<string, number>;
-  readonly postgresMs: number;
-  readonly apiMs: number;
-}
-
 /** Measures the cost per second of the present activity. */
-async function secondOf(rig: LiveRig): Promise<Second> {
+async function secondOf(rig: LiveRig) {
   await resetStatements(rig);
   const before = await readUsage(rig);
   const startedAt = performance.now();
@@ -56,7 +38,11 @@ async function secondOf(rig: LiveRig): Promise<Second> {
   };
 }
 
-async function watch(rig: LiveRig, count: number, idle: Second): Promise<Watched> {
+/**
+ * Opens the streams of all watchers on this many subscriptions. The figures are queries per second and watched
+ * subscription, and CPU milliseconds per second, beyond those without watchers.
+ */
+async function watch(rig: LiveRig, count: number, idle: Awaited<ReturnType<typeof secondOf>>) {
   const watched = rig.tenants.slice(0, count);
   const users = WATCHERS / STREAMS_PER_USER;
   const by = (n: number) => watched[n % count];
@@ -77,11 +63,11 @@ async function watch(rig: LiveRig, count: number, idle: Second): Promise<Watched
   await rest(rig, SETTLE_MS);
   // A sum over all statements would include the dispatcher's sweep, whose rate varies.
   const own = [...busy.calls].filter(([id]) => !idle.calls.has(id));
-  const row: Watched = {
+  const row = {
     subscriptions: count,
     watchers: WATCHERS,
     refused,
-    queriesPerSecond: rig.stores.counted
+    queriesPerSecond: rig.counted
       ? round(own.reduce((sum, [, calls]) => sum + calls, 0) / count, 2)
       : Number.NaN,
     postgresMs: round(busy.postgresMs - idle.postgresMs, 1),
@@ -121,22 +107,13 @@ async function rest({ stop }: LiveRig, ms: number): Promise<void> {
   while (performance.now() < endsAt && !stop.aborted) await Bun.sleep(50);
 }
 
-export interface Read {
-  readonly name: string;
-  readonly calls: number;
-  readonly failed: number;
-  readonly p50Ms: number;
-  readonly p95Ms: number;
-}
-
 const CALLS = 60;
 
-/** Recent attempts of the subscription: more than it could have had in this time, and not yet counted. */
-const RECENT = 250_000;
+/** The default of recent attempts is more than the subscription could have had in this time, and not yet counted. */
 const RECENT_S = 420;
 
 /** Measures reads while one subscription, whose receiver hangs, has all pending entries. */
-export async function partF(rig: LiveRig): Promise<Read[]> {
+export async function partF(rig: LiveRig) {
   const { options, say, spareUrls, sink } = rig;
   say(`(f) reads with ${options.pending} entries pending`);
   const [url = ""] = spareUrls;
@@ -144,26 +121,38 @@ export async function partF(rig: LiveRig): Promise<Read[]> {
   const [tenant] = await addTenants(rig, [url]);
   if (tenant === undefined) return [];
   await insertPending(rig, tenant);
-  await insertRecent(rig.db, tenant.subscriptionId, { count: RECENT, seconds: RECENT_S });
+  await insertRecent(rig.db, tenant.subscriptionId, {
+    count: options.attempts,
+    seconds: RECENT_S,
+  });
   const path = `/partner/webhooks/${tenant.subscriptionId}`;
   const paths: [name: string, path: string][] = [
     ["subscriptions", "/partner/webhooks"],
     ["subscription", path],
     ["deliveries", `${path}/deliveries`],
+    ["deliveries of an event", `${path}/deliveries?event=review_received`],
+    ["deliveries of an absent event", `${path}/deliveries?event=note_added`],
+    ["deliveries that failed", `${path}/deliveries?outcome=failed`],
     ["health", `${path}/health`],
     ["stats", `${path}/stats`],
   ];
-  const rows: Read[] = [];
-  for (const [name, one] of paths) rows.push(await timed(rig, name, { path: one, tenant }));
+  const rows = [];
+  // Each path has a user of its own, because the API limits the requests of a user.
+  const tokens = await addUsers(
+    rig,
+    paths.map(() => tenant.partnerId),
+  );
+  for (const [n, [name, one]] of paths.entries())
+    rows.push(await timed(rig, name, { path: one, token: tokens[n] ?? "" }));
   return rows;
 }
 
 async function timed(
   { root, say, stop }: LiveRig,
   name: string,
-  { path, tenant }: { path: string; tenant: Tenant },
-): Promise<Read> {
-  const headers = { Authorization: `Bearer ${tenant.token}` };
+  { path, token }: { path: string; token: string },
+) {
+  const headers = { Authorization: `Bearer ${token}` };
   const bytes = bytesOf("GET", BASE_PATH + path, { headers });
   const wire = await Wire.open(root);
   const times: number[] = [];
@@ -199,7 +188,7 @@ async function insertPending(rig: LiveRig, tenant: Tenant): Promise<void> {
            store_review_site_id, 'review_received', '{"type":"system","id":null,"name":"google"}',
            '{"id":1,"external_review_id":"pending"}', '{"rate":4}', now(), now()
       from reviews, generate_series(1, 1000) n where partner_id = ${tenant.partnerId}`;
-  const columns: Record<string, string> = {
+  const insert = await insertInto(db, "outbox", {
     shard: "s.shard",
     subscription_id: "s.id",
     sequence: "n",
@@ -209,13 +198,10 @@ async function insertPending(rig: LiveRig, tenant: Tenant): Promise<void> {
     review_history_id: "h.id",
     review_id: "h.review_id",
     recorded_at: "now()",
-  };
-  const known = await knownColumns(db, "outbox");
-  const used = Object.entries(columns).filter(([name]) => known.has(name));
+  });
   await asLoader(db, async (sql) => {
     await sql.unsafe(
-      `insert into outbox (${used.map(([name]) => name).join(", ")})
-       select ${used.map(([, value]) => value).join(", ")}
+      `${insert}
          from webhook_subscriptions s, generate_series(1, $2::int) n
          join (select id, review_id, row_number() over (order by id) - 1 as place from review_history
                 where partner_id = $3) h on h.place = n % 1000

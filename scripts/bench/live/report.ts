@@ -1,9 +1,9 @@
 // Prints the tables at the end of a run.
 import { round } from "../figures.ts";
 import type { Bare } from "./bare.ts";
-import type { Hanging } from "./hanging.ts";
-import type { Read, Watched } from "./reads.ts";
-import type { Soak } from "./soak.ts";
+import type { partD } from "./hanging.ts";
+import type { partF, Watched } from "./reads.ts";
+import type { soak } from "./soak.ts";
 import type { Loaded } from "./throughput.ts";
 import type { TopStatement } from "./usage.ts";
 
@@ -20,10 +20,10 @@ export interface LiveResult {
   h?: Loaded;
   b?: Loaded[];
   c?: Loaded;
-  d?: Hanging;
+  d?: Awaited<ReturnType<typeof partD>>;
   e?: Watched[];
-  f?: Read[];
-  soak?: Soak;
+  f?: Awaited<ReturnType<typeof partF>>;
+  soak?: Awaited<ReturnType<typeof soak>>;
 }
 
 export function report(result: LiveResult): void {

@@ -1,17 +1,19 @@
 // The shared setup of all parts.
 import type { ChildProcess } from "node:child_process";
 
-import { hostsOf, startSink, type Sink } from "../rig.ts";
+import type { RawDb } from "../../../db/client.ts";
+import { hostsOf, startSink, type Sink } from "../receivers.ts";
+import { withRig, type Rig } from "../rig.ts";
+import { addProvider, addTenants, type Sign, type Tenant } from "../tenants.ts";
 import type { Options } from "./options.ts";
-import { startProduct, type Product } from "./product.ts";
-import { openStores, type LiveStores } from "./stores.ts";
-import { addProvider, addTenants, type Place, type Sign, type Tenant } from "./tenants.ts";
 
-export interface LiveRig extends Place {
+export interface LiveRig extends Rig {
   readonly options: Options;
-  readonly stores: LiveStores;
-  readonly product: Product;
-  readonly sink: Sink & { readonly child: ChildProcess };
+  /** Whether `pg_stat_statements` counts statements. */
+  readonly counted: boolean;
+  readonly api: ChildProcess;
+  readonly dispatcher: ChildProcess;
+  readonly sink: Sink;
   readonly sign: Sign;
   /** Partners with one subscription and one host each. */
   readonly tenants: readonly Tenant[];
@@ -25,8 +27,16 @@ export interface LiveRig extends Place {
 export const TENANTS = 100;
 const SPARE = 20;
 
+const STATEMENTS = [
+  "shared_preload_libraries=pg_stat_statements",
+  "pg_stat_statements.track_planning=on",
+];
+/** Soak settings: dead rows are vacuumed every few seconds, and retries occur within a soak. */
+const AUTOVACUUM = ["autovacuum_naptime=5s", "autovacuum_vacuum_cost_delay=0"];
+const SOAK_ENV = { RETRY_DELAYS_MS: "2000,4000,8000" };
+
 /** Starts everything, runs `work`, and stops everything even if it throws. */
-export async function withRig<T>(
+export function withLiveRig<T>(
   options: Options,
   stop: AbortSignal,
   work: (rig: LiveRig) => Promise<T>,
@@ -34,44 +44,33 @@ export async function withRig<T>(
   const startedAt = performance.now();
   const say = (text: string) =>
     console.log(`${((performance.now() - startedAt) / 1_000).toFixed(1).padStart(6)} s  ${text}`);
-  const ends: (() => unknown)[] = [];
-  try {
-    say("Starting the stores …");
-    const stores = await openStores(options.postgres, options.soakMs !== undefined);
-    ends.push(() => stores.stop());
+  const isSoak = options.soakMs !== undefined;
+  const settings = [...STATEMENTS, ...(isSoak ? AUTOVACUUM : [])];
+  const { tree, postgres } = options;
+  say(`Starting the stores, the API and a dispatcher of ${tree} …`);
+  return withRig({ tree, postgres, settings, ...(isSoak && { env: SOAK_ENV }) }, async (rig) => {
     const sink = await startSink();
-    ends.push(() => sink.child.kill("SIGTERM"));
-    say(`${stores.kind}. Starting the API and a dispatcher of ${options.tree} …`);
-    const product = await startProduct(options.tree, stores, options.soakMs !== undefined);
-    ends.push(() => product.stop());
-    const place: Place = { root: product.root, db: stores.db, masterKey: product.masterKey };
-    const sign = await addProvider(place);
+    rig.atEnd(() => sink.child.kill("SIGTERM"));
+    const [api, dispatcher] = await Promise.all([rig.start("api"), rig.start("dispatcher")]);
+    const sign = await addProvider(rig);
     const urls = hostsOf(sink.port, TENANTS + SPARE);
-    say(`Adding ${TENANTS} partners …`);
-    const tenants = await addTenants(place, urls.slice(0, TENANTS));
+    say(`${rig.stores.kind}. Adding ${TENANTS} partners …`);
+    const tenants = await addTenants(rig, urls.slice(0, TENANTS));
     const spareUrls = urls.slice(TENANTS);
-    const own = { options, stores, product, sink, sign, tenants, spareUrls, stop, say };
-    return await work({ ...place, ...own });
-  } finally {
-    say("Stopping …");
-    for (const end of ends.toReversed()) await end();
-  }
+    const counted = await countStatements(rig.db);
+    const own = { options, counted, api, dispatcher, sink, sign, tenants, spareUrls, stop, say };
+    rig.atEnd(() => say("Stopping …"));
+    return work({ ...rig, ...own });
+  });
 }
 
-/** Waits until the condition holds; gives up if `progress` does not change for `patienceMs`. */
-export async function untilStill(
-  { stop }: Pick<LiveRig, "stop">,
-  holds: () => Promise<{ done: boolean; progress: number }>,
-  patienceMs: number,
-): Promise<boolean> {
-  let last = Number.NaN;
-  let movedAt = performance.now();
-  for (;;) {
-    const { done, progress } = await holds();
-    if (done) return true;
-    if (progress !== last) movedAt = performance.now();
-    last = progress;
-    if (stop.aborted || performance.now() - movedAt > patienceMs) return false;
-    await Bun.sleep(50);
+/** Creates the extension; returns whether it counts. */
+async function countStatements(db: RawDb): Promise<boolean> {
+  try {
+    await db.sql`create extension if not exists pg_stat_statements`;
+    await db.sql`select pg_stat_statements_reset()`;
+    return true;
+  } catch {
+    return false;
   }
 }

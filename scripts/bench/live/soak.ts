@@ -1,29 +1,10 @@
 // `--soak 10m` checks whether anything grows while events arrive, receivers fail and autovacuum runs.
 import { round, slopeOf, type Slope } from "../figures.ts";
-import { memoryOf } from "../rig.ts";
+import { memoryOf } from "../cpu.ts";
 import { evaluate, latencies } from "./evaluate.ts";
-import { atRate } from "./offer.ts";
-import { prepare } from "./requests.ts";
+import { atRate } from "../offer.ts";
+import { prepare } from "../requests.ts";
 import type { LiveRig } from "./rig.ts";
-
-interface Minute {
-  readonly minute: number;
-  readonly accepted: number;
-  readonly delivered: number;
-  /** Delays at receivers that never fail, from the request's first byte. */
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  readonly inversions: number;
-  readonly apiMb: number;
-  readonly dispatcherMb: number;
-  readonly deadOutboxRows: number;
-}
-
-export interface Soak {
-  readonly perSecond: number;
-  readonly minutes: readonly Minute[];
-  readonly slopes: readonly (Slope & { readonly figure: string })[];
-}
 
 const MINUTE_MS = 60_000;
 /** A short soak uses shorter steps. */
@@ -32,7 +13,7 @@ const FEWEST_STEPS = 4;
 const FAILING_OF = 10;
 const LATEST_MS = 1_000;
 
-export async function soak(rig: LiveRig, totalMs: number): Promise<Soak> {
+export async function soak(rig: LiveRig, totalMs: number) {
   const stepMs = Math.min(MINUTE_MS, totalMs / FEWEST_STEPS);
   const perSecond = rig.options.rate;
   const fail = rig.tenants.filter((_, n) => n % FAILING_OF === 0).map(({ host }) => host);
@@ -54,19 +35,23 @@ export async function soak(rig: LiveRig, totalMs: number): Promise<Soak> {
   return { perSecond, minutes, slopes: slopesOf(minutes) };
 }
 
+type Minute = Awaited<ReturnType<typeof step>>;
+
+/** Offers events for `stepMs`; the delays are those at receivers that never fail. */
 async function step(
   rig: LiveRig,
   minute: number,
   { stepMs, failing }: { stepMs: number; failing: ReadonlySet<string> },
-): Promise<Minute> {
+) {
   const perSecond = rig.options.rate;
   const count = Math.round((perSecond * stepMs) / 1_000);
   const requests = prepare(rig.sign, rig.tenants, { name: `soak${minute}`, count, perRequest: 1 });
   const offered = await atRate(rig.root, requests, perSecond, rig.stop);
   await Bun.sleep(LATEST_MS);
-  const { arrivals } = await rig.sink.report(true);
+  const arrivals = await rig.sink.takeArrivals();
   const healthy = arrivals.filter(([, , host]) => !failing.has(host));
-  const { p50Ms, p99Ms } = latencies(evaluate(requests, offered, healthy).fromPublishMs);
+  const { inversions, fromPublishMs } = evaluate(requests, offered, healthy);
+  const { p50Ms, p99Ms } = latencies(fromPublishMs);
   const [dead] = await rig.db.sql<{ rows: number }[]>`
     select coalesce(sum(n_dead_tup), 0)::float8 as rows from pg_stat_user_tables where relname ~ '^outbox'`;
   return {
@@ -75,15 +60,11 @@ async function step(
     delivered: new Set(arrivals.map(([id]) => id)).size,
     p50Ms,
     p99Ms,
-    inversions: evaluate(requests, offered, healthy).inversions,
-    apiMb: megabytes(rig.product.api.pid),
-    dispatcherMb: megabytes(rig.product.dispatcher.pid),
+    inversions,
+    apiMb: round(memoryOf(rig.api.pid) / 1e6, 1),
+    dispatcherMb: round(memoryOf(rig.dispatcher.pid) / 1e6, 1),
     deadOutboxRows: dead?.rows ?? Number.NaN,
   };
-}
-
-function megabytes(pid: number | undefined): number {
-  return round((memoryOf(pid) ?? Number.NaN) / 1e6, 1);
 }
 
 const FIGURES = ["p50Ms", "p99Ms", "apiMb", "dispatcherMb", "deadOutboxRows"] as const;

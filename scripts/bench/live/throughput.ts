@@ -1,18 +1,11 @@
 // Parts a, b and c: accepted and delivered events per second, delays, and the cost per event.
 import { round } from "../figures.ts";
 import { evaluate, latencies, sequenceInversions } from "./evaluate.ts";
-import { asFastAs, atRate, type Offered } from "./offer.ts";
-import { prepare, type Requests } from "./requests.ts";
-import { untilStill, type LiveRig } from "./rig.ts";
-import type { Tenant } from "./tenants.ts";
-import {
-  perEvent,
-  type PerEvent,
-  readUsage,
-  resetStatements,
-  type TopStatement,
-  topStatements,
-} from "./usage.ts";
+import { asFastAs, atRate, type Offered } from "../offer.ts";
+import { prepare, type Requests } from "../requests.ts";
+import type { LiveRig } from "./rig.ts";
+import type { Tenant } from "../tenants.ts";
+import { perEvent, readUsage, resetStatements, topStatements } from "./usage.ts";
 
 interface Load {
   readonly name: string;
@@ -23,38 +16,25 @@ interface Load {
   readonly offer: (requests: Requests) => Promise<Offered>;
 }
 
-export interface Loaded {
-  readonly name: string;
-  readonly events: number;
-  readonly refused: number;
-  readonly acceptedPerSecond: number;
-  readonly deliveredPerSecond: number;
-  readonly missing: number;
-  readonly repeated: number;
-  readonly inversions: number;
-  readonly publishToReceipt: ReturnType<typeof latencies>;
-  readonly answerToReceipt: ReturnType<typeof latencies>;
-  readonly perEvent: PerEvent;
-  readonly top: readonly TopStatement[];
-}
-
 /** How long to wait without any arrival while events are missing. */
 const PATIENCE_MS = 10_000;
 
-async function measure(rig: LiveRig, load: Load): Promise<Loaded> {
+export type Loaded = Awaited<ReturnType<typeof measure>>;
+
+async function measure(rig: LiveRig, load: Load) {
   const requests = prepare(rig.sign, load.tenants, load);
   await rig.sink.reset({ keys: true });
   await resetStatements(rig);
   const before = await readUsage(rig);
   const offered = await load.offer(requests);
   const events = (offered.count - offered.refused) * load.perRequest;
-  await untilStill(rig, async () => arrived(rig, events), PATIENCE_MS);
+  await untilArrived(rig, events);
   const after = await readUsage(rig);
   const top = await topStatements(rig, events);
-  const { arrivals } = await rig.sink.report(true);
+  const arrivals = await rig.sink.takeArrivals();
   const received = evaluate(requests, offered, arrivals);
   const took = (offered.endedAt - offered.startedAt) / 1_000;
-  const row: Loaded = {
+  const row = {
     name: load.name,
     events,
     refused: offered.refused,
@@ -70,32 +50,29 @@ async function measure(rig: LiveRig, load: Load): Promise<Loaded> {
     perEvent: perEvent(before, after, events),
     top,
   };
-  rig.say(`  ${describe(row)}`);
+  const { p50Ms, p99Ms } = row.publishToReceipt;
+  rig.say(
+    `  ${row.name}: accepted ${row.acceptedPerSecond}/s, delivered ${row.deliveredPerSecond}/s, ` +
+      `${row.inversions} inversions, ${row.missing} missing; publish to receipt p50 ${p50Ms}, p99 ${p99Ms} ms; ` +
+      `${row.perEvent.productUs} µs of CPU an event`,
+  );
   return row;
 }
 
-async function arrived({ sink }: LiveRig, events: number) {
-  const { count } = await sink.count();
-  return { done: count >= events, progress: count };
+/** Waits until all events have arrived; gives up if none arrives for PATIENCE_MS. */
+async function untilArrived({ sink, stop }: LiveRig, events: number): Promise<void> {
+  let last = Number.NaN;
+  let movedAt = performance.now();
+  for (;;) {
+    const { count } = await sink.count();
+    if (count !== last) movedAt = performance.now();
+    last = count;
+    if (count >= events || stop.aborted || performance.now() - movedAt > PATIENCE_MS) return;
+    await Bun.sleep(50);
+  }
 }
 
-function describe(row: Loaded): string {
-  const { p50Ms, p99Ms } = row.publishToReceipt;
-  return (
-    `${row.name}: accepted ${row.acceptedPerSecond}/s, delivered ${row.deliveredPerSecond}/s, ` +
-    `${row.inversions} inversions, ${row.missing} missing; publish to receipt p50 ${p50Ms}, p99 ${p99Ms} ms; ` +
-    `${row.perEvent.productUs} µs of CPU an event`
-  );
-}
-
-interface Clients {
-  readonly tenants: readonly Tenant[];
-  readonly clients: number;
-  readonly perRequest: number;
-  /** More requests than any version accepts per second, so that they do not run out. */
-  readonly mostPerSecond: number;
-}
-
+/** `mostPerSecond` is more than any version accepts per second, so that requests do not run out. */
 const SINGLE = { perRequest: 1, mostPerSecond: 6_000 };
 const BULK = { clients: 4, perRequest: 500, mostPerSecond: 40 };
 const HOT = 2;
@@ -103,22 +80,34 @@ const HOT = 2;
 /** The JIT compiler works for about 15 seconds of load and until then takes a sixth of an event's CPU time. */
 const WARM_UP_SECONDS = 12;
 
-/** Runs clients in a closed loop after a warm-up load. */
-async function closedLoop(
+/** Runs the load after a warm-up, which also lets effects of previous parts end. */
+async function warmed(
+  rig: LiveRig,
+  load: Omit<Load, "count" | "offer">,
+  perSecond: number,
+  offer: (requests: Requests, seconds: number) => Promise<Offered>,
+): Promise<Loaded> {
+  const once = (name: string, seconds: number) =>
+    measure(rig, {
+      ...load,
+      name,
+      count: perSecond * seconds,
+      offer: (requests) => offer(requests, seconds),
+    });
+  await once(`warm-up of ${load.name}`, WARM_UP_SECONDS);
+  return once(load.name, rig.options.seconds);
+}
+
+/** Runs clients in a closed loop. */
+function closedLoop(
   rig: LiveRig,
   name: string,
-  { tenants, clients, perRequest, mostPerSecond }: Clients,
+  load: { tenants: readonly Tenant[]; clients: number } & Omit<typeof BULK, "clients">,
 ): Promise<Loaded> {
-  const once = (label: string, seconds: number) =>
-    measure(rig, {
-      name: label,
-      tenants,
-      perRequest,
-      count: mostPerSecond * seconds,
-      offer: (requests) => asFastAs(rig.root, requests, { clients, ms: seconds * 1_000 }, rig.stop),
-    });
-  await once(`warm-up of ${name}`, WARM_UP_SECONDS);
-  return once(name, rig.options.seconds);
+  const { tenants, clients, perRequest, mostPerSecond } = load;
+  return warmed(rig, { name, tenants, perRequest }, mostPerSecond, (requests, seconds) =>
+    asFastAs(rig.root, requests, { clients, ms: seconds * 1_000 }, rig.stop),
+  );
 }
 
 export function partA(rig: LiveRig): Promise<Loaded> {
@@ -137,23 +126,14 @@ export async function partB(rig: LiveRig): Promise<Loaded[]> {
   const rows: Loaded[] = [];
   for (const perSecond of rig.options.rates) {
     rig.say(`(b) open loop at ${perSecond}/s`);
-    rows.push(await openLoop(rig, `b-${perSecond}`, perSecond));
+    const load = { name: `b-${perSecond}`, tenants: rig.tenants, perRequest: 1 };
+    rows.push(
+      await warmed(rig, load, perSecond, (requests) =>
+        atRate(rig.root, requests, perSecond, rig.stop),
+      ),
+    );
   }
   return rows;
-}
-
-/** Runs a short load first, so that effects of previous parts are over. */
-async function openLoop(rig: LiveRig, name: string, perSecond: number): Promise<Loaded> {
-  const once = (label: string, seconds: number) =>
-    measure(rig, {
-      name: label,
-      tenants: rig.tenants,
-      perRequest: 1,
-      count: perSecond * seconds,
-      offer: (requests) => atRate(rig.root, requests, perSecond, rig.stop),
-    });
-  await once(`warm-up of ${name}`, WARM_UP_SECONDS);
-  return once(name, rig.options.seconds);
 }
 
 export function partC(rig: LiveRig): Promise<Loaded> {

@@ -1,27 +1,24 @@
 // The cost of a load: CPU by process, blocks, WAL and statements of the database.
+import type { RawDb } from "../../../db/client.ts";
 import { round } from "../figures.ts";
-import { cpuMsOf, cpuMsOfTree } from "./cpu.ts";
+import { cpuMsOf, cpuMsOfTree } from "../cpu.ts";
 import type { LiveRig } from "./rig.ts";
 
 const PROCESSES = ["api", "dispatcher", "postgres", "redis", "driver", "receivers"] as const;
 type ProcessName = (typeof PROCESSES)[number];
 
-export interface Usage {
-  /** Milliseconds by process. */
-  readonly cpu: Readonly<Record<ProcessName, number>>;
-  /** Shared blocks of statements; without `pg_stat_statements` the server's own counters, which lag. */
-  readonly blocks: number;
-  readonly walBytes: number;
-  /** Statements, without those that begin and end transactions. */
-  readonly statements: number;
-  readonly commits: number;
-}
+type Usage = Awaited<ReturnType<typeof readUsage>>;
 
-export async function readUsage({ stores, product, sink }: LiveRig): Promise<Usage> {
+/**
+ * Reads CPU milliseconds by process, and counters of the database. Blocks are those of statements; without
+ * `pg_stat_statements` they are the server's own counters, which lag. Statements exclude those that begin and end
+ * transactions.
+ */
+export async function readUsage({ stores, counted: isCounted, api, dispatcher, sink }: LiveRig) {
   const { user, system } = process.cpuUsage();
   const cpu = {
-    api: cpuMsOf(product.api.pid),
-    dispatcher: cpuMsOf(product.dispatcher.pid),
+    api: cpuMsOf(api.pid),
+    dispatcher: cpuMsOf(dispatcher.pid),
     postgres: cpuMsOfTree(stores.postmaster),
     redis: stores.redisCpu(),
     driver: (user + system) / 1_000,
@@ -31,7 +28,7 @@ export async function readUsage({ stores, product, sink }: LiveRig): Promise<Usa
     select (blks_hit + blks_read)::float8 as blocks, xact_commit::float8 as commits,
            pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 as "walBytes"
       from pg_stat_database where datname = current_database()`;
-  const counted = stores.counted ? await countedOf(stores.db) : undefined;
+  const counted = isCounted ? await countedOf(stores.db) : undefined;
   return {
     cpu,
     blocks: counted?.blocks ?? row?.blocks ?? Number.NaN,
@@ -43,7 +40,7 @@ export async function readUsage({ stores, product, sink }: LiveRig): Promise<Usa
 
 const IS_BRACKET = "query ~* '^\\s*(begin|commit|rollback|set|reset|discard)'";
 
-async function countedOf(db: LiveRig["db"]): Promise<{ blocks: number; statements: number }> {
+async function countedOf(db: RawDb): Promise<{ blocks: number; statements: number }> {
   const [row] = await db.sql.unsafe<{ blocks: number; statements: number }[]>(`
     select sum(shared_blks_hit + shared_blks_read)::float8 as blocks,
            sum(calls) filter (where not ${IS_BRACKET})::float8 as statements
@@ -51,17 +48,7 @@ async function countedOf(db: LiveRig["db"]): Promise<{ blocks: number; statement
   return row ?? { blocks: Number.NaN, statements: Number.NaN };
 }
 
-export interface PerEvent {
-  readonly cpuUs: Readonly<Record<ProcessName, number>>;
-  /** Microseconds of the product's processes and stores. */
-  readonly productUs: number;
-  readonly blocks: number;
-  readonly walBytes: number;
-  readonly statements: number;
-  readonly commits: number;
-}
-
-export function perEvent(before: Usage, after: Usage, events: number): PerEvent {
+export function perEvent(before: Usage, after: Usage, events: number) {
   const each = (of: (usage: Usage) => number, digits = 1) =>
     round((of(after) - of(before)) / events, digits);
   const us = (name: ProcessName) => each((usage) => usage.cpu[name] * 1_000, 0);
@@ -77,22 +64,13 @@ export function perEvent(before: Usage, after: Usage, events: number): PerEvent 
   };
 }
 
-export interface TopStatement {
-  readonly perEvent: number;
-  /** Execution time; planning is separate. */
-  readonly usPerEvent: number;
-  readonly planUsPerEvent: number;
-  readonly blocksPerEvent: number;
-  readonly text: string;
-}
-
 const TOP = 10;
 const SHOWN_CHARS = 110;
 
 /** Returns how often each statement ran since the last reset, by its id. */
-export async function callsOf({ stores }: LiveRig): Promise<Map<string, number>> {
-  if (!stores.counted) return new Map();
-  const found = await stores.db.sql.unsafe<{ id: string; calls: number }[]>(`
+export async function callsOf({ db, counted }: LiveRig): Promise<Map<string, number>> {
+  if (!counted) return new Map();
+  const found = await db.sql.unsafe<{ id: string; calls: number }[]>(`
     select queryid::text as id, sum(calls)::float8 as calls
       from pg_stat_statements
      where dbid = (select oid from pg_database where datname = current_database()) and not ${IS_BRACKET}
@@ -100,14 +78,16 @@ export async function callsOf({ stores }: LiveRig): Promise<Map<string, number>>
   return new Map(found.map(({ id, calls }) => [id, calls]));
 }
 
-export async function resetStatements({ stores }: LiveRig): Promise<void> {
-  if (stores.counted) await stores.db.sql`select pg_stat_statements_reset()`;
+export async function resetStatements({ db, counted }: LiveRig): Promise<void> {
+  if (counted) await db.sql`select pg_stat_statements_reset()`;
 }
 
+export type TopStatement = Awaited<ReturnType<typeof topStatements>>[number];
+
 /** Returns the statements with the most execution time since the last reset. */
-export async function topStatements({ stores }: LiveRig, events: number): Promise<TopStatement[]> {
-  if (!stores.counted) return [];
-  const rows = await stores.db.sql<
+export async function topStatements({ db, counted }: LiveRig, events: number) {
+  if (!counted) return [];
+  const rows = await db.sql<
     { calls: number; ms: number; planMs: number; blocks: number; query: string }[]
   >`
     select calls::float8 as calls, total_exec_time as ms, total_plan_time as "planMs",

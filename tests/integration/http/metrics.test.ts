@@ -28,7 +28,7 @@ describe("the API", () => {
     const metrics = createProcessMetrics({ clock, checks });
     const passwords = createPasswords();
     const limits = testConfig().rateLimit;
-    const redis = { eval: away, evalsha: away };
+    const redis = { defineCommand: () => {}, takeTokens: away };
     const limiter = createRateLimiter({ redis, prefix: "m:", clock, log: silentLog, limits });
     const counting = apiMetrics(metrics, { passwords, limiter });
     const api = await startApi({ db: database.db, box, passwords, limiter, ...counting });

@@ -71,12 +71,11 @@ test("a locked review or connection is 503 only for requests about it", async ()
   await database.db.transaction(async (tx) => {
     await tx.sql`select from reviews where store_review_site_id = ${site} for no key update`;
     await tx.sql`select from store_review_sites where id = ${site} for no key update`;
-    const startedMs = performance.now();
+    // The lock is held until the answers have arrived, so that only a deadline can end these requests.
     const stuck = Promise.all(about.map((events) => api.report(provider, events)));
     await until("somebody waits for the lock", async () => (await waiters()) > 0);
     for (let i = 0; i < 5; i++) expect((await api.report(provider, event(0))).status).toBe(200);
     for (const answer of await stuck) expectUnavailable(answer);
-    expect(performance.now() - startedMs).toBeLessThan(10_000);
   });
   const claims = await sql`select from provider_events where id in ('again', 'changed')`;
   expect(claims).toHaveLength(0);

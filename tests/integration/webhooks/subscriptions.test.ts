@@ -373,34 +373,6 @@ describe("an id", () => {
   });
 });
 
-describe("access to webhooks", () => {
-  test.each(["account", "location", "root"] as const)(
-    "is a 403 with an AUTHZ_DENIED row for the %s user",
-    async (who) => {
-      const before = await denials();
-      const answers = [
-        await get("", tokens[who]),
-        await get("/events", tokens[who]),
-        await create({ bad: "body" }, tokens[who]),
-        await remove("x", tokens[who]),
-      ];
-      expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 403]);
-      expect(await denials()).toBe(before + 4);
-    },
-  );
-
-  test("is a 401 without a token", async () => {
-    const { status } = await api.call("GET", "/partner/webhooks");
-    expect(status).toBe(401);
-  });
-
-  async function denials(): Promise<number> {
-    const [row] = await database.db.sql<{ n: number }[]>`
-      select count(*)::int as n from audit_log where action = 'AUTHZ_DENIED'`;
-    return row?.n ?? 0;
-  }
-});
-
 describe("deleting a subscription", () => {
   test("settles queued events as skipped and accepts no more events", async () => {
     const provider = await addProvider(database.db, api.deps.box, "deleting");

@@ -32,6 +32,11 @@ export type DataOf<
   Options extends (...args: never) => { readonly queryKey: { readonly [dataTagSymbol]: unknown } },
 > = ReturnType<Options>["queryKey"][typeof dataTagSymbol];
 
+/** Type of the query parameters of a route of the API client. */
+export type QueryOf<Get> = Get extends (options?: { readonly query?: infer Query }) => unknown
+  ? NonNullable<Query>
+  : never;
+
 /** One page of a cursor-paginated list of the API. */
 export interface CursorPage<Row> {
   readonly data: readonly Row[];

@@ -4,10 +4,7 @@ import type { Session } from "./identity.ts";
 import { useSessionState } from "./session.tsx";
 
 /** Sign-in methods that the domain of an email address allows. */
-export interface SignInMethods {
-  readonly password: boolean;
-  readonly sso: boolean;
-}
+export type SignInMethods = Awaited<ReturnType<ReturnType<typeof useCredentials>["discover"]>>;
 
 interface CodeRequest {
   readonly email: string;
@@ -22,8 +19,7 @@ export function useCredentials() {
      * Reads the sign-in methods of the email's domain. The API does not look up a user, so the response does
      * not disclose accounts.
      */
-    discover: (email: string): Promise<SignInMethods> =>
-      answerOf(api.auth.discover.post({ email })),
+    discover: (email: string) => answerOf(api.auth.discover.post({ email })),
     logIn: (email: string, password: string, rememberMe: boolean): Promise<Session> =>
       answerOf(api.login.post({ email, password, rememberMe })),
     /** Exchanges the code of an SSO callback for a session. The API checks the code against the PKCE verifier. */

@@ -2,7 +2,7 @@ import { Table } from "@mantine/core";
 import { type ReactNode, type Ref, useEffect, useLayoutEffect, useRef, useState } from "react";
 
 import type { PagedList } from "./pages.ts";
-import { useIsNarrow } from "./use-is-narrow.ts";
+import { useIsNarrow } from "./layout.tsx";
 import { useVisibleRows } from "./virtual-rows.tsx";
 
 export interface DataTableProps<Row> {

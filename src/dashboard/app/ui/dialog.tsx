@@ -115,6 +115,34 @@ export function ConfirmedAction({ label, button, ...question }: ConfirmedProps) 
   );
 }
 
+interface ActionButtonProps {
+  readonly label: string;
+  /** Label for screen readers, which also names what the action is applied to. */
+  readonly fullLabel: string;
+  readonly onClick: () => Promise<unknown>;
+  readonly done: string;
+}
+
+/** Button of an action that needs no confirmation. Notifications show its success or its error. */
+export function ActionButton({ label, fullLabel, onClick, done }: ActionButtonProps) {
+  const { mutate, isPending } = useMutation({
+    mutationFn: onClick,
+    onSuccess: () => notify.done(done),
+    onError: (error) => notify.failed(error),
+  });
+  return (
+    <Button
+      size="xs"
+      variant="default"
+      loading={isPending}
+      onClick={() => mutate()}
+      aria-label={fullLabel}
+    >
+      {label}
+    </Button>
+  );
+}
+
 interface ActiveSwitchProps extends Pick<ConfirmedProps, "button" | "children"> {
   readonly isActive: boolean;
   readonly name: string;

@@ -5,7 +5,7 @@ import { useSearchParams } from "wouter";
 
 import { instantOf, localTimeOf } from "./format.ts";
 import { Icon } from "./icon.tsx";
-import { useIsNarrow } from "./use-is-narrow.ts";
+import { useIsNarrow } from "./layout.tsx";
 
 /**
  * Stores the filters of a list in the query of the address, so that links, reloads and the back button keep the
@@ -132,6 +132,20 @@ export function ChoiceFilter({
   );
 }
 
+/**
+ * Holds the text of a field while the user types it; `valueIn` returns the value that a text stands for. Adopts a value
+ * that changed outside of the field, for example by "Clear filters".
+ */
+export function useTypedText(value: string, valueIn: (text: string) => string) {
+  const [text, setText] = useState(value);
+  const [known, setKnown] = useState(value);
+  if (known !== value) {
+    setKnown(value);
+    if (valueIn(text) !== value) setText(value);
+  }
+  return [text, setText] as const;
+}
+
 const TYPING_MS = 300;
 
 /**
@@ -155,14 +169,7 @@ export function TextFilter({
   readonly error?: ReactNode;
   readonly onChange: (value: string | undefined) => void;
 }) {
-  const [text, setText] = useState(value ?? "");
-  const [known, setKnown] = useState(value);
-  if (known !== value) {
-    // Adopts a value that changed outside of this field, for example by "Clear filters". Text that the user is
-    // typing is kept.
-    setKnown(value);
-    if ((value ?? "") !== text.trim()) setText(value ?? "");
-  }
+  const [text, setText] = useTypedText(value ?? "", (typed) => typed.trim());
   const apply = useDebouncedCallback(
     (typed: string) => onChange(typed.trim() || undefined),
     TYPING_MS,

@@ -1,7 +1,9 @@
-import { Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { Anchor, Group, Paper, Stack, Text, Title, useMantineTheme } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
 import { Fragment, type ReactNode, useEffect, useRef } from "react";
 import { Link } from "wouter";
 
+import { number } from "./format.ts";
 import { Icon } from "./icon.tsx";
 
 /** Heading of a page. Takes the focus when the page opens, so that screen readers announce the page. */
@@ -157,4 +159,81 @@ export function Facts({ facts }: FactsProps) {
       ))}
     </dl>
   );
+}
+
+/**
+ * Keeps the focus near a control that disappears because of its own action, such as a form that its result
+ * replaces. Moves a lost focus to the surrounding element, because the browser would move it to the top of the
+ * page.
+ */
+export function useFocusFallback(state: string) {
+  const container = useRef<HTMLElement>(null);
+  const known = useRef(state);
+  useEffect(() => {
+    if (known.current === state) return;
+    known.current = state;
+    if (document.activeElement === document.body) container.current?.focus({ preventScroll: true });
+  }, [state]);
+  return container;
+}
+
+interface PanelProps {
+  readonly title: string;
+  /** Number of entries, shown after the title unless it is 0. */
+  readonly count?: number;
+  /**
+   * Key of the content's state. If the focused control is gone after the key has changed, the panel takes the
+   * focus.
+   */
+  readonly state?: string;
+  readonly children: ReactNode;
+}
+
+/** Part of a page with a small heading. Takes the focus when the focused control in it is replaced. */
+export function Panel({ title, count = 0, state = "", children }: PanelProps) {
+  const container = useFocusFallback(state);
+  return (
+    <Paper
+      withBorder
+      p="lg"
+      component="section"
+      aria-label={title}
+      ref={container}
+      tabIndex={-1}
+      className="panel"
+    >
+      <Title order={2} size="h5" mb="sm">
+        {title}
+        {count > 0 && (
+          <Text span c="dimmed" inherit>
+            {" "}
+            {number(count)}
+          </Text>
+        )}
+      </Title>
+      {children}
+    </Paper>
+  );
+}
+
+interface TextLinkProps {
+  readonly href: string;
+  readonly children: ReactNode;
+}
+
+/** Link within a sentence, which looks like the text around it. */
+export function TextLink({ href, children }: TextLinkProps) {
+  return (
+    <Anchor component={Link} href={href} inherit underline="always">
+      {children}
+    </Anchor>
+  );
+}
+
+/** Returns whether the window is narrower than a breakpoint, as the counterpart of Mantine's `visibleFrom`. */
+export function useIsNarrow(below: "sm" | "md"): boolean {
+  const theme = useMantineTheme();
+  return useMediaQuery(`(width < ${theme.breakpoints[below]})`, undefined, {
+    getInitialValueInEffect: false,
+  });
 }

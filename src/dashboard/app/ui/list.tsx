@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 import { DataTable, type DataTableProps, VirtualDataTable } from "./data-table.tsx";
 import { counted } from "./format.ts";
 import type { PagedList } from "./pages.ts";
-import { EmptyState, ErrorNotice, Loading } from "./states.tsx";
+import { EmptyState, ErrorNotice, Loaded } from "./states.tsx";
 
 /** Returns the loaded rows, without evicted ones. */
 export const rowsOf = <Row,>({ slots }: PagedList<Row>): readonly Row[] =>
@@ -26,32 +26,28 @@ interface ListProps<Row> {
 
 /** Shows the rows of a list, or its loading, error or empty state, and a button that loads the next page. */
 export function List<Row>({ list, empty, noun, more = "Show more", children }: ListProps<Row>) {
-  const { data, error, isPlaceholderData, refetch } = list.pages;
-  if (data === undefined)
-    return error === null ? (
-      <Loading />
-    ) : (
-      <ErrorNotice error={error} retry={() => void refetch()} />
-    );
+  const { hasNextPage, isPlaceholderData } = list.pages;
   const rows = rowsOf(list);
   // True if the loaded pages are empty but further pages exist. A search scans a part of the list per request,
   // so later pages may contain matches.
-  const isPart = rows.length === 0 && list.pages.hasNextPage;
-  const none = isPart ? <NoneYet /> : empty;
-  return (
-    <Stack gap="md" aria-busy={isPlaceholderData} className={isPlaceholderData ? "stale" : ""}>
-      {noun && <RowCount count={list.slots.length} noun={noun} isPart={list.pages.hasNextPage} />}
-      {rows.length === 0 ? none : children(rows)}
-      <ListEnd list={list} more={isPart ? "Search older ones" : more} />
-    </Stack>
-  );
-}
-
-function NoneYet() {
-  return (
+  const isPart = rows.length === 0 && hasNextPage;
+  const none = isPart ? (
     <EmptyState icon="search" title="Nothing found yet">
       The newest were searched; older ones may have it.
     </EmptyState>
+  ) : (
+    empty
+  );
+  return (
+    <Loaded query={list.pages}>
+      {() => (
+        <Stack gap="md" aria-busy={isPlaceholderData} className={isPlaceholderData ? "stale" : ""}>
+          {noun && <RowCount count={list.slots.length} noun={noun} isPart={hasNextPage} />}
+          {rows.length === 0 ? none : children(rows)}
+          <ListEnd list={list} more={isPart ? "Search older ones" : more} />
+        </Stack>
+      )}
+    </Loaded>
   );
 }
 
@@ -126,3 +122,36 @@ export function TableList<Row extends { readonly id: number | string }>({
 
 /** Number of rows from which a table renders only the rows in view. Equals the size of one API page. */
 const LONG = 100;
+
+interface RowsProps {
+  /** Name of the list for screen readers. */
+  readonly label: string;
+  readonly children: ReactNode;
+}
+
+/** List whose entries have several lines each. */
+export function Rows({ label, children }: RowsProps) {
+  return (
+    <ul className="rows" aria-label={label}>
+      {children}
+    </ul>
+  );
+}
+
+interface RowProps {
+  readonly children: ReactNode;
+  /** Buttons at the end of the entry. */
+  readonly actions: ReactNode;
+  readonly gap?: number;
+}
+
+export function Row({ children, actions, gap = 2 }: RowProps) {
+  return (
+    <li className="row">
+      <Stack gap={gap} className="grows">
+        {children}
+      </Stack>
+      {actions}
+    </li>
+  );
+}

@@ -136,3 +136,25 @@ async function refetchFirst(queries: QueryClient, queryKey: QueryKey): Promise<v
   );
   await queries.refetchQueries({ queryKey });
 }
+
+/**
+ * Returns functions that wait for a request and then read the cached data with a key again: `inBackground` resolves
+ * before they are read, and `andRead` afterwards.
+ */
+export function useRefresh(queryKey: QueryKey) {
+  const queries = useQueryClient();
+  const refresh = () => queries.invalidateQueries({ queryKey });
+  return {
+    refresh,
+    inBackground: async <Answer>(request: Promise<Answer>): Promise<Answer> => {
+      const answer = await request;
+      void refresh();
+      return answer;
+    },
+    andRead: async <Answer>(request: Promise<Answer>): Promise<Answer> => {
+      const answer = await request;
+      await refresh();
+      return answer;
+    },
+  };
+}

@@ -78,7 +78,7 @@ export function Loaded<T>({
   query,
   children,
 }: {
-  readonly query: UseQueryResult<T>;
+  readonly query: Pick<UseQueryResult<T>, "data" | "error" | "refetch">;
   readonly children: (data: T) => ReactNode;
 }) {
   const { data, error, refetch } = query;

@@ -3,7 +3,7 @@ import { useCallback, useEffect, type CSSProperties, type ReactNode } from "reac
 
 import type { PagedList } from "./pages.ts";
 import { ErrorNotice } from "./states.tsx";
-import { useIsNarrow } from "./use-is-narrow.ts";
+import { useIsNarrow } from "./layout.tsx";
 import { useVisibleRows } from "./virtual-rows.tsx";
 
 /** Number of rows below the view at which the next page is loaded. */

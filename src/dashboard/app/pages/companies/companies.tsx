@@ -1,12 +1,27 @@
-import { Button, Tabs } from "@mantine/core";
+import { Anchor, Button, Tabs } from "@mantine/core";
 import { useState } from "react";
+import { Link } from "wouter";
 
-import { Dialog } from "../../ui/dialog.tsx";
-import { useFilters } from "../../ui/filters.tsx";
+import { useApi } from "../../session/session.tsx";
+import { StateBadge } from "../../ui/badges.tsx";
+import { ActiveSwitch, Dialog } from "../../ui/dialog.tsx";
+import { FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
+import { idOf } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { PageHeader } from "../../ui/layout.tsx";
+import { CellText, PageHeader } from "../../ui/layout.tsx";
+import { TableList } from "../../ui/list.tsx";
+import { useList } from "../../ui/pages.ts";
+import { EmptyState } from "../../ui/states.tsx";
+import { Time } from "../../ui/time.tsx";
 import { NewAccount, NewPartner } from "./company-forms.tsx";
-import { AccountList, PartnerList } from "./company-lists.tsx";
+import { ActiveFilter, activeQuery, CompanySelect, Stores } from "./company-select.tsx";
+import {
+  accountsOptions,
+  type CompanyFilter,
+  type CompanyType,
+  partnersOptions,
+  useCompanyActions,
+} from "./data.ts";
 
 export function Page() {
   const { get, set } = useFilters(["tab", "name", "active", "partner"]);
@@ -56,3 +71,180 @@ export function Page() {
     </>
   );
 }
+
+interface CompanyListProps {
+  readonly onCreate: () => void;
+}
+
+export function PartnerList({ onCreate }: CompanyListProps) {
+  const { get, field, count, clear } = useFilters(["name", "active"]);
+  return (
+    <>
+      <FilterBar count={count} onClear={clear}>
+        <TextFilter label="Name" {...field("name")} />
+        <ActiveFilter {...field("active")} />
+      </FilterBar>
+      <TableList
+        list={useList(partnersOptions(useApi(), filterOf(get)))}
+        noun={["partner", "partners"]}
+        empty={<NoCompany isFiltered={count > 0} type="partner" onCreate={onCreate} />}
+        table={{
+          caption: "Partners, newest first",
+          end: "Change",
+          columns: (one) => ({
+            Name: <NameAndNumber {...one} href={`/companies/${one.id}`} />,
+            "White label": one.white_label.enabled
+              ? `${one.white_label.brand_name} at ${one.white_label.domain}`
+              : "None",
+            State: <StateBadge state={one.is_active ? "active" : "inactive"} />,
+            Created: <Time at={one.created_at} />,
+            Accounts: <AccountsLink partnerId={one.id} />,
+            Change: <CompanySwitch type="partner" company={one} />,
+          }),
+        }}
+      />
+    </>
+  );
+}
+
+export function AccountList({ onCreate }: CompanyListProps) {
+  const { get, set, field, count, clear } = useFilters(["name", "active", "partner"]);
+  const partnerId = idOf(get("partner"));
+  const filter = { ...filterOf(get), ...(partnerId !== undefined && { partner_id: partnerId }) };
+  return (
+    <>
+      <FilterBar count={count} onClear={clear}>
+        <TextFilter label="Name" {...field("name")} />
+        <CompanySelect
+          label="Partner"
+          types={["partner"]}
+          placeholder="Every partner"
+          value={partnerId}
+          onChange={(partner) => set({ partner: partner && String(partner.id) })}
+        />
+        <ActiveFilter {...field("active")} />
+      </FilterBar>
+      <TableList
+        list={useList(accountsOptions(useApi(), filter))}
+        noun={["account", "accounts"]}
+        empty={<NoCompany isFiltered={count > 0} type="account" onCreate={onCreate} />}
+        table={{
+          caption: "Accounts, newest first",
+          end: "Change",
+          columns: (one) => ({
+            Name: <NameAndNumber {...one} />,
+            Partner: one.partner_name ?? "None",
+            Plan: one.plan.name,
+            Stores: <Stores stores={one.stores} />,
+            State: <StateBadge state={one.is_active ? "active" : "inactive"} />,
+            Created: <Time at={one.created_at} />,
+            Change: <CompanySwitch type="account" company={one} />,
+          }),
+        }}
+      />
+    </>
+  );
+}
+
+/** Converts the filters that the partner list and the account list share to query parameters of the API. */
+function filterOf(get: (name: "name" | "active") => string | undefined): CompanyFilter {
+  const name = get("name");
+  return { ...(name && { name }), ...activeQuery(get("active")) };
+}
+
+interface NameProps {
+  readonly id: number;
+  readonly name: string;
+  /** Path of the company's page; absent for companies without a page. */
+  readonly href?: string;
+}
+
+function NameAndNumber({ id, name, href }: NameProps) {
+  return (
+    <CellText
+      title={
+        href === undefined ? (
+          name
+        ) : (
+          <Anchor component={Link} href={href} inherit>
+            {name}
+          </Anchor>
+        )
+      }
+    >
+      Number {id}
+    </CellText>
+  );
+}
+
+function AccountsLink({ partnerId }: { readonly partnerId: number }) {
+  return (
+    <Anchor
+      component={Link}
+      href={`/companies?tab=accounts&partner=${partnerId}`}
+      size="sm"
+      className="one-line"
+    >
+      Show accounts
+    </Anchor>
+  );
+}
+
+interface NoCompanyProps extends CompanyListProps {
+  readonly isFiltered: boolean;
+  readonly type: CompanyType;
+}
+
+function NoCompany({ isFiltered, type, onCreate }: NoCompanyProps) {
+  if (isFiltered)
+    return (
+      <EmptyState icon="search" title={`No ${type} matches`}>
+        Names are found by any part of them. Clear the filters to see all.
+      </EmptyState>
+    );
+  return (
+    <EmptyState
+      icon="building"
+      title={`There is no ${type} yet`}
+      action={<Button onClick={onCreate}>New {type}</Button>}
+    >
+      {type === "partner"
+        ? "A partner comes first: accounts and webhooks belong to one."
+        : "An account belongs to a partner, has a plan, and stores that are reviewed."}
+    </EmptyState>
+  );
+}
+
+interface CompanySwitchProps {
+  readonly type: CompanyType;
+  readonly company: { readonly id: number; readonly name: string; readonly is_active: boolean };
+}
+
+function CompanySwitch({ type, company }: CompanySwitchProps) {
+  const { setActive } = useCompanyActions();
+  const { id, name, is_active: isActive } = company;
+  return (
+    <ActiveSwitch
+      isActive={isActive}
+      name={name}
+      onSwitch={(next) => setActive(type, id, next)}
+      done={`${name} is ${isActive ? "inactive: nobody there is signed in" : "active"}.`}
+    >
+      {isActive ? ENDS[type] : STARTS[type]}
+    </ActiveSwitch>
+  );
+}
+
+const ENDS = {
+  partner:
+    "Everybody at the partner and at each of its accounts is signed out at once, and cannot sign in. Their tokens and API keys end for good, those of clients that act for them too. Reviews still arrive and are kept.",
+  account:
+    "Everybody at the account is signed out at once, and cannot sign in. Their tokens and API keys end for good. Reviews still arrive and are kept.",
+} as const;
+
+const STARTS = {
+  partner:
+    "Its people, and those of its active accounts, can sign in again. Tokens and API keys of before stay ended: they make new ones.",
+  account:
+    "Its people can sign in again. Tokens and API keys of before stay ended: they make new ones.",
+} as const;

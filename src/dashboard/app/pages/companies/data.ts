@@ -1,9 +1,9 @@
-import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 
-import { allPages, answerOf, type ApiClient, pageAt } from "../../api/client.ts";
+import { allPages, answerOf, type ApiClient, pageAt, type QueryOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { listOptions } from "../../ui/pages.ts";
+import { listOptions, useRefresh } from "../../ui/pages.ts";
 import {
   accountBody,
   partnerBody,
@@ -14,10 +14,8 @@ import {
 /** Types of companies that operators can create. The third company type is the platform itself. */
 export type CompanyType = "partner" | "account";
 
-export interface CompanyFilter {
-  readonly name?: string;
-  readonly is_active?: "true" | "false";
-}
+type AccountFilter = QueryOf<ApiClient["admin"]["accounts"]["get"]>;
+export type CompanyFilter = QueryOf<ApiClient["admin"]["partners"]["get"]>;
 
 export interface CompanyChoice {
   readonly id: number;
@@ -35,10 +33,7 @@ export function partnersOptions(api: ApiClient, filter: CompanyFilter) {
   );
 }
 
-export function accountsOptions(
-  api: ApiClient,
-  filter: CompanyFilter & { readonly partner_id?: number },
-) {
+export function accountsOptions(api: ApiClient, filter: AccountFilter) {
   return listOptions(["accounts", filter], (cursor) =>
     answerOf(api.admin.accounts.get({ query: { ...filter, ...pageAt(cursor) } })),
   );
@@ -89,24 +84,18 @@ export function companyChoicesOptions(api: ApiClient, type: CompanyType, name: s
 
 /** Requests that create or change companies. Each request invalidates the cached company lists. */
 export function useCompanyActions() {
-  const api = useApi();
-  const queries = useQueryClient();
-  const refresh = (type: CompanyType) => queries.invalidateQueries({ queryKey: [`${type}s`] });
+  const { partners, accounts } = useApi().admin;
+  const refresh = { partner: useRefresh(["partners"]), account: useRefresh(["accounts"]) };
   return {
-    createPartner: async (draft: PartnerDraft) => {
-      const partner = await answerOf(api.admin.partners.post(partnerBody(draft)));
-      void refresh("partner");
-      return partner;
-    },
-    createAccount: async (draft: AccountDraft) => {
-      const account = await answerOf(api.admin.accounts.post(accountBody(draft)));
-      void refresh("account");
-      return account;
-    },
-    setActive: async (type: CompanyType, id: number, isActive: boolean) => {
-      const company = type === "partner" ? api.admin.partners({ id }) : api.admin.accounts({ id });
-      await answerOf<unknown>(isActive ? company.activate.post() : company.deactivate.post());
-      await refresh(type);
+    createPartner: (draft: PartnerDraft) =>
+      refresh.partner.inBackground(answerOf(partners.post(partnerBody(draft)))),
+    createAccount: (draft: AccountDraft) =>
+      refresh.account.inBackground(answerOf(accounts.post(accountBody(draft)))),
+    setActive: (type: CompanyType, id: number, isActive: boolean) => {
+      const company = type === "partner" ? partners({ id }) : accounts({ id });
+      return refresh[type].andRead(
+        answerOf<unknown>(isActive ? company.activate.post() : company.deactivate.post()),
+      );
     },
   };
 }

@@ -1,11 +1,11 @@
-import { Alert, Anchor, Group, Text } from "@mantine/core";
+import { Alert, Group, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { Link, Redirect, Route, Switch, useParams } from "wouter";
+import { Redirect, Route, Switch, useParams } from "wouter";
 
 import { useApi } from "../../session/session.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { idOf } from "../../ui/format.ts";
-import { PageHeader } from "../../ui/layout.tsx";
+import { PageHeader, TextLink } from "../../ui/layout.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
 import { READING_PAGES } from "../webhooks/pages.ts";
 import { ViewedPartnerContext } from "../webhooks/data/data.ts";
@@ -49,9 +49,7 @@ export function Page() {
 function Way({ to, children }: { readonly to: string; readonly children: string }) {
   return (
     <Text size="sm">
-      <Anchor component={Link} href={`~/dashboard${to}`} inherit underline="always">
-        {children}
-      </Anchor>
+      <TextLink href={`~/dashboard${to}`}>{children}</TextLink>
     </Text>
   );
 }

@@ -1,8 +1,17 @@
-import { Tabs } from "@mantine/core";
+import { Button, Code, Group, Stack, Tabs, Text, TextInput } from "@mantine/core";
+import { useState } from "react";
 
+import { useApi } from "../../session/session.tsx";
+import { SecretField } from "../../ui/copy.tsx";
+import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
 import { useFilters } from "../../ui/filters.tsx";
-import { PageHeader } from "../../ui/layout.tsx";
-import { Providers } from "./providers.tsx";
+import { Form, useForm } from "../../ui/form.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { CellText, PageHeader } from "../../ui/layout.tsx";
+import { TableList } from "../../ui/list.tsx";
+import { useList } from "../../ui/pages.ts";
+import { EmptyState } from "../../ui/states.tsx";
+import { type ProviderSecret, providersOptions, useProviderActions } from "./data.ts";
 import { SsoConnections } from "./sso-connections.tsx";
 
 export function Page() {
@@ -30,5 +39,153 @@ export function Page() {
         </Tabs.Panel>
       </Tabs>
     </>
+  );
+}
+
+/**
+ * List of the providers, which are review sites that report events. Each provider signs its events with a
+ * separate secret.
+ */
+export function Providers() {
+  const [isCreating, setCreating] = useState(false);
+  const stop = () => setCreating(false);
+  const [secret, setSecret] = useState<ProviderSecret>();
+  return (
+    <>
+      <Group justify="space-between" mb="md" gap="sm">
+        <Text size="sm" c="dimmed" maw={620} flex="1 1 280px">
+          A provider reports what happens on a review site, signed with its secret.
+        </Text>
+        <Button leftSection={<Icon name="plus" size={16} />} onClick={() => setCreating(true)}>
+          New provider
+        </Button>
+      </Group>
+      <TableList
+        list={useList(providersOptions(useApi()))}
+        noun={["provider", "providers"]}
+        empty={
+          <EmptyState
+            icon="plug"
+            title="There is no provider yet"
+            action={<Button onClick={() => setCreating(true)}>New provider</Button>}
+          >
+            Reviews come from providers. Create one for each review site, and give its secret to
+            whoever runs the puller.
+          </EmptyState>
+        }
+        table={{
+          caption: "Providers, newest first",
+          end: "Change",
+          columns: (one) => ({
+            Name: <CellText title={one.name} />,
+            Slug: <Code>{one.slug}</Code>,
+            "Reports to": (
+              <Code>
+                /api/v1/providers/
+                <wbr />
+                {one.slug}
+                <wbr />
+                /events
+              </Code>
+            ),
+            Change: <RotateSecret provider={one} onSecret={setSecret} />,
+          }),
+        }}
+      />
+      <Dialog opened={isCreating} onClose={stop} title="New provider" size="lg">
+        <NewProvider onClose={stop} onSecret={setSecret} />
+      </Dialog>
+      <ProviderSecretDialog provider={secret} onClose={() => setSecret(undefined)} />
+    </>
+  );
+}
+
+interface RotateSecretProps {
+  readonly provider: { readonly id: number; readonly name: string };
+  readonly onSecret: (secret: ProviderSecret) => void;
+}
+
+function RotateSecret({ provider: { id, name }, onSecret }: RotateSecretProps) {
+  const { rotateSecret } = useProviderActions();
+  return (
+    <ConfirmedAction
+      label="Rotate secret"
+      button={{ size: "xs", "aria-label": `Rotate secret of ${name}` }}
+      title={`Rotate the secret of ${name}?`}
+      action="Rotate secret"
+      danger
+      onConfirm={async () => onSecret(await rotateSecret(id))}
+    >
+      The secret until now stops working at once: everything that {name} sends is refused until its
+      puller has the new one.
+    </ConfirmedAction>
+  );
+}
+
+interface NewProviderProps {
+  readonly onClose: () => void;
+  readonly onSecret: (secret: ProviderSecret) => void;
+}
+
+function NewProvider({ onClose, onSecret }: NewProviderProps) {
+  const { create } = useProviderActions();
+  const form = useForm({
+    name: "new provider",
+    initial: { name: "", slug: "" },
+    names: { name: "name", slug: "slug" },
+    send: create,
+    onDone: (provider) => {
+      onClose();
+      onSecret(provider);
+    },
+  });
+  return (
+    <Form form={form} action="Create provider" onCancel={onClose}>
+      <TextInput
+        label="Name"
+        description="As people know the site."
+        required
+        data-autofocus
+        {...form.text("name")}
+      />
+      <TextInput
+        label="Slug"
+        description="In addresses and webhook bodies, for ever: a-z, 0-9, - and _."
+        required
+        {...form.text("slug")}
+      />
+    </Form>
+  );
+}
+
+interface ProviderSecretDialogProps {
+  /** Secret to show. The dialog is open while this is defined. */
+  readonly provider: ProviderSecret | undefined;
+  readonly onClose: () => void;
+}
+
+/** Shows the secret of a new provider once. The API never returns this secret again. */
+function ProviderSecretDialog({ provider, onClose }: ProviderSecretDialogProps) {
+  return (
+    <Dialog
+      opened={provider !== undefined}
+      onClose={onClose}
+      title={`The secret of ${provider?.name ?? ""}`}
+      closeOnClickOutside={false}
+      size="lg"
+    >
+      <Stack>
+        <Text size="sm">
+          Copy it now: it is not shown again. Whoever sends events signs the body with it, in{" "}
+          <Code>X-Provider-Signature</Code>.
+        </Text>
+        {provider && <SecretField label="Secret" value={provider.secret} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            I have it
+          </Button>
+        </Group>
+      </Stack>
+    </Dialog>
   );
 }

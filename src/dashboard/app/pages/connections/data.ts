@@ -1,8 +1,6 @@
-import { useQueryClient } from "@tanstack/react-query";
-
 import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { listOptions, type RowOf } from "../../ui/pages.ts";
+import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
 
 /** Values of the form for an SSO connection before they are sent. */
 export interface SsoDraft {
@@ -65,19 +63,15 @@ export const providersOptions = (api: ApiClient) =>
     answerOf(api.admin.providers.get({ query: pageAt(cursor) })),
   );
 
-/** Requests that create or change providers. Each request invalidates the cached provider list. */
+/** Requests that create or change providers. A creation invalidates the cached provider list. */
 export function useProviderActions() {
-  const api = useApi();
-  const queries = useQueryClient();
+  const { providers } = useApi().admin;
+  const { inBackground } = useRefresh(["providers"]);
   return {
-    create: async ({ name, slug }: ProviderDraft): Promise<ProviderSecret> => {
-      const body = { name: name.trim(), slug: slug.trim() };
-      const provider = await answerOf(api.admin.providers.post(body));
-      void queries.invalidateQueries({ queryKey: ["providers"] });
-      return provider;
-    },
+    create: ({ name, slug }: ProviderDraft): Promise<ProviderSecret> =>
+      inBackground(answerOf(providers.post({ name: name.trim(), slug: slug.trim() }))),
     rotateSecret: (id: number): Promise<ProviderSecret> =>
-      answerOf(api.admin.providers({ id }).secret.post()),
+      answerOf(providers({ id }).secret.post()),
   };
 }
 
@@ -90,25 +84,14 @@ export type SsoConnection = RowOf<typeof ssoConnectionsOptions>;
 
 /** Requests that create or change SSO connections. Each request invalidates the cached list of connections. */
 export function useSsoActions() {
-  const api = useApi();
-  const queries = useQueryClient();
-  const refresh = () => queries.invalidateQueries({ queryKey: ["sso-connections"] });
+  const connections = useApi().admin["sso-connections"];
+  const { inBackground, andRead } = useRefresh(["sso-connections"]);
   return {
-    create: async (draft: SsoDraft) => {
-      await answerOf(api.admin["sso-connections"].post(newSsoBody(draft)));
-      void refresh();
-    },
-    change: async (id: string, draft: SsoDraft) => {
-      await answerOf(api.admin["sso-connections"]({ id }).patch(changedSsoBody(draft)));
-      void refresh();
-    },
-    setActive: async (id: string, isActive: boolean) => {
-      await answerOf(api.admin["sso-connections"]({ id }).patch({ is_active: isActive }));
-      await refresh();
-    },
-    remove: async (id: string) => {
-      await answerOf(api.admin["sso-connections"]({ id }).delete());
-      await refresh();
-    },
+    create: (draft: SsoDraft) => inBackground(answerOf(connections.post(newSsoBody(draft)))),
+    change: (id: string, draft: SsoDraft) =>
+      inBackground(answerOf(connections({ id }).patch(changedSsoBody(draft)))),
+    setActive: (id: string, isActive: boolean) =>
+      andRead(answerOf(connections({ id }).patch({ is_active: isActive }))),
+    remove: (id: string) => andRead(answerOf(connections({ id }).delete())),
   };
 }

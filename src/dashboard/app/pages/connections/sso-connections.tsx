@@ -143,58 +143,37 @@ function Connection({ connection, onEdit }: ConnectionProps) {
   );
 }
 
-interface ActionProps {
-  readonly connection: SsoConnection;
-}
-
-function SsoActions({ connection, onEdit }: ActionProps & { readonly onEdit: () => void }) {
+function SsoActions({ connection, onEdit }: ConnectionProps) {
+  const { id, issuer, is_active: isActive } = connection;
+  const { setActive, remove } = useSsoActions();
   return (
     <Group gap="xs">
-      <Button
-        size="xs"
-        variant="default"
-        onClick={onEdit}
-        aria-label={`Change ${connection.issuer}`}
-      >
+      <Button size="xs" variant="default" onClick={onEdit} aria-label={`Change ${issuer}`}>
         Change
       </Button>
-      <ConnectionSwitch connection={connection} />
-      <DeleteConnection connection={connection} />
+      <ActiveSwitch
+        isActive={isActive}
+        name={issuer}
+        noun="the connection"
+        onSwitch={(next) => setActive(id, next)}
+        done={`The connection is ${isActive ? "inactive" : "active"}.`}
+      >
+        {isActive
+          ? "Nobody signs in through it until it is active again. Passwords work for its domains, where people have one. Whoever is signed in stays so."
+          : "People of its domains sign in through it again, as its settings say."}
+      </ActiveSwitch>
+      <ConfirmedAction
+        label="Delete"
+        button={{ size: "xs", variant: "subtle", color: "red", "aria-label": `Delete ${issuer}` }}
+        title="Delete the connection?"
+        action="Delete"
+        danger
+        onConfirm={() => remove(id)}
+        done="The connection is deleted."
+      >
+        Its settings, its client secret and the links between its people and the identity provider
+        are gone. Whoever is signed in stays so.
+      </ConfirmedAction>
     </Group>
-  );
-}
-
-function ConnectionSwitch({ connection: { id, issuer, is_active: isActive } }: ActionProps) {
-  const { setActive } = useSsoActions();
-  return (
-    <ActiveSwitch
-      isActive={isActive}
-      name={issuer}
-      noun="the connection"
-      onSwitch={(next) => setActive(id, next)}
-      done={`The connection is ${isActive ? "inactive" : "active"}.`}
-    >
-      {isActive
-        ? "Nobody signs in through it until it is active again. Passwords work for its domains, where people have one. Whoever is signed in stays so."
-        : "People of its domains sign in through it again, as its settings say."}
-    </ActiveSwitch>
-  );
-}
-
-function DeleteConnection({ connection: { id, issuer } }: ActionProps) {
-  const { remove } = useSsoActions();
-  return (
-    <ConfirmedAction
-      label="Delete"
-      button={{ size: "xs", variant: "subtle", color: "red", "aria-label": `Delete ${issuer}` }}
-      title="Delete the connection?"
-      action="Delete"
-      danger
-      onConfirm={() => remove(id)}
-      done="The connection is deleted."
-    >
-      Its settings, its client secret and the links between its people and the identity provider are
-      gone. Whoever is signed in stays so.
-    </ConfirmedAction>
   );
 }

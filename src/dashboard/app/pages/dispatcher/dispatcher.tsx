@@ -4,14 +4,17 @@ import type { ReactNode } from "react";
 import type { LiveState } from "../../session/live.ts";
 import { Verdict } from "../../ui/badges.tsx";
 import { counted, duration, number } from "../../ui/format.ts";
-import { Dimmed, PageHeader } from "../../ui/layout.tsx";
-import { Panel } from "../../ui/panel.tsx";
+import { Dimmed, PageHeader, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
-import { useNow } from "../../ui/use-time.ts";
-import { Backlogs } from "./backlogs.tsx";
+import { useNow } from "../../ui/time.tsx";
+import {
+  Backlogs,
+  BlockedHeads,
+  DisabledSubscriptions,
+  Dispatchers,
+} from "./dispatcher-tables.tsx";
 import { concernsOf, latenessOf, lettersOf } from "./concerns.ts";
 import { type DispatcherState, useDispatcherState } from "./data.ts";
-import { BlockedHeads, DisabledSubscriptions, Dispatchers } from "./dispatcher-tables.tsx";
 import "./dispatcher.css";
 
 /**

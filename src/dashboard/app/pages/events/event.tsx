@@ -55,7 +55,9 @@ function EventPage({ event }: EventProps) {
             </>
           }
         >
-          <SendAsTest event={event} />
+          <Loaded query={useQuery(subscriptionsOptions(useReader()))}>
+            {({ data }) => <ToOne event={event} subscriptions={data} />}
+          </Loaded>
         </Section>
         <Section
           title="Fields"
@@ -117,20 +119,8 @@ function Example({ event: { value, example } }: EventProps) {
   );
 }
 
-interface SendProps {
-  readonly event: CatalogEvent;
-}
-
 /** Sends the event as a test to the selected subscription and shows the receiver's response. */
-function SendAsTest({ event }: SendProps) {
-  return (
-    <Loaded query={useQuery(subscriptionsOptions(useReader()))}>
-      {({ data }) => <ToOne event={event} subscriptions={data} />}
-    </Loaded>
-  );
-}
-
-function ToOne({ event, subscriptions }: SendProps & { subscriptions: readonly Subscription[] }) {
+function ToOne({ event, subscriptions }: EventProps & { subscriptions: readonly Subscription[] }) {
   const [chosen, setChosen] = useState("");
   const one =
     subscriptions.find(({ id }) => id === chosen) ??

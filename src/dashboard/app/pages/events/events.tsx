@@ -5,7 +5,7 @@ import { Link } from "wouter";
 import { TextFilter, useFilters } from "../../ui/filters.tsx";
 import { counted, sentence } from "../../ui/format.ts";
 import { PageHeader, Section } from "../../ui/layout.tsx";
-import { Row, Rows } from "../../ui/rows.tsx";
+import { Row, Rows } from "../../ui/list.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { useReader } from "../webhooks/data/data.ts";
 import { type CatalogEvent, catalogOptions } from "../webhooks/data/reads.ts";

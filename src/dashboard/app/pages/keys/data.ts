@@ -1,8 +1,6 @@
-import { useQueryClient } from "@tanstack/react-query";
-
 import { answerOf, type ApiClient, atCursor } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { listOptions, type RowOf } from "../../ui/pages.ts";
+import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
 import { clientBody, isPlatformPath, type ClientDraft, type ClientsPath } from "./client-model.ts";
 import type { Scope } from "./scopes.ts";
 
@@ -24,20 +22,13 @@ export interface TokenDraft {
 
 /** Requests that create or delete API tokens. Each request invalidates the cached token list. */
 export function useApiTokenActions() {
-  const api = useApi();
-  const queries = useQueryClient();
-  const refresh = () => queries.invalidateQueries({ queryKey: ["api-tokens"] });
+  const tokens = tokensOf(useApi());
+  const { inBackground, andRead } = useRefresh(["api-tokens"]);
   return {
     /** Creates an API token and returns its value, which the API never returns again. */
-    create: async ({ name, scopes }: TokenDraft): Promise<string> => {
-      const answer = await answerOf(tokensOf(api).post({ name, scopes: [...scopes] }));
-      void refresh();
-      return answer.access_token;
-    },
-    remove: async (id: string) => {
-      await answerOf(tokensOf(api)({ id }).delete());
-      await refresh();
-    },
+    create: async ({ name, scopes }: TokenDraft): Promise<string> =>
+      (await inBackground(answerOf(tokens.post({ name, scopes: [...scopes] })))).access_token,
+    remove: (id: string) => andRead(answerOf(tokens({ id }).delete())),
   };
 }
 
@@ -60,29 +51,18 @@ export interface NewClientSecret {
 
 /** Requests that create, change or delete OAuth clients. Each request invalidates the cached list of clients. */
 export function useOAuthClientActions(path: ClientsPath) {
-  const api = useApi();
-  const queries = useQueryClient();
-  const clients = clientsAt(api, path);
-  const refresh = () => queries.invalidateQueries({ queryKey: ["oauth-clients", path] });
+  const clients = clientsAt(useApi(), path);
+  const { inBackground, andRead } = useRefresh(["oauth-clients", path]);
+  const bodyOf = (draft: ClientDraft) => clientBody(draft, isPlatformPath(path));
   return {
-    create: async (draft: ClientDraft): Promise<NewClientSecret> => {
-      const body = { ...clientBody(draft, isPlatformPath(path)), confidential: draft.confidential };
-      const created = await answerOf(clients.post(body));
-      void refresh();
-      return created;
+    create: (draft: ClientDraft): Promise<NewClientSecret> => {
+      const body = { ...bodyOf(draft), confidential: draft.confidential };
+      return inBackground(answerOf(clients.post(body)));
     },
-    change: async (id: string, draft: ClientDraft) => {
-      await answerOf(clients({ id }).patch(clientBody(draft, isPlatformPath(path))));
-      void refresh();
-    },
-    rotateSecret: async (id: string): Promise<NewClientSecret> => {
-      const rotated = await answerOf(clients({ id }).secret.post());
-      void refresh();
-      return rotated;
-    },
-    remove: async (id: string) => {
-      await answerOf(clients({ id }).delete());
-      await refresh();
-    },
+    change: (id: string, draft: ClientDraft) =>
+      inBackground(answerOf(clients({ id }).patch(bodyOf(draft)))),
+    rotateSecret: (id: string): Promise<NewClientSecret> =>
+      inBackground(answerOf(clients({ id }).secret.post())),
+    remove: (id: string) => andRead(answerOf(clients({ id }).delete())),
   };
 }

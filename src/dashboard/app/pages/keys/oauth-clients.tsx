@@ -8,10 +8,9 @@ import { Confirm } from "../../ui/dialog.tsx";
 import { sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { Section } from "../../ui/layout.tsx";
-import { List } from "../../ui/list.tsx";
+import { List, Row, Rows } from "../../ui/list.tsx";
 import { notify } from "../../ui/notify.ts";
 import { useList } from "../../ui/pages.ts";
-import { Row, Rows } from "../../ui/rows.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { ClientForm } from "./client-form.tsx";
@@ -45,7 +44,12 @@ export function OAuthClientsSection({ path }: { readonly path: ClientsPath }) {
       <List
         list={useList(oauthClientsOptions(useApi(), path))}
         more="Show older ones"
-        empty={<NoClient />}
+        empty={
+          <EmptyState icon="plug" title="No OAuth clients">
+            Create one for each app, put its client_id and secret into the app&apos;s configuration,
+            and send people to <code>/oauth/authorize</code>.
+          </EmptyState>
+        }
       >
         {(rows) => (
           <Rows label="OAuth clients">
@@ -72,25 +76,16 @@ export function OAuthClientsSection({ path }: { readonly path: ClientsPath }) {
   );
 }
 
-function NoClient() {
-  return (
-    <EmptyState icon="plug" title="No OAuth clients">
-      Create one for each app, put its client_id and secret into the app&apos;s configuration, and
-      send people to <code>/oauth/authorize</code>.
-    </EmptyState>
-  );
-}
-
 function ClientRow(props: ClientActionsProps) {
   const { client, path } = props;
   return (
     <Row gap={4} actions={<ClientActions {...props} />}>
       <Group gap="xs">
         <Text fw={600}>{client.name}</Text>
-        <Kind>{client.confidential ? "Confidential" : "Public"}</Kind>
-        {client.first_party && <Kind>First-party</Kind>}
+        <Tag>{client.confidential ? "Confidential" : "Public"}</Tag>
+        {client.first_party && <Tag>First-party</Tag>}
         {isPlatformPath(path) && (
-          <Kind>{client.company_id === null ? "Platform" : `Company ${client.company_id}`}</Kind>
+          <Tag>{client.company_id === null ? "Platform" : `Company ${client.company_id}`}</Tag>
         )}
       </Group>
       <Group gap={4} wrap="nowrap">
@@ -112,10 +107,6 @@ function ClientRow(props: ClientActionsProps) {
       </Text>
     </Row>
   );
-}
-
-function Kind({ children }: { readonly children: string }) {
-  return <Tag>{children}</Tag>;
 }
 
 interface ClientActionsProps {

@@ -61,45 +61,33 @@ function Token({ token, regenerate, remove }: TokenProps) {
           Generated <ExactTime at={token.created_at} />, <LastUsed at={token.last_used_at} />
         </Text>
         <Group gap="xs">
-          <RegenerateToken regenerate={regenerate} />
-          <DeleteToken remove={remove} />
+          <ConfirmedAction
+            label="Regenerate"
+            button={{ size: "xs" }}
+            title="Regenerate the token?"
+            action="Regenerate"
+            danger
+            onConfirm={regenerate}
+            done="There is a new token. The old one works no more."
+          >
+            The present token stops working at once, and with it everything that uses it, until it
+            has the new one. This cannot be taken back.
+          </ConfirmedAction>
+          <ConfirmedAction
+            label="Delete"
+            button={{ variant: "light", color: "red", size: "xs" }}
+            title="Delete the token?"
+            action="Delete"
+            danger
+            onConfirm={remove}
+            done="The token is deleted."
+          >
+            Everything that uses it stops working at once. You can generate another one later.
+          </ConfirmedAction>
         </Group>
       </Group>
       <CodeBlock label="Try it" code={EXAMPLE} />
     </Stack>
-  );
-}
-
-function RegenerateToken({ regenerate }: Pick<TokenProps, "regenerate">) {
-  return (
-    <ConfirmedAction
-      label="Regenerate"
-      button={{ size: "xs" }}
-      title="Regenerate the token?"
-      action="Regenerate"
-      danger
-      onConfirm={regenerate}
-      done="There is a new token. The old one works no more."
-    >
-      The present token stops working at once, and with it everything that uses it, until it has the
-      new one. This cannot be taken back.
-    </ConfirmedAction>
-  );
-}
-
-function DeleteToken({ remove }: Pick<TokenProps, "remove">) {
-  return (
-    <ConfirmedAction
-      label="Delete"
-      button={{ variant: "light", color: "red", size: "xs" }}
-      title="Delete the token?"
-      action="Delete"
-      danger
-      onConfirm={remove}
-      done="The token is deleted."
-    >
-      Everything that uses it stops working at once. You can generate another one later.
-    </ConfirmedAction>
   );
 }
 

@@ -1,6 +1,6 @@
 import { queryOptions } from "@tanstack/react-query";
 
-import { allPages, answerOf, type ApiClient, pageAt } from "../../api/client.ts";
+import { allPages, answerOf, type ApiClient, pageAt, type QueryOf } from "../../api/client.ts";
 import { apiWith } from "../../api/connect.ts";
 import { readIdentity } from "../../session/identity.ts";
 import { useApi, useSessionState } from "../../session/session.tsx";
@@ -8,7 +8,7 @@ import { listOptions, type RowOf } from "../../ui/pages.ts";
 
 export const ownAccountsOptions = (
   api: ApiClient,
-  filter: { readonly name?: string; readonly is_active?: "true" | "false" },
+  filter: QueryOf<ApiClient["partner"]["accounts"]["get"]>,
 ) =>
   listOptions(["own-accounts", filter], (cursor) =>
     answerOf(api.partner.accounts.get({ query: { ...filter, ...pageAt(cursor) } })),

@@ -11,8 +11,7 @@ import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import { type Account, ownAccountsOptions, useActAsOwner } from "./accounts-data.ts";
-import { ActiveFilter, activeQuery } from "../companies/company-select.tsx";
-import { Stores } from "../companies/stores.tsx";
+import { ActiveFilter, activeQuery, Stores } from "../companies/company-select.tsx";
 
 /** Page that lists the accounts of a partner. Accounts are the partner's customers. */
 export function Page() {

@@ -1,9 +1,9 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 
 import { allPages, answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { listOptions, type RowOf } from "../../ui/pages.ts";
+import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
 
 /** Roles that members of a partner's team can have. */
 export type TeamRole = "partner_owner" | "partner_admin";
@@ -33,21 +33,15 @@ export function useTeamNames(enabled: boolean): ReadonlyMap<number, string> {
 
 /** Requests that change the partner's team. Each request invalidates the cached team list. */
 export function useTeamActions() {
-  const api = useApi();
-  const queries = useQueryClient();
-  const done = async <T>(call: Promise<T>): Promise<T> => {
-    const answer = await call;
-    await queries.invalidateQueries({ queryKey: ["team"] });
-    return answer;
-  };
+  const { users } = useApi().partner;
+  const { andRead } = useRefresh(["team"]);
   return {
-    invite: (teammate: Teammate) => done(answerOf(api.partner.users.post({ ...teammate }))),
-    inviteAgain: (id: number) => done(answerOf(api.partner.users({ id }).invite.post())),
-    setRole: (id: number, role: TeamRole) =>
-      done(answerOf(api.partner.users({ id }).role.post({ role }))),
+    invite: (teammate: Teammate) => andRead(answerOf(users.post({ ...teammate }))),
+    inviteAgain: (id: number) => andRead(answerOf(users({ id }).invite.post())),
+    setRole: (id: number, role: TeamRole) => andRead(answerOf(users({ id }).role.post({ role }))),
     setActive: (id: number, isActive: boolean) => {
-      const user = api.partner.users({ id });
-      return done(answerOf(isActive ? user.activate.post() : user.deactivate.post()));
+      const user = users({ id });
+      return andRead(answerOf(isActive ? user.activate.post() : user.deactivate.post()));
     },
   };
 }

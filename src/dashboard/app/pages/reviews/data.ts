@@ -81,7 +81,8 @@ export function useReviewActions(reviewId: number) {
   const api = useApi();
   const queries = useQueryClient();
   const review = api.account.reviews({ id: reviewId });
-  const show = (answer: Review) => {
+  const show = async (request: Promise<Review>) => {
+    const answer = await request;
     const { queryKey } = reviewOptions(api, String(reviewId));
     queries.setQueryData(queryKey, (before) => before && { ...before, ...answer });
     void queries.invalidateQueries({ queryKey });
@@ -89,21 +90,11 @@ export function useReviewActions(reviewId: number) {
     return answer;
   };
   return {
-    assign: async (userId: number) => {
-      return show(await answerOf(review.assign.post({ user_id: userId })));
-    },
-    addNote: async (text: string) => {
-      return show(await answerOf(review.notes.post({ body: text.trim() })));
-    },
-    flag: async (reason: string) => {
-      return show(await answerOf(review.flag.post({ reason: reason.trim() })));
-    },
-    moveFlag: async (status: FlagMove) => {
-      return show(await answerOf(review["flag-status"].post({ status })));
-    },
-    respond: async (text: string) => {
-      return show(await answerOf(review.response.post({ body: text.trim() })));
-    },
-    deleteResponse: async () => show(await answerOf(review.response.delete())),
+    assign: (userId: number) => show(answerOf(review.assign.post({ user_id: userId }))),
+    addNote: (text: string) => show(answerOf(review.notes.post({ body: text.trim() }))),
+    flag: (reason: string) => show(answerOf(review.flag.post({ reason: reason.trim() }))),
+    moveFlag: (status: FlagMove) => show(answerOf(review["flag-status"].post({ status }))),
+    respond: (text: string) => show(answerOf(review.response.post({ body: text.trim() }))),
+    deleteResponse: () => show(answerOf(review.response.delete())),
   };
 }

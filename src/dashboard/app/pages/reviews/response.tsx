@@ -38,6 +38,7 @@ interface ResponseTextProps {
 
 function ResponseText({ review, response, onEdit }: ResponseTextProps) {
   const names = useNames();
+  const { deleteResponse } = useReviewActions(review.id);
   return (
     <Stack gap="sm">
       <Text className="as-written">{response.body}</Text>
@@ -51,27 +52,20 @@ function ResponseText({ review, response, onEdit }: ResponseTextProps) {
             Change response
           </Button>
         )}
-        <DeleteResponse review={review} />
+        <ConfirmedAction
+          label="Delete response"
+          button={{ variant: "subtle", color: "red" }}
+          title="Delete the response?"
+          action="Delete"
+          danger
+          onConfirm={deleteResponse}
+          done="The response is deleted."
+        >
+          The review is then without a response again. Its text stays in the history of this review,
+          where only your colleagues see it.
+        </ConfirmedAction>
       </Group>
     </Stack>
-  );
-}
-
-function DeleteResponse({ review }: { readonly review: Review }) {
-  const { deleteResponse } = useReviewActions(review.id);
-  return (
-    <ConfirmedAction
-      label="Delete response"
-      button={{ variant: "subtle", color: "red" }}
-      title="Delete the response?"
-      action="Delete"
-      danger
-      onConfirm={deleteResponse}
-      done="The response is deleted."
-    >
-      The review is then without a response again. Its text stays in the history of this review,
-      where only your colleagues see it.
-    </ConfirmedAction>
   );
 }
 

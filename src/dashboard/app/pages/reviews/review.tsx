@@ -5,12 +5,12 @@ import { useParams } from "wouter";
 import { apiErrorOf, fieldError } from "../../api/client.ts";
 import { roleName } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
+import { Stars } from "../../ui/badges.tsx";
 import { explain } from "../../ui/explain.ts";
 import { Form, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { PageHeader } from "../../ui/layout.tsx";
+import { PageHeader, Panel } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
-import { Panel } from "../../ui/panel.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import {
@@ -22,10 +22,9 @@ import {
   useReviewActions,
 } from "./data.ts";
 import { Flag } from "./flag.tsx";
+import { Timeline } from "./timeline.tsx";
 import { Response } from "./response.tsx";
 import "./reviews.css";
-import { Stars } from "../../ui/badges.tsx";
-import { Timeline } from "./timeline.tsx";
 
 const BACK = { href: "/reviews", title: "Reviews" };
 

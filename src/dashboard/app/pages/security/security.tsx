@@ -12,7 +12,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { PageHeader, Section } from "../../ui/layout.tsx";
 import { NewPassword } from "../../ui/new-password.tsx";
 import { notify } from "../../ui/notify.ts";
-import { useWait } from "../../ui/use-time.ts";
+import { useWait } from "../../ui/time.tsx";
 import { SessionsSection } from "./sessions.tsx";
 
 export function Page() {

@@ -1,15 +1,12 @@
 import { Button, Group, Text } from "@mantine/core";
-import { useQueryClient } from "@tanstack/react-query";
-
 import { allPages, answerOf, type ApiClient, apiErrorOf, atCursor } from "../../api/client.ts";
 import { useApi, useSessionState } from "../../session/session.tsx";
 import { Tag } from "../../ui/badges.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Section } from "../../ui/layout.tsx";
-import { List, rowsOf } from "../../ui/list.tsx";
-import { listOptions, type RowOf, useList } from "../../ui/pages.ts";
-import { Row, Rows } from "../../ui/rows.tsx";
+import { List, Row, Rows, rowsOf } from "../../ui/list.tsx";
+import { listOptions, type RowOf, useList, useRefresh } from "../../ui/pages.ts";
 import { ExactTime, LastUsed, Time } from "../../ui/time.tsx";
 import { deviceOf } from "./user-agent.ts";
 
@@ -29,13 +26,9 @@ type SignedIn = RowOf<typeof sessionsOptions>;
 /** Requests that end the user's own sessions. Each request invalidates the cached session list. */
 function useSessionActions() {
   const api = useApi();
-  const queries = useQueryClient();
-  const refresh = () => queries.invalidateQueries({ queryKey: sessionsOptions(api).queryKey });
+  const { andRead, refresh } = useRefresh(sessionsOptions(api).queryKey);
   return {
-    end: async (one: SignedIn) => {
-      await endSession(api, one);
-      await refresh();
-    },
+    end: (one: SignedIn) => andRead(endSession(api, one)),
     /**
      * Ends all other sessions of the user. Reads the complete list first, because the page may show only a part
      * of it.

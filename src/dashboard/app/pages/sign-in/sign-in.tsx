@@ -5,10 +5,9 @@ import { type SignInMethods, useCredentials } from "../../session/credentials.ts
 import { useSessionState } from "../../session/session.tsx";
 import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { useWait } from "../../ui/use-time.ts";
-import { Forgotten } from "./forgotten.tsx";
+import { useWait } from "../../ui/time.tsx";
+import { Forgotten, MethodStep } from "./steps.tsx";
 import { Frame } from "./frame.tsx";
-import { MethodStep } from "./method-step.tsx";
 import { type Notice, SignInError, useNotice } from "./messages.tsx";
 
 type Step =

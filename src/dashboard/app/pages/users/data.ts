@@ -1,9 +1,9 @@
-import { queryOptions, useQueryClient } from "@tanstack/react-query";
+import { queryOptions } from "@tanstack/react-query";
 
-import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
+import { answerOf, type ApiClient, pageAt, type QueryOf } from "../../api/client.ts";
 import type { Role } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
-import { listOptions, type RowOf } from "../../ui/pages.ts";
+import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
 import type { CompanyChoice } from "../companies/data.ts";
 
 /**
@@ -73,13 +73,7 @@ function userBody(draft: UserDraft, platformId: number) {
   };
 }
 
-export interface UserFilter {
-  readonly company_id?: number;
-  readonly role?: Role;
-  readonly email?: string;
-  readonly q?: string;
-  readonly is_active?: "true" | "false";
-}
+export type UserFilter = QueryOf<ApiClient["admin"]["users"]["get"]>;
 
 export const usersOptions = (api: ApiClient, filter: UserFilter) =>
   listOptions(["users", filter], (cursor) =>
@@ -105,24 +99,15 @@ export async function findByEmail(api: ApiClient, email: string): Promise<User |
 
 /** Requests that create or change users. Each request invalidates the cached user list. */
 export function useUserActions() {
-  const api = useApi();
-  const queries = useQueryClient();
+  const { users } = useApi().admin;
   const { company: platform } = useSession();
-  const refresh = () => queries.invalidateQueries({ queryKey: ["users"] });
+  const { inBackground, andRead } = useRefresh(["users"]);
   return {
-    create: async (draft: UserDraft) => {
-      const user = await answerOf(api.admin.users.post(userBody(draft, platform.id)));
-      void refresh();
-      return user;
-    },
-    unlock: async (id: number) => {
-      await answerOf(api.admin.users({ id }).unlock.post());
-      await refresh();
-    },
-    setActive: async (id: number, isActive: boolean) => {
-      const user = api.admin.users({ id });
-      await answerOf(isActive ? user.activate.post() : user.deactivate.post());
-      await refresh();
+    create: (draft: UserDraft) => inBackground(answerOf(users.post(userBody(draft, platform.id)))),
+    unlock: (id: number) => andRead(answerOf(users({ id }).unlock.post())),
+    setActive: (id: number, isActive: boolean) => {
+      const user = users({ id });
+      return andRead(answerOf(isActive ? user.activate.post() : user.deactivate.post()));
     },
   };
 }

@@ -1,22 +1,21 @@
-import { Button } from "@mantine/core";
-import { useState, type ReactNode } from "react";
+import { Button, Group, Text } from "@mantine/core";
+import { type ReactNode, useState } from "react";
 
 import { roleName, ROLES } from "../../session/identity.ts";
-import { useApi } from "../../session/session.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { useApi, useSession } from "../../session/session.tsx";
+import { Highlighted, StateBadge } from "../../ui/badges.tsx";
+import { ActionButton, ActiveSwitch, Dialog } from "../../ui/dialog.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
-import { Highlighted } from "../../ui/badges.tsx";
-import { textQuery } from "../../ui/text-query.ts";
-import { Icon } from "../../ui/icon.tsx";
 import { idOf } from "../../ui/format.ts";
-import { TableList } from "../../ui/list.tsx";
+import { Icon } from "../../ui/icon.tsx";
 import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
+import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
-import { Time } from "../../ui/time.tsx";
+import { textQuery } from "../../ui/text-query.ts";
+import { ExactTime, Time, useNow } from "../../ui/time.tsx";
 import { ActiveFilter, activeQuery, CompanySelect } from "../companies/company-select.tsx";
-import { type User, type UserFilter, usersOptions } from "./data.ts";
-import { UserActions, UserState } from "./user-actions.tsx";
+import { type User, type UserFilter, usersOptions, useUserActions } from "./data.ts";
 import { NewUser } from "./user-form.tsx";
 
 const FILTERS = ["company", "role", "q", "active"] as const;
@@ -127,5 +126,89 @@ function UserFilters({
       />
       <ActiveFilter {...field("active")} />
     </FilterBar>
+  );
+}
+
+const TICK_MS = 1_000;
+
+interface UserProps {
+  readonly user: User;
+}
+
+interface WhileLockedProps {
+  readonly until: string;
+  readonly children: ReactNode;
+}
+
+/** Renders its children until the sign-in lock of the user expires. */
+function WhileLocked({ until, children }: WhileLockedProps) {
+  const now = useNow(TICK_MS);
+  return Date.parse(until) > now && children;
+}
+
+export function UserState({ user }: UserProps) {
+  const { locked_until: until } = user;
+  return (
+    <>
+      <Group gap={6}>
+        <StateBadge state={user.is_active ? "active" : "inactive"} />
+        {until !== null && (
+          <WhileLocked until={until}>
+            <StateBadge state="locked" />
+            <Dimmed>
+              until <ExactTime at={until} />
+            </Dimmed>
+          </WhileLocked>
+        )}
+      </Group>
+      {!user.has_password && <Dimmed>No password</Dimmed>}
+    </>
+  );
+}
+
+export function UserActions({ user }: UserProps) {
+  const { unlock } = useUserActions();
+  return (
+    <Group gap="xs" justify="flex-end" wrap="nowrap" className="row-actions">
+      {user.locked_until !== null && (
+        <WhileLocked until={user.locked_until}>
+          <ActionButton
+            label="Unlock"
+            fullLabel={`Unlock ${user.name}`}
+            onClick={() => unlock(user.id)}
+            done={`${user.name} can sign in again.`}
+          />
+        </WhileLocked>
+      )}
+      <UserSwitch user={user} />
+    </Group>
+  );
+}
+
+function UserSwitch({ user: { id, name, email, is_active: isActive } }: UserProps) {
+  const { setActive } = useUserActions();
+  const { user: me } = useSession();
+  return (
+    <ActiveSwitch
+      button={{ variant: "subtle", color: "gray" }}
+      isActive={isActive}
+      name={name}
+      onSwitch={(next) => setActive(id, next)}
+      done={`${name} is ${isActive ? "inactive and signed out" : "active"}.`}
+    >
+      {isActive ? (
+        <>
+          {me.id === id && (
+            <Text size="sm" fw={600} mb="xs">
+              This is you: you are signed out at once and cannot undo it yourself.
+            </Text>
+          )}
+          {email} is signed out everywhere at once and cannot sign in. Tokens and API keys end for
+          good. What the user wrote stays.
+        </>
+      ) : (
+        `${email} can sign in again. Tokens and API keys of before stay ended.`
+      )}
+    </ActiveSwitch>
   );
 }

@@ -1,10 +1,10 @@
-import { Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { Link, useParams } from "wouter";
+import { useParams } from "wouter";
 
 import { Copy } from "../../ui/copy.tsx";
 import { Countdown, ExactTime } from "../../ui/time.tsx";
-import { Facts, PageHeader } from "../../ui/layout.tsx";
+import { Facts, PageHeader, TextLink } from "../../ui/layout.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { AttemptCard } from "./deliveries/attempt-card.tsx";
@@ -150,9 +150,7 @@ function Review({ id, about }: ReviewProps) {
     <>
       {about.rate !== null && `${about.rate} ★ · `}
       {about.external_review_id} · {about.store_name} ·{" "}
-      <Anchor component={Link} href={`/webhooks/${id}?${search}`} inherit underline="always">
-        All events of it
-      </Anchor>
+      <TextLink href={`/webhooks/${id}?${search}`}>All events of it</TextLink>
     </>
   );
 }

@@ -1,8 +1,7 @@
-import { Alert, Anchor, Button, Checkbox, Stack, Text } from "@mantine/core";
+import { Alert, Button, Checkbox, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { Link } from "wouter";
 
 import { Confirm } from "../../ui/dialog.tsx";
 import { counted, number } from "../../ui/format.ts";
@@ -16,6 +15,7 @@ import { useSubscriptionActions, type Held } from "./data/use-subscription-actio
 import { Choice } from "./form/endpoint-fields.tsx";
 import { disabledBecause } from "./data/subscription-words.ts";
 import type { SentTest } from "./test-event.tsx";
+import { TextLink } from "../../ui/layout.tsx";
 
 const HELD_WAIT_MS = 20_000;
 
@@ -78,15 +78,8 @@ function FirstFailure({ id, failure, since }: FirstFailureProps) {
   return (
     <Text size="sm">
       Failing since <ExactTime at={since} />. First permanent failure:{" "}
-      <Anchor
-        component={Link}
-        href={`/webhooks/${id}/deliveries/${failure.event_id}`}
-        inherit
-        underline="always"
-      >
-        this event
-      </Anchor>
-      , {title.toLowerCase()}. {advice}
+      <TextLink href={`/webhooks/${id}/deliveries/${failure.event_id}`}>this event</TextLink>,{" "}
+      {title.toLowerCase()}. {advice}
     </Text>
   );
 }

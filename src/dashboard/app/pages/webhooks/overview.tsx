@@ -1,24 +1,27 @@
-import { Alert, Anchor, Paper, Stack, Text } from "@mantine/core";
+import { Alert, Paper, Stack, Table, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "wouter";
+import type { ReactNode } from "react";
 
-import { Countdown, Time } from "../../ui/time.tsx";
-import { milliseconds, number } from "../../ui/format.ts";
+import { CodeBlock } from "../../ui/copy.tsx";
+import { counted, milliseconds, number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { NamedValue } from "../../ui/layout.tsx";
+import { NamedValue, TextLink } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
+import { Countdown, ExactTime, Time } from "../../ui/time.tsx";
+import { alertPhrase } from "./alert-data.ts";
 import { useReader } from "./data/data.ts";
 import {
   deliveryOptions,
   type Health,
   healthOptions,
+  type Incident,
   incidentOptions,
   type Subscription,
 } from "./data/reads.ts";
-import { IncidentCard } from "./incident-card.tsx";
-import { OverTime } from "./stats/over-time.tsx";
-import { HealthSummary } from "./stats/health-summary.tsx";
 import { isRetryShown, stateInWord } from "./data/subscription-words.ts";
+import { diagnosisOf } from "./deliveries/attempt-words.ts";
+import { HealthSummary } from "./stats/health-summary.tsx";
+import { OverTime } from "./stats/over-time.tsx";
 
 export function Overview({ subscription }: { readonly subscription: Subscription }) {
   const { id, is_active: isActive } = subscription;
@@ -118,10 +121,8 @@ function Blocked({ subscription, eventId, health }: HealthProps & { readonly eve
   return (
     <Alert color="yellow" icon={<Icon name="clock" />} title={title}>
       <Text size="sm">
-        <Anchor component={Link} href={href} inherit underline="always">
-          Event {eventId}
-        </Anchor>{" "}
-        failed <Time at={health.blocked_since} /> and waits for its retry
+        <TextLink href={href}>Event {eventId}</TextLink> failed <Time at={health.blocked_since} />{" "}
+        and waits for its retry
         {next !== null && (
           <>
             , <Countdown to={next} />
@@ -135,5 +136,141 @@ function Blocked({ subscription, eventId, health }: HealthProps & { readonly eve
           " If order matters only within one review, choose “Strict per review” in the settings."}
       </Text>
     </Alert>
+  );
+}
+
+/** Maximum number of attempts of which the server counts the causes (contract 6.17). */
+const MAX_COUNTED = 1_000;
+
+interface IncidentCardProps {
+  readonly subscription: Subscription;
+  /** Next steps for the user, shown below the facts of the incident. */
+  readonly children: ReactNode;
+}
+
+/**
+ * Describes an ongoing delivery failure: its start, the last response of the receiver, the number of attempts
+ * per cause, and the number of queued events.
+ */
+function IncidentCard({ subscription, children }: IncidentCardProps) {
+  const { id, is_active: isActive } = subscription;
+  const incident = useQuery(incidentOptions(useReader(), id)).data;
+  const health = useQuery(healthOptions(useReader(), id)).data;
+  if (incident === undefined || incident.since === null) return children;
+  const failed = incident.causes.reduce((sum, cause) => sum + cause.attempts, 0);
+  const queued = isActive ? health?.pending : health?.held;
+  return (
+    <Paper withBorder p="lg" component="section" aria-labelledby="incident">
+      <Stack gap="md">
+        <Title order={2} size="h4" id="incident">
+          What is wrong
+        </Title>
+        <dl className="value-grid">
+          <NamedValue name="Since" hint={<ExactTime at={incident.since} />}>
+            <Time at={incident.since} />
+          </NamedValue>
+          <NamedValue name="Failed attempts" hint="since then">
+            {failed < MAX_COUNTED ? number(failed) : `${number(MAX_COUNTED)} or more`}
+          </NamedValue>
+          <NamedValue name="Consecutive failures" hint="disabled at 20">
+            {number(subscription.consecutive_failure_count)}
+          </NamedValue>
+          <NamedValue
+            name={isActive ? "Pending" : "Held"}
+            hint={isActive ? "events in the queue" : "for up to 30 days"}
+          >
+            {queued === undefined ? "–" : number(queued)}
+          </NamedValue>
+        </dl>
+        {children}
+        {incident.last_answer !== null && <LastAnswer id={id} answer={incident.last_answer} />}
+        {incident.causes.length > 0 && <Causes incident={incident} />}
+        <HostMessage alerts={incident.alerts} />
+      </Stack>
+    </Paper>
+  );
+}
+
+interface LastAnswerProps {
+  readonly id: string;
+  readonly answer: NonNullable<Incident["last_answer"]>;
+}
+
+function LastAnswer({ id, answer }: LastAnswerProps) {
+  const { title, advice } = diagnosisOf({ outcome: "failed", ...answer });
+  const said = answer.response_excerpt ?? "";
+  return (
+    <Stack gap="sm">
+      <Text size="sm">
+        Last answer <Time at={answer.at} />, to{" "}
+        <TextLink href={`/webhooks/${id}/deliveries/${answer.event_id}`}>this event</TextLink>:{" "}
+        <b>{title}</b>. {advice}
+      </Text>
+      {said !== "" && <CodeBlock label="What it said" code={said} wraps />}
+    </Stack>
+  );
+}
+
+/** Lists the causes of failed attempts with their numbers. The bars repeat the numbers graphically. */
+function Causes({ incident }: { readonly incident: Incident }) {
+  const most = Math.max(1, ...incident.causes.flatMap((cause) => cause.counts));
+  return (
+    <Table aria-label="Failed attempts by cause">
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th>Cause</Table.Th>
+          <Table.Th ta="right">Attempts</Table.Th>
+          <Table.Th>Over time</Table.Th>
+          <Table.Th visibleFrom="sm">Last</Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {incident.causes.map((cause) => (
+          <Table.Tr key={`${cause.status_code} ${cause.error_code}`}>
+            <Table.Td>{diagnosisOf({ outcome: "failed", ...cause }).title}</Table.Td>
+            <Table.Td ta="right">{number(cause.attempts)}</Table.Td>
+            <Table.Td>
+              <Bars counts={cause.counts} most={most} />
+            </Table.Td>
+            <Table.Td visibleFrom="sm">
+              <Time at={cause.last_at} />
+            </Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+const BAR = 5;
+const HEIGHT = 24;
+
+function Bars({ counts, most }: { readonly counts: readonly number[]; readonly most: number }) {
+  return (
+    <svg width={counts.length * BAR} height={HEIGHT} aria-hidden="true" className="cause-bars">
+      {counts.map((count, step) => {
+        const height = count === 0 ? 1 : Math.max(3, (HEIGHT * count) / most);
+        const x = step * BAR;
+        // The index serves as the `key`, because a bar has no other identity.
+        return <rect key={x} x={x} y={HEIGHT - height} width={BAR - 1} height={height} />;
+      })}
+    </svg>
+  );
+}
+
+function HostMessage({ alerts }: Pick<Incident, "alerts">) {
+  const [first] = alerts;
+  return (
+    <Text size="sm" c="dimmed">
+      {first === undefined ? (
+        "Nobody was told yet. "
+      ) : (
+        <>
+          {counted(alerts.length, "alert")}, the first <Time at={first.raised_at} />:{" "}
+          {alerts.map(({ kind }) => alertPhrase(kind)).join(", ")}.{" "}
+        </>
+      )}
+      <TextLink href="/webhooks/alerts">Who is told</TextLink>
+    </Text>
   );
 }

@@ -85,7 +85,11 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
         />
       )}
       <Tabs value={tab} onChange={(next) => next !== null && setTab(next)} keepMounted={false}>
-        <TabNames />
+        <Tabs.List mb="md">
+          <Tabs.Tab value="overview">Overview</Tabs.Tab>
+          <Tabs.Tab value="deliveries">Deliveries</Tabs.Tab>
+          <Tabs.Tab value="settings">Settings</Tabs.Tab>
+        </Tabs.List>
         <Tabs.Panel value="overview">
           <Overview subscription={subscription} />
         </Tabs.Panel>
@@ -93,26 +97,15 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
           <Deliveries subscription={subscription} live={state} follow={follow} />
         </Tabs.Panel>
         <Tabs.Panel value="settings">
-          <SettingsTab subscription={subscription} />
+          {isReadOnly ? (
+            <ReadOnlySettings subscription={subscription} />
+          ) : (
+            <Settings subscription={subscription} />
+          )}
         </Tabs.Panel>
       </Tabs>
     </>
   );
-}
-
-function TabNames() {
-  return (
-    <Tabs.List mb="md">
-      <Tabs.Tab value="overview">Overview</Tabs.Tab>
-      <Tabs.Tab value="deliveries">Deliveries</Tabs.Tab>
-      <Tabs.Tab value="settings">Settings</Tabs.Tab>
-    </Tabs.List>
-  );
-}
-
-function SettingsTab({ subscription }: SubscriptionProps) {
-  if (useIsReadOnly()) return <ReadOnlySettings subscription={subscription} />;
-  return <Settings subscription={subscription} />;
 }
 
 /**

@@ -1,46 +1,50 @@
 import type { Attempt } from "./reads.ts";
 
-/** Delivery attempt in a list, without request and response body, because a list may contain thousands of attempts. */
-export type AttemptRow = Pick<
-  Attempt,
-  | "id"
-  | "event_id"
-  | "event"
-  | "attempt"
-  | "round"
-  | "sequence"
-  | "started_at"
-  | "duration_ms"
-  | "outcome"
-  | "status_code"
-  | "error_code"
-  | "next_attempt_at"
->;
+const ROW_FIELDS = [
+  "id",
+  "event_id",
+  "event",
+  "attempt",
+  "round",
+  "sequence",
+  "started_at",
+  "duration_ms",
+  "outcome",
+  "status_code",
+  "error_code",
+  "next_attempt_at",
+] as const;
 
-export interface AttemptFilter {
-  readonly event?: string;
-  readonly event_id?: string;
-  readonly outcome?: string;
-  readonly since?: string;
-  readonly until?: string;
-}
+/** Delivery attempt in a list, without request and response body, because a list may contain thousands of attempts. */
+export type AttemptRow = Pick<Attempt, (typeof ROW_FIELDS)[number]>;
 
 export const FILTER_NAMES = ["event", "event_id", "outcome", "since", "until"] as const;
 type FilterName = (typeof FILTER_NAMES)[number];
+export type AttemptFilter = { readonly [K in FilterName]?: string };
 export const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i;
 export const isUlid = (text: string): boolean => ULID.test(text);
 
-/** Reads the filter of the attempt list from the address. Values that the API would reject are left out. */
-export function filterOf(params: URLSearchParams): AttemptFilter {
-  const given = FILTER_NAMES.flatMap((name) => {
+/** Reads a filter from the address. Values that the API would reject are left out. */
+function readFilter<const N extends string>(
+  params: URLSearchParams,
+  names: readonly N[],
+  isValid: (name: N, value: string) => boolean,
+): { readonly [K in N]?: string } {
+  const given = names.flatMap((name) => {
     const value = params.get(name)?.trim() ?? "";
-    return value !== "" && isAllowed(name, value) ? [[name, value] as const] : [];
+    return value !== "" && isValid(name, value) ? [[name, value] as const] : [];
   });
-  return Object.fromEntries(given);
+  // The assertion is needed because `Object.fromEntries` does not keep the names.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return Object.fromEntries(given) as { readonly [K in N]?: string };
 }
+
+/** Reads the filter of the attempt list. */
+export const filterOf = (params: URLSearchParams): AttemptFilter =>
+  readFilter(params, FILTER_NAMES, isAllowed);
 
 function isAllowed(name: FilterName, value: string): boolean {
   if (name === "event_id") return isUlid(value);
@@ -65,20 +69,9 @@ export function isMatch(row: AttemptRow, filter: AttemptFilter): boolean {
 }
 
 export function rowOf(one: AttemptRow): AttemptRow {
-  return {
-    id: one.id,
-    event_id: one.event_id,
-    event: one.event,
-    attempt: one.attempt,
-    round: one.round,
-    sequence: one.sequence,
-    started_at: one.started_at,
-    duration_ms: one.duration_ms,
-    outcome: one.outcome,
-    status_code: one.status_code,
-    error_code: one.error_code,
-    next_attempt_at: one.next_attempt_at,
-  };
+  // The assertion is needed because `Object.fromEntries` does not keep the names.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return Object.fromEntries(ROW_FIELDS.map((name) => [name, one[name]])) as unknown as AttemptRow;
 }
 
 /**
@@ -121,14 +114,9 @@ type Preset = keyof typeof PRESETS;
 const MAX_REVIEW_ID = 2_147_483_647;
 const STATUS = /^([1-5]xx|[1-5]\d\d|none)$/;
 
-/** Reads the filter of the event list from the address. Values that the API would reject are left out. */
-export function messageFilterOf(params: URLSearchParams): MessageFilter {
-  const given = MESSAGE_FILTER_NAMES.flatMap((name) => {
-    const value = params.get(name)?.trim() ?? "";
-    return value !== "" && isMessageValue(name, value) ? [[name, value] as const] : [];
-  });
-  return Object.fromEntries(given);
-}
+/** Reads the filter of the event list. */
+export const messageFilterOf = (params: URLSearchParams): MessageFilter =>
+  readFilter(params, MESSAGE_FILTER_NAMES, isMessageValue);
 
 function isMessageValue(name: Name, value: string): boolean {
   if (name === "review_id") return isReviewId(value);

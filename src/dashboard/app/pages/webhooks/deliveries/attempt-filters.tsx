@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSearchParams } from "wouter";
 
-import { TimeField, useFilters } from "../../../ui/filters.tsx";
+import { TimeField, useFilters, useTypedText } from "../../../ui/filters.tsx";
 import { OUTCOME_WORDS } from "./attempt-words.ts";
 import { FILTER_NAMES, filterOf, isUlid, OUTCOMES } from "../data/filters.ts";
 import { useReader } from "../data/data.ts";
@@ -63,7 +63,7 @@ export function AttemptFilters() {
 
 function Fields() {
   const [params] = useSearchParams();
-  const { set, clear } = useFilters(FILTER_NAMES);
+  const { set, field, clear } = useFilters(FILTER_NAMES);
   const { event, event_id: eventId, outcome, since, until } = filterOf(params);
   const isFiltered = [event, eventId, outcome, since, until].some((one) => one !== undefined);
   return (
@@ -80,18 +80,8 @@ function Fields() {
         onChange={(value) => set({ outcome: value ?? undefined })}
       />
       <EventIdField value={eventId ?? ""} onChange={(id) => set({ event_id: id })} />
-      <TimeField
-        label="Since"
-        className="filter time"
-        value={since}
-        onChange={(instant) => set({ since: instant })}
-      />
-      <TimeField
-        label="Until"
-        className="filter time"
-        value={until}
-        onChange={(instant) => set({ until: instant })}
-      />
+      <TimeField label="Since" className="filter time" {...field("since")} />
+      <TimeField label="Until" className="filter time" {...field("until")} />
       {isFiltered && (
         <Button variant="subtle" onClick={clear}>
           Clear
@@ -108,14 +98,8 @@ interface EventIdFieldProps {
 
 /** Filters by event id. The filter applies as soon as the typed text is a complete id of 26 characters. */
 export function EventIdField({ value, onChange }: EventIdFieldProps) {
-  const [text, setText] = useState(value);
+  const [text, setText] = useTypedText(value, idIn);
   const [isLeft, setLeft] = useState(false);
-  const [known, setKnown] = useState(value);
-  if (value !== known) {
-    setKnown(value);
-    // Adopts a value that changed outside of this field, for example by "Clear filters".
-    if (idIn(text) !== value) setText(value);
-  }
   const change = (next: string) => {
     setText(next);
     if (idIn(next) !== value) onChange(idIn(next));

@@ -1,15 +1,26 @@
-import { Group, SegmentedControl, Stack } from "@mantine/core";
+import { Button, Group, Menu, SegmentedControl, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
+import { useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 
 import type { LiveState } from "../../../session/live.ts";
-import { useIsNarrow } from "../../../ui/use-is-narrow.ts";
+import { counted, number } from "../../../ui/format.ts";
+import { notify } from "../../../ui/notify.ts";
+import { useIsNarrow } from "../../../ui/layout.tsx";
+import { type FollowAttempts, useReader } from "../data/data.ts";
+import { filterOf, messageFilterOf } from "../data/filters.ts";
+import { readAttempts, readMessages } from "../data/list-reads.ts";
+import type { Subscription } from "../data/reads.ts";
+import { ChartToggle, ListChart } from "../stats/over-time.tsx";
 import { AttemptFilters } from "./attempt-filters.tsx";
 import { AttemptList } from "./attempt-list.tsx";
-import type { FollowAttempts } from "../data/data.ts";
-import type { Subscription } from "../data/reads.ts";
-import { ExportMenu } from "./export-menu.tsx";
-import { ChartToggle, ListChart } from "../stats/over-time.tsx";
+import {
+  EXPORTED_AT_MOST,
+  exportRows,
+  type Format,
+  lineOfAttempt,
+  lineOfMessage,
+} from "./export-rows.ts";
 import { MessageFilters } from "./message-filters.tsx";
 import { MessageList } from "./message-list.tsx";
 import { RecoverButton } from "./redeliver.tsx";
@@ -88,4 +99,85 @@ function viewParams(params: URLSearchParams, view: string): Record<string, strin
     ...(view === "attempts" && { view }),
     ...Object.fromEntries(kept),
   };
+}
+
+interface ExportMenuProps {
+  readonly id: string;
+  readonly isByAttempt: boolean;
+}
+
+/** Menu that exports the rows that match the filter to a file. */
+function ExportMenu({ id, isByAttempt }: ExportMenuProps) {
+  const reader = useReader();
+  const [params] = useSearchParams();
+  const [count, setCount] = useState<number>();
+  const abort = useRef<AbortController>(null);
+  const save = async (format: Format) => {
+    const controller = new AbortController();
+    abort.current = controller;
+    setCount(0);
+    const given = { format, onProgress: setCount, signal: controller.signal };
+    try {
+      const filter = filterOf(params);
+      // Excludes events that arrive during the export, because an event that moves within the list would be exported
+      // twice.
+      const messages = { until: new Date().toISOString(), ...messageFilterOf(params) };
+      const made = isByAttempt
+        ? await exportRows({
+            ...given,
+            lineOf: lineOfAttempt,
+            read: (cursor) => readAttempts(reader, id, filter, cursor),
+          })
+        : await exportRows({
+            ...given,
+            lineOf: lineOfMessage,
+            read: (cursor) => readMessages(reader, id, messages, { cursor }),
+          });
+      saveAs(`${isByAttempt ? "attempts" : "events"}.${format}`, format, made.parts);
+      const what = counted(made.count, isByAttempt ? "attempt" : "event");
+      notify.done(
+        made.isCut
+          ? `The newest ${what} are saved; there are more. Choose a time for the others.`
+          : `${what} saved.`,
+      );
+    } catch (error) {
+      if (!controller.signal.aborted) notify.failed(error);
+    } finally {
+      setCount(undefined);
+    }
+  };
+  if (count !== undefined)
+    return (
+      <Group gap={4}>
+        <Text size="xs" aria-live="polite">
+          {number(count)} read …
+        </Text>
+        <Button size="xs" variant="subtle" onClick={() => abort.current?.abort()}>
+          Stop
+        </Button>
+      </Group>
+    );
+  return (
+    <Menu position="bottom-end">
+      <Menu.Target>
+        <Button variant="default">Export …</Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>What is filtered, up to {number(EXPORTED_AT_MOST)}</Menu.Label>
+        <Menu.Item onClick={() => void save("csv")}>CSV</Menu.Item>
+        <Menu.Item onClick={() => void save("json")}>JSON</Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+function saveAs(name: string, format: Format, parts: readonly Blob[]): void {
+  const type = format === "csv" ? "text/csv" : "application/json";
+  const url = URL.createObjectURL(new Blob([...parts], { type }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  // Releases the file after a minute, because the browser needs it until the download has started.
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

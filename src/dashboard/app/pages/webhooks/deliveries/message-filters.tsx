@@ -3,7 +3,13 @@ import { useDisclosure } from "@mantine/hooks";
 import { useState } from "react";
 import { useSearchParams } from "wouter";
 
-import { ChoiceFilter, TextFilter, TimeField, useFilters } from "../../../ui/filters.tsx";
+import {
+  ChoiceFilter,
+  TextFilter,
+  TimeField,
+  useFilters,
+  useTypedText,
+} from "../../../ui/filters.tsx";
 import { sentence } from "../../../ui/format.ts";
 import { EventField, EventIdField } from "./attempt-filters.tsx";
 import { OUTCOME_WORDS } from "./attempt-words.ts";
@@ -195,12 +201,7 @@ const STATUS_CHOICES = ["2xx", "3xx", "4xx", "5xx", "none"];
  * as `5xx`.
  */
 function StatusField({ filter: { status }, set }: FieldProps) {
-  const [text, setText] = useState(status ?? "");
-  const [known, setKnown] = useState(status);
-  if (status !== known) {
-    setKnown(status);
-    if ((status ?? "") !== statusIn(text)) setText(status ?? "");
-  }
+  const [text, setText] = useTypedText(status ?? "", statusIn);
   const change = (next: string) => {
     setText(next);
     if (statusIn(next) !== (status ?? "")) set({ status: statusIn(next) });

@@ -6,7 +6,7 @@ import { page } from "../../../shell/page.tsx";
 import { useFilters } from "../../../ui/filters.tsx";
 import { Icon } from "../../../ui/icon.tsx";
 import { Loaded } from "../../../ui/states.tsx";
-import { useNow } from "../../../ui/use-time.ts";
+import { useNow } from "../../../ui/time.tsx";
 import { messageFilterOf } from "../data/filters.ts";
 import type { Subscription } from "../data/reads.ts";
 import {

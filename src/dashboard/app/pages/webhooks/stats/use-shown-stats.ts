@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { useSearchParams } from "wouter";
 
+import { useFilters } from "../../../ui/filters.tsx";
 import { useReader } from "../data/data.ts";
 import { healthOptions, statsOptions } from "../data/reads.ts";
 import type { Span } from "../data/stats-range.ts";
@@ -14,19 +14,9 @@ type Stack = "outcome" | "event";
  * kept in the address.
  */
 export function useStack(): readonly [Stack, (next: Stack) => void] {
-  const [params, setParams] = useSearchParams();
-  const stack = params.get("stack") === "event" ? "event" : "outcome";
-  const set = (next: Stack) =>
-    setParams(
-      (before) => {
-        const after = new URLSearchParams(before);
-        if (next === "event") after.set("stack", next);
-        else after.delete("stack");
-        return after;
-      },
-      { replace: true },
-    );
-  return [stack, set];
+  const { get, set } = useFilters(["stack"]);
+  const change = (next: Stack) => set({ stack: next === "event" ? next : undefined });
+  return [get("stack") === "event" ? "event" : "outcome", change];
 }
 
 /**

@@ -20,15 +20,7 @@ const now = () => performance.timeOrigin + performance.now();
 const OK = 200;
 const NOT_OK = 300;
 
-interface Taken {
-  count: number;
-  refused: number;
-  readonly sentAt: Float64Array;
-  readonly answeredAt: Float64Array;
-  readonly client: Uint16Array;
-}
-
-function begin(size: number): Taken {
+function begin(size: number) {
   return {
     count: 0,
     refused: 0,
@@ -38,7 +30,7 @@ function begin(size: number): Taken {
   };
 }
 
-function note(taken: Taken, n: number, status: number): void {
+function note(taken: ReturnType<typeof begin>, n: number, status: number): void {
   taken.answeredAt[n] = now();
   if (status < OK || status >= NOT_OK) taken.refused += 1;
 }
@@ -48,9 +40,9 @@ function note(taken: Taken, n: number, status: number): void {
  */
 export async function asFastAs(
   root: string,
-  { bytes }: Requests,
+  { bytes }: Pick<Requests, "bytes">,
   { clients, ms }: { clients: number; ms: number },
-  stop: AbortSignal,
+  stop?: AbortSignal,
 ): Promise<Offered> {
   const wires = await Promise.all(Array.from({ length: clients }, () => Wire.open(root)));
   const taken = begin(bytes.length);
@@ -63,7 +55,7 @@ export async function asFastAs(
           const next = () => {
             const request = bytes[taken.count];
             const at = now();
-            if (request === undefined || at > endsAt || stop.aborted) return resolve();
+            if (request === undefined || at > endsAt || stop?.aborted === true) return resolve();
             const n = taken.count++;
             taken.sentAt[n] = at;
             taken.client[n] = client;
@@ -87,7 +79,7 @@ const CONNECTIONS = 64;
 /** Open loop: each request is sent when it is due. */
 export async function atRate(
   root: string,
-  { bytes }: Requests,
+  { bytes }: Pick<Requests, "bytes">,
   perSecond: number,
   stop: AbortSignal,
 ): Promise<Offered> {

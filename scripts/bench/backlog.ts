@@ -1,11 +1,58 @@
-// Events for the benchmarks: written as the API writes them, or set-based where the writing itself is not measured.
+// Subscriptions and events that are inserted set-based, where the writing itself is not measured.
+import { randomBytes } from "node:crypto";
+
 import { ulid } from "ulid";
 
 import type { RawDb } from "../../db/client.ts";
+import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { webhookSecretAssociatedData } from "../../src/master-key.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
-import type { BenchSubscription } from "./rig.ts";
+import { SHARDS, type Wake } from "../../src/outbox/schedule.ts";
 
 const padding = "x".repeat(500);
+
+export interface BenchSubscription extends Wake {
+  readonly partnerId: number;
+}
+
+/** Creates a subscription for each URL, of the given partners or each with its own. */
+export async function subscribe(
+  db: RawDb,
+  key: Uint8Array,
+  urls: readonly string[],
+  owners?: readonly number[],
+): Promise<BenchSubscription[]> {
+  const box = createSecretBox({ current: key });
+  const partners = owners ?? (await insertPartners(db, urls.length));
+  const made = urls.map((url, n) => {
+    const partnerId = partners[n] ?? 0;
+    const subscriptionId = ulid();
+    const secret = randomBytes(32).toString("hex");
+    const sealed = box.seal(secret, webhookSecretAssociatedData(partnerId, subscriptionId));
+    return { subscriptionId, partnerId, shard: n % SHARDS, url, sealed };
+  });
+  await db.sql`
+    with rows as (
+      select * from json_to_recordset(${JSON.stringify(made)}::text::json)
+        as r("subscriptionId" text, "partnerId" int, shard smallint, url text, sealed text)
+    ), subscriptions as (
+      insert into webhook_subscriptions (id, partner_id, shard, label, webhook_url, delivery_kind, payload_mode,
+        suppress_native_notifications, ordering, state, sealed_secret, secret_fingerprint, created_at, updated_at)
+      select "subscriptionId", "partnerId", shard, 'Bench', url, 'immediate', 'full', false, 'subscription', 'active',
+             sealed, '0000000000000000', now(), now() from rows
+    ), offsets as (
+      insert into outbox_offsets (subscription_id) select "subscriptionId" from rows
+    )
+    insert into outbox_sequences (subscription_id) select "subscriptionId" from rows`;
+  return made;
+}
+
+async function insertPartners(db: RawDb, count: number): Promise<number[]> {
+  const rows = await db.sql<{ id: number }[]>`
+    insert into companies (type, name, primary_color, created_at)
+    select 'partner', 'Bench', '#000000', now() from generate_series(1, ${count}::int) returning id`;
+  return rows.map(({ id }) => id);
+}
 
 export interface Place {
   readonly accountId: number;

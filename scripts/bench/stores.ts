@@ -4,13 +4,13 @@ import { chmodSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { connect, type RawDb } from "../../../db/client.ts";
-import { startStores, type Stores } from "../../demo/stores/keep.ts";
-import { installPostgres, postgresMajor } from "../../demo/stores/postgres-versions.ts";
-import { processesIn } from "../../demo/stores/processes.ts";
+import { connect, type RawDb } from "../../db/client.ts";
+import { startStores, type Stores } from "../demo/stores/keep.ts";
+import { installPostgres, postgresMajor } from "../demo/stores/postgres-versions.ts";
+import { processesIn } from "../demo/stores/processes.ts";
 import { cpuMsOf, postmasterOf } from "./cpu.ts";
 
-export interface LiveStores {
+export interface BenchStores {
   readonly databaseUrl: string;
   readonly redisUrl: string;
   readonly redisPrefix: string;
@@ -18,37 +18,27 @@ export interface LiveStores {
   readonly db: RawDb;
   /** A description with the server's version. */
   readonly kind: string;
-  /** Whether `pg_stat_statements` counts statements. */
-  readonly counted: boolean;
   readonly postmaster: number | undefined;
   readonly redisCpu: () => number;
   stop(): Promise<void>;
 }
 
-const STATEMENTS = [
-  "shared_preload_libraries=pg_stat_statements",
-  "pg_stat_statements.track_planning=on",
-];
-/** Soak settings: dead rows are vacuumed every few seconds. */
-const AUTOVACUUM = ["autovacuum_naptime=5s", "autovacuum_vacuum_cost_delay=0"];
-
-export async function openStores(version: string, soak: boolean): Promise<LiveStores> {
-  const folder = mkdtempSync(join(tmpdir(), "reviewrelay-live-"));
+/** Opens the stores; `settings` are for an embedded PostgreSQL. */
+export async function openStores(
+  version: string | undefined,
+  settings: string[],
+): Promise<BenchStores> {
+  const folder = mkdtempSync(join(tmpdir(), "reviewrelay-bench-"));
   // Root's PostgreSQL runs as another user and must pass through this folder.
   chmodSync(folder, 0o711);
   const given = { database: process.env["DATABASE_URL"], redis: process.env["REDIS_URL"] };
+  const native = installPostgres(postgresMajor(version));
   // The keeper runs even if it starts no store, because it removes the folder when this process dies.
   const embedded = await startStores({
     folder,
     temporary: true,
     logFile: join(folder, "stores.log"),
-    postgres: given.database
-      ? undefined
-      : {
-          durable: true,
-          native: installPostgres(postgresMajor(version)),
-          settings: [...STATEMENTS, ...(soak ? AUTOVACUUM : [])],
-        },
+    postgres: given.database ? undefined : { durable: true, native, settings },
     redis: !given.redis,
   });
   try {
@@ -63,26 +53,24 @@ async function reach(
   embedded: Stores,
   folder: string,
   given: { database: string | undefined; redis: string | undefined },
-): Promise<LiveStores> {
-  const own = `reviewrelay_live_${randomBytes(4).toString("hex")}`;
+): Promise<BenchStores> {
+  const own = `reviewrelay_bench_${randomBytes(4).toString("hex")}`;
   const serverUrl = given.database || (embedded.databaseUrl ?? "");
-  const redisUrl = given.redis || (embedded.redisUrl ?? "");
   const admin = connect(serverUrl, { max: 1, name: "bench-admin" });
   await admin.sql.unsafe(`create database "${own}"`);
   const url = new URL(serverUrl);
   url.pathname = `/${own}`;
-  const db = connect(url.href, { max: 2, name: "bench" });
+  const db = connect(url.href, { max: 4, name: "bench" });
   const [row] = await db.sql<{ version: string; pid: number }[]>`
     select current_setting('server_version') as version, pg_backend_pid() as pid`;
   const native = processesIn(join(folder, "redis"))[0];
   return {
     databaseUrl: url.href,
-    redisUrl,
+    redisUrl: given.redis || (embedded.redisUrl ?? ""),
     redisPrefix: `${own}:`,
     folder,
     db,
     kind: `PostgreSQL ${row?.version.split(" ")[0]} ${given.database ? "as given" : "embedded"}, Redis ${given.redis ? "as given" : "embedded"}`,
-    counted: await countStatements(db),
     postmaster: postmasterOf(row?.pid),
     redisCpu: () => cpuMsOf(given.redis ? undefined : (native ?? embedded.pid)),
     async stop() {
@@ -92,14 +80,4 @@ async function reach(
       await embedded.stop();
     },
   };
-}
-
-async function countStatements(db: RawDb): Promise<boolean> {
-  try {
-    await db.sql`create extension if not exists pg_stat_statements`;
-    await db.sql`select pg_stat_statements_reset()`;
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,21 +1,31 @@
-// A second baseline: sends the same POSTs with our own HTTP client and nothing else of the dispatcher, one at a time
-// per host.
+// A baseline: sends the dispatcher's POSTs, signed, and nothing else, one at a time per host.
 //
-//   bun scripts/bench/client-loop.ts <deliveries> <url> [<url> …]
-import { hmacSha256Hex } from "../../src/lib/secrets.ts";
+//   bun scripts/bench/bare-loop.ts fetch|client <deliveries> <url> [<url> …]
+import { createHmac } from "node:crypto";
+
 import { HttpClient } from "../../dispatcher/http/client.ts";
 import { checkWebhookUrl, parseNetworks } from "../../src/lib/egress.ts";
 
-const [total = "0", ...urls] = process.argv.slice(2);
+const [sender, total = "0", ...urls] = process.argv.slice(2);
 const each = Math.ceil(Number(total) / urls.length);
 const secret = "0123456789abcdef".repeat(4);
 const padding = "x".repeat(500);
 const policy = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") };
 const client = new HttpClient({ policy });
 
-async function loop(url: string): Promise<void> {
+async function withFetch(url: string, headers: Record<string, string>, body: string) {
+  const response = await fetch(url, { method: "POST", body, redirect: "manual", headers });
+  await response.arrayBuffer();
+}
+
+async function withClient(url: string, headers: Record<string, string>, body: string) {
   const check = checkWebhookUrl(url, policy);
   if (check.kind !== "target") throw new Error(`${url}: ${check.kind}`);
+  await client.post(check.target, { headers, body });
+}
+
+async function loop(url: string): Promise<void> {
+  const post = sender === "fetch" ? withFetch : withClient;
   for (let n = 0; n < each; n++) {
     const body = JSON.stringify({
       event: "review_received",
@@ -24,7 +34,15 @@ async function loop(url: string): Promise<void> {
       delivered_at: new Date().toISOString(),
       partner: { id: 1 },
       actor: { type: "system", id: null, name: "google" },
-      review: { id: n, external_review_id: `ext-${n}`, store_id: 1, rate: 4, reviewer: "Ada" },
+      review: {
+        id: n,
+        external_review_id: `ext-${n}`,
+        store_id: 1,
+        review_site_id: 1,
+        source_platform: "google",
+        rate: 4,
+        reviewer: "Ada",
+      },
       metadata: { rate: 4, padding },
     });
     const headers = {
@@ -32,9 +50,9 @@ async function loop(url: string): Promise<void> {
       "X-SVC-Event": "review_received",
       "X-SVC-Delivery": "01JWNB9PR0ZV8X2D3F4G5H6J7K",
       "X-SVC-Attempt": "1",
-      "X-SVC-Signature": hmacSha256Hex(secret, body),
+      "X-SVC-Signature": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
     };
-    await client.post(check.target, { headers, body });
+    await post(url, headers, body);
   }
 }
 

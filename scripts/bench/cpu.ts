@@ -1,4 +1,4 @@
-// User and system time of the processes under load, in ms since their start; NaN without /proc.
+// User and system time of processes in ms since their start, and their memory in bytes; NaN without /proc.
 import { readdirSync, readFileSync } from "node:fs";
 
 const TICKS_PER_S = 100;
@@ -8,7 +8,7 @@ const PARENT = 1;
 const OWN = [11, 12] as const;
 const CHILDREN = [13, 14] as const;
 
-function statOf(pid: number | string): string[] {
+function statOf(pid: number | string | undefined): string[] {
   try {
     return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
   } catch {
@@ -22,7 +22,7 @@ function sum(fields: readonly string[], places: readonly number[]): number {
 }
 
 export function cpuMsOf(pid: number | undefined): number {
-  return pid === undefined ? Number.NaN : sum(statOf(pid), OWN);
+  return sum(statOf(pid), OWN);
 }
 
 /** Returns the time of a server and all its backends, including ended ones. */
@@ -44,5 +44,15 @@ export function postmasterOf(backend: number | undefined): number | undefined {
     return /\(postgres\) /.test(text) ? Number(text.split(") ")[1]?.split(" ")[PARENT]) : undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** Returns resident memory. */
+export function memoryOf(pid: number | undefined): number {
+  try {
+    const [, kb] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+    return Number(kb) * 1024;
+  } catch {
+    return Number.NaN;
   }
 }

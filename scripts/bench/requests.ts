@@ -6,7 +6,7 @@ export interface Requests {
   readonly name: string;
   readonly bytes: readonly Uint8Array[];
   readonly perRequest: number;
-  readonly tenants: readonly Tenant[];
+  readonly tenants: readonly Pick<Tenant, "siteId">[];
 }
 
 const REQUEST = /-(\d+)-(\d+)$/;
@@ -14,7 +14,7 @@ const REQUEST = /-(\d+)-(\d+)$/;
 /** Prepares reports of new reviews for the tenants in turn; each is an event of one subscription. */
 export function prepare(
   sign: Sign,
-  tenants: readonly Tenant[],
+  tenants: readonly Pick<Tenant, "siteId">[],
   { name, count, perRequest }: { name: string; count: number; perRequest: number },
 ): Requests {
   const at = new Date().toISOString();
@@ -24,7 +24,7 @@ export function prepare(
       id: key,
       type: "review.created",
       occurred_at: at,
-      store_review_site_id: tenantOf({ perRequest, tenants }, n, i)?.siteId,
+      store_review_site_id: tenants[(n * perRequest + i) % tenants.length]?.siteId,
       review: {
         external_review_id: key,
         rate: (i % 5) + 1,
@@ -42,14 +42,6 @@ export function prepare(
     return bytesOf("POST", EVENTS_PATH, { headers, body });
   });
   return { name, bytes, perRequest, tenants };
-}
-
-function tenantOf(
-  { perRequest, tenants }: Pick<Requests, "perRequest" | "tenants">,
-  n: number,
-  i: number,
-): Tenant | undefined {
-  return tenants[(n * perRequest + i) % tenants.length];
 }
 
 /** Returns the request of an event and its position in it, from the review id that the receiver got. */

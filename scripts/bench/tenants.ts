@@ -1,16 +1,19 @@
 // Creates the tenants of a run with tables and routes that every version has.
 import { createHmac } from "node:crypto";
 
-import type { RawDb } from "../../../db/client.ts";
-import { BASE_PATH } from "../../../src/http/access.ts";
-import { createPasswords } from "../../../src/lib/password.ts";
-import { newSecret } from "../../../src/lib/secrets.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
-import { providerSecretContext } from "../../../src/providers/model.ts";
+import type { RawDb } from "../../db/client.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
+import { createPasswords } from "../../src/lib/password.ts";
+import { newSecret } from "../../src/lib/secrets.ts";
+import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { providerSecretContext } from "../../src/providers/model.ts";
 
-export interface Tenant {
+interface Partner {
   readonly partnerId: number;
   readonly siteId: number;
+}
+
+export interface Tenant extends Partner {
   readonly host: string;
   readonly subscriptionId: string;
   /** The token of its first user. */
@@ -25,13 +28,16 @@ export interface Place {
 
 const PROVIDER = "live";
 export const EVENTS_PATH = `${BASE_PATH}/providers/${PROVIDER}/events`;
-const PASSWORD = "correct horse battery staple";
+export const PASSWORD = "correct horse battery staple";
 const LOGINS_AT_ONCE = 8;
 
 export type Sign = (body: string) => string;
 
 /** Adds a provider and returns its signing function. */
-export async function addProvider({ db, masterKey }: Place): Promise<Sign> {
+export async function addProvider({
+  db,
+  masterKey,
+}: Pick<Place, "db" | "masterKey">): Promise<Sign> {
   const secret = newSecret();
   const sealed = createSecretBox({ current: masterKey }).seal(
     secret,
@@ -41,14 +47,14 @@ export async function addProvider({ db, masterKey }: Place): Promise<Sign> {
   return (body) => `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
 }
 
-/** Adds a partner with a site, a user and a subscription for each URL. */
-export async function addTenants(place: Place, urls: readonly string[]): Promise<Tenant[]> {
-  const rows = await place.db.sql<{ partnerId: number; siteId: number }[]>`
+/** Adds partners with an account, a store and a site of the provider each. */
+export async function addPartners(db: RawDb, count: number): Promise<Partner[]> {
+  return db.sql<Partner[]>`
     with plan as (
       insert into plans (name, features) values ('live ' || clock_timestamp(), '{}') returning id
     ), partners as (
       insert into companies (type, name, primary_color, created_at)
-      select 'partner', 'Live', '#000000', now() from generate_series(1, ${urls.length}::int) returning id
+      select 'partner', 'Live', '#000000', now() from generate_series(1, ${count}::int) returning id
     ), accounts as (
       insert into companies (type, name, partner_id, plan_id, primary_color, created_at)
       select 'account', 'Live', partners.id, plan.id, '#000000', now() from partners, plan returning id, partner_id
@@ -59,6 +65,11 @@ export async function addTenants(place: Place, urls: readonly string[]): Promise
     select places.id, review_sites.id, account_id, partner_id, true, true
       from places, review_sites where slug = ${PROVIDER}
     returning partner_id as "partnerId", id as "siteId"`;
+}
+
+/** Adds a partner with a site, a user and a subscription for each URL. */
+export async function addTenants(place: Place, urls: readonly string[]): Promise<Tenant[]> {
+  const rows = await addPartners(place.db, urls.length);
   const tokens = await addUsers(
     place,
     rows.map(({ partnerId }) => partnerId),
@@ -76,26 +87,37 @@ export async function addTenants(place: Place, urls: readonly string[]): Promise
 
 let users = 0;
 
-/** Adds a user for each partner and returns their tokens. */
-export async function addUsers(place: Place, partners: readonly number[]): Promise<string[]> {
+/** Inserts a user for each partner, who signs in with PASSWORD; returns their emails. */
+export async function insertUsers(db: RawDb, partners: readonly number[]): Promise<string[]> {
   const hash = await createPasswords().hash(PASSWORD);
-  const made = partners.map((partnerId) => ({ partnerId, email: `user-${users++}@live.example` }));
-  await place.db.sql`
+  const emails = partners.map(() => `user-${users++}@live.example`);
+  await db.sql`
     insert into users (company_id, email, name, role, password_hash, created_at, updated_at)
     select company, email, 'Live', 'partner_admin', ${hash}, now(), now()
-      from unnest(${made.map(({ partnerId }) => partnerId)}::int[], ${made.map(({ email }) => email)}::text[])
-        as u(company, email)`;
+      from unnest(${[...partners]}::int[], ${emails}::text[]) as u(company, email)`;
+  return emails;
+}
+
+/** Adds a user for each partner and returns their tokens. */
+export async function addUsers(
+  { db, root }: Pick<Place, "db" | "root">,
+  partners: readonly number[],
+): Promise<string[]> {
+  const emails = await insertUsers(db, partners);
   const tokens: string[] = [];
-  for (let from = 0; from < made.length; from += LOGINS_AT_ONCE)
+  for (let from = 0; from < emails.length; from += LOGINS_AT_ONCE)
     tokens.push(
       ...(await Promise.all(
-        made.slice(from, from + LOGINS_AT_ONCE).map(async ({ email }) => {
-          const body = { email, password: PASSWORD };
-          return String((await call(place.root, "POST", "/login", { body }))["token"]);
-        }),
+        emails.slice(from, from + LOGINS_AT_ONCE).map((email) => login(root, email)),
       )),
     );
   return tokens;
+}
+
+/** Returns a token of the user. */
+export async function login(root: string, email: string): Promise<string> {
+  const body = { email, password: PASSWORD };
+  return String((await call(root, "POST", "/login", { body }))["token"]);
 }
 
 async function call(

@@ -1,0 +1,34 @@
+// Runs the bare loop that the dispatcher is compared with.
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+
+/**
+ * Runs a bare loop as a process of its own. It waits asynchronously: `spawnSync` would block this process, and its
+ * connection to Redis would time out.
+ */
+export async function bareLoop(
+  sender: "fetch" | "client",
+  deliveries: number,
+  urls: readonly string[],
+  stop?: AbortSignal,
+): Promise<{ deliveries: number; seconds: number; cpuUs: number }> {
+  const script = join(import.meta.dir, "bare-loop.ts");
+  const child = spawn(process.execPath, [script, sender, String(deliveries), ...urls], {
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      NODE_TLS_REJECT_UNAUTHORIZED: "0",
+      BUN_CONFIG_MAX_HTTP_REQUESTS: "4096",
+    },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const end = () => child.kill("SIGKILL");
+  stop?.addEventListener("abort", end);
+  let text = "";
+  for await (const chunk of child.stdout) text += String(chunk);
+  stop?.removeEventListener("abort", end);
+  if (text !== "") return JSON.parse(text.trim().split("\n").at(-1) ?? "");
+  // The signal that stopped this process may have stopped the child, too.
+  if (stop?.aborted === true)
+    return { deliveries: Number.NaN, seconds: Number.NaN, cpuUs: Number.NaN };
+  throw new Error("The bare loop has failed.");
+}
