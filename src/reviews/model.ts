@@ -9,7 +9,7 @@ import type { ReviewEventValue, ReviewFacts } from "../outbox/event.ts";
 
 const FLAG_MOVES = ["under_review", "accepted", "rejected", "withdrawn"] as const;
 export type FlagMove = (typeof FLAG_MOVES)[number];
-export const FLAG_STATUSES = ["open", ...FLAG_MOVES] as const;
+const FLAG_STATUSES = ["open", ...FLAG_MOVES] as const;
 export type FlagStatus = (typeof FLAG_STATUSES)[number];
 
 /**
@@ -37,7 +37,7 @@ export function reviewFacts(
   };
 }
 
-export const NATIVE_EMAILS = ["queued", "suppressed", "no_address"] as const;
+const NATIVE_EMAILS = ["queued", "suppressed", "no_address"] as const;
 /** The result of one of our own mails, as the history shows it (contract 9.5). */
 export type NativeEmail = (typeof NATIVE_EMAILS)[number];
 
