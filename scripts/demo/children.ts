@@ -13,6 +13,8 @@ export interface ChildSpec {
   command: [script: string, role: string];
   env: Record<string, string>;
   logFile: string;
+  /** True if the part restarts when one of its source files changes. */
+  isWatching: boolean;
 }
 
 interface ChildEvents {
@@ -32,6 +34,7 @@ export interface Child {
   kill(): void;
 }
 
+const WATCH = ["--watch", "--no-clear-screen"];
 const FIRST_DELAY_MS = 200;
 const LONGEST_DELAY_MS = 4_000;
 /** The uptime after which the restart delay returns to the shortest. */
@@ -85,7 +88,7 @@ function launch(spec: ChildSpec): ChildProcess {
   const log = openSync(spec.logFile, "a", 0o600);
   // The part writes its log directly to the file. Its standard error (wrong settings, a crash) is shown on the
   // screen, too. It is detached, so that Ctrl-C reaches only this process, which then drains the part.
-  const child = spawn(process.execPath, spec.command, {
+  const child = spawn(process.execPath, [...(spec.isWatching ? WATCH : []), ...spec.command], {
     cwd: ROOT,
     // The part watches this parent and ends when it is gone.
     env: { ...spec.env, PARENT_PID: String(process.pid) },

@@ -14,10 +14,12 @@ export function childSpecs(
   settings: Settings,
   dataDir: string,
   env: Record<string, string>,
+  isWatching = false,
 ): ChildSpec[] {
   const spec = (name: string, command: ChildSpec["command"], offset: number): ChildSpec => ({
     name,
     command,
+    isWatching,
     logFile: join(dataDir, "logs", `${name}.log`),
     env:
       settings.metricsPort === undefined

@@ -49,7 +49,7 @@ export function useWebhookDashboard(options?: Options): WebhookDashboard {
   return world;
 }
 
-export async function startWebhookDashboard(options: Options = {}): Promise<WebhookDashboard> {
+async function startWebhookDashboard(options: Options = {}): Promise<WebhookDashboard> {
   const database = await createDatabase();
   const { db } = database;
   const tenants = await addTenants(db);
