@@ -7,7 +7,7 @@ import { watchForStop } from "../install/stop-signal.ts";
 import { bringUpStores } from "./bring-up-stores.ts";
 import { type Child, endLeftovers } from "./children.ts";
 import { type DataDir, openDataDir } from "./data-dir.ts";
-import { childSpecs, waitUntilReady, watchChild } from "./parts.ts";
+import { childSpecs, type Development, waitUntilReady, watchChild } from "./parts.ts";
 import { masterKey, prepareDemo } from "./prepare.ts";
 import { type Settings, readSettings } from "./settings.ts";
 import { type SmtpSink, startSmtpSink } from "./smtp-sink.ts";
@@ -29,10 +29,10 @@ interface Running {
 }
 
 /**
- * Starts the service and runs it until a stop. With `isWatching` the API and the dispatchers restart when a source file
- * changes, and the dashboard comes from the development server, which listens at the public address (`bun run dev`).
+ * Starts the service and runs it until a stop. With `isWatching` the dashboard comes from the development server, which
+ * listens at the public address (`bun run dev`).
  */
-export async function start({ isWatching = false } = {}): Promise<void> {
+export async function start(mode: Development = { isWatching: false }): Promise<void> {
   const running: Running = { children: [] };
   const stop = watchForStop(() => {
     console.error("Stopping at once.");
@@ -44,7 +44,7 @@ export async function start({ isWatching = false } = {}): Promise<void> {
   const end = AbortSignal.any([stop, failure.signal]);
   let status = 0;
   try {
-    await bringUp(running, { isWatching, end, fail: (error) => failure.abort(error) });
+    await bringUp(running, { mode, end, fail: (error) => failure.abort(error) });
     await aborted(end);
     if (failure.signal.aborted) throw failure.signal.reason;
   } catch (error) {
@@ -64,12 +64,9 @@ export async function start({ isWatching = false } = {}): Promise<void> {
 
 async function bringUp(
   running: Running,
-  {
-    isWatching,
-    end,
-    fail,
-  }: { isWatching: boolean; end: AbortSignal; fail: (error: unknown) => void },
+  { mode, end, fail }: { mode: Development; end: AbortSignal; fail: (error: unknown) => void },
 ): Promise<void> {
+  const { isWatching } = mode;
   const settings = readSettings(process.env);
   const data = openDataDir(settings.dataDir);
   running.data = data;
@@ -97,13 +94,14 @@ async function bringUp(
   end.throwIfAborted();
   const smtpUrl = settings.given.smtpUrl ?? running.sink?.url ?? "";
   const apiPort = isWatching ? await freePort() : settings.port;
-  const values = { settings, data, databaseUrl, redisUrl, smtpUrl, key, apiPort, isWatching };
+  const values = { settings, data, databaseUrl, redisUrl, smtpUrl, key, apiPort, mode };
   startParts(running, values, fail);
   if (isWatching) {
     const { startDevServer } = await import("./dev-server.ts");
     const api = `http://127.0.0.1:${apiPort}`;
     await waitUntilReady(api, { stop: end });
-    running.site = await startDevServer({ host: settings.host, port: settings.port, api });
+    const { host, port } = settings;
+    running.site = await startDevServer({ host, port, api, changed: () => restart(running) });
   }
   await waitUntilReady(settings.localRoot, { stop: end });
   console.log(
@@ -128,13 +126,13 @@ interface PartValues {
   key: string;
   /** The port of the API, which differs from the public one behind the development server. */
   apiPort: number;
-  isWatching: boolean;
+  mode: Development;
 }
 
 /** Starts the API and the dispatchers, and keeps run.json up to date. */
 function startParts(
   running: Running,
-  { settings, data, databaseUrl, redisUrl, smtpUrl, key, apiPort, isWatching }: PartValues,
+  { settings, data, databaseUrl, redisUrl, smtpUrl, key, apiPort, mode }: PartValues,
   fail: (error: unknown) => void,
 ): void {
   const env = {
@@ -144,7 +142,7 @@ function startParts(
     SMTP_URL: smtpUrl,
     MASTER_KEY: key,
     DATA_DIR: data.path,
-    HOST: isWatching ? "127.0.0.1" : settings.host,
+    HOST: mode.isWatching ? "127.0.0.1" : settings.host,
     PORT: String(apiPort),
     SERVER_ROOT: settings.serverRoot,
   };
@@ -161,10 +159,15 @@ function startParts(
       }),
     });
   writeState();
-  for (const spec of childSpecs(settings, data.path, env, isWatching)) {
+  for (const spec of childSpecs(settings, data.path, env, mode)) {
     running.children.push(watchChild(spec, writeState, fail));
   }
   writeState();
+}
+
+function restart({ children }: Running): void {
+  console.log("A source file has changed: the API and the dispatcher restart.");
+  for (const child of children) child.restart();
 }
 
 function origin(given: string | undefined): string {
