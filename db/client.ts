@@ -1,11 +1,10 @@
 import { sql as fragment } from "drizzle-orm";
 import postgres from "postgres";
 
-import { isDeadlock, isStatementOutdated } from "./errors.ts";
+import { causeOf, isDeadlock, isStatementOutdated } from "./errors.ts";
 import { beginSettings, type Limits, PLANNER, startSettings } from "./limits.ts";
 import { PoolWatches } from "./pool-watch.ts";
 import { type OnRows, type Raw, runOver, type Session, sessionOver } from "./session.ts";
-import { statement } from "./statement.ts";
 
 /** A pool of connections to PostgreSQL. Statements outside of a transaction may run on different connections. */
 export interface Db extends Session {
@@ -161,7 +160,8 @@ export function connect(url: string, options: ConnectOptions): RawDb {
             );
             const tx = { inTransaction: true as const, runLast };
             // The object keeps the driver from awaiting the items of an array that `work` returns.
-            return { result: await work(Object.assign(sessionOver(sql, watching), tx)) };
+            const session = Object.assign(sessionOver(sql, watching), tx);
+            return { result: await work(session).catch(throwCause) };
           }, given.readsFirst);
         } finally {
           connected();
@@ -171,6 +171,10 @@ export function connect(url: string, options: ConnectOptions): RawDb {
     },
     close: () => client.end({ timeout: 5 }),
   });
+}
+
+function throwCause(error: unknown): never {
+  throw causeOf(error);
 }
 
 const TRIES = 3;
@@ -186,13 +190,7 @@ async function rerun<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
-const anyAnswer = statement({
-  name: "ping",
-  // Raw SQL, because Drizzle's query builder cannot express a `select` without a table.
-  text: () => fragment`select`,
-});
-
 /** Runs a statement; resolves if the database answers, and rejects otherwise. */
 export async function ping(db: Db): Promise<void> {
-  await db.run(anyAnswer, {});
+  await db.execute(fragment`select`);
 }

@@ -1,3 +1,5 @@
+import { DrizzleQueryError } from "drizzle-orm";
+
 /** Whether an error has the SQLSTATE of a unique violation. */
 export const isUniqueViolation = hasCode("23505");
 
@@ -75,5 +77,11 @@ function hasCode(code: string): (error: unknown) => boolean {
 }
 
 function fieldOf(error: unknown, name: string): unknown {
-  return error instanceof Error ? Reflect.get(error, name) : undefined;
+  const cause = causeOf(error);
+  return cause instanceof Error ? Reflect.get(cause, name) : undefined;
+}
+
+/** Returns the driver's error for one of Drizzle, whose message contains the values of the parameters. */
+export function causeOf(error: unknown): unknown {
+  return error instanceof DrizzleQueryError ? error.cause : error;
 }

@@ -2,10 +2,8 @@
 import { sql } from "drizzle-orm";
 import { encodeTime } from "ulid";
 
-import type { RawDb, RawTx } from "./client.ts";
+import type { DbOrTx, RawDb, RawTx } from "./client.ts";
 import { isLockTimeout } from "./errors.ts";
-import { deliveryAttempts } from "./schema/attempts.ts";
-import { rows, statement, value } from "./statement.ts";
 import { waitForTurn, serverTime } from "./server.ts";
 
 const DAY_MS = 86_400_000;
@@ -27,27 +25,24 @@ export function ulidFloor(at: Date): string {
 }
 
 /** Lists the daily partitions of delivery_attempts, the oldest first. */
-const dailyPartitions = statement({
-  name: "partitions.daily",
-  // Raw SQL, because the columns come from PostgreSQL's catalog, which the Drizzle schema does not declare.
-  columns: {
-    name: value("text"),
-    /** The server's estimate of the number of rows in the partition; negative if the partition was never analysed. */
-    estimate: value("double precision"),
-    /** Hours since the end of the partition's day, by PostgreSQL's clock. */
-    endedHours: value("double precision"),
-    /** Whether the partition has the index by event value (`indexEndedDays`). */
-    isIndexed: value("boolean"),
-  },
-  text: () => sql`
-    select c.oid::regclass::text as name, c.reltuples::float8 as estimate,
-           extract(epoch from now() - (to_date(right(c.relname, 8), 'YYYYMMDD') + 1)::timestamp at time zone 'UTC')::float8
-             / 3600 as "endedHours",
-           coalesce(to_regclass(c.relname || '_of_value'), to_regclass(c.relname || '_of_event')) is not null as "isIndexed"
-      from pg_inherits i join pg_class c on c.oid = i.inhrelid
-     where i.inhparent = 'delivery_attempts'::regclass and c.relname ~ '_[0-9]{8}$'
-     order by right(c.relname, 8), c.relname`,
-});
+function dailyPartitions(db: DbOrTx) {
+  const day = sql`right(c.relname, 8)`;
+  const end = sql`(to_date(${day}, 'YYYYMMDD') + 1)::timestamp at time zone 'UTC'`;
+  const index = sql`coalesce(to_regclass(c.relname || '_of_value'), to_regclass(c.relname || '_of_event'))`;
+  return db
+    .select({
+      name: sql`c.oid::regclass::text`.mapWith(String),
+      /** The server's estimate of the number of rows in the partition; negative if the partition was never analysed. */
+      estimate: sql`c.reltuples`.mapWith(Number),
+      /** Hours since the end of the partition's day, by PostgreSQL's clock. */
+      endedHours: sql`extract(epoch from now() - ${end}) / 3600`.mapWith(Number),
+      /** Whether the partition has the index by event value (`indexEndedDays`). */
+      isIndexed: sql`${index} is not null`.mapWith(Boolean),
+    })
+    .from(sql`pg_inherits i join pg_class c on c.oid = i.inhrelid`)
+    .where(sql`i.inhparent = 'delivery_attempts'::regclass and c.relname ~ '_[0-9]{8}$'`)
+    .orderBy(day, sql`c.relname`);
+}
 
 type DayPartition = ReturnType<typeof partitionsAhead>[number];
 
@@ -75,7 +70,7 @@ export function partitionsAhead(now: Date, days: number) {
  */
 export async function ensurePartitions(db: RawDb, now: Date, pastDays = 0): Promise<string[]> {
   const first = new Date(now.getTime() - pastDays * DAY_MS);
-  const there = new Set((await db.run(dailyPartitions, {})).map(({ name }) => name));
+  const there = new Set((await dailyPartitions(db)).map(({ name }) => name));
   const missing = partitionsAhead(first, pastDays + PARTITION_DAYS_AHEAD).filter(
     ({ name }) => !there.has(name),
   );
@@ -98,23 +93,19 @@ export async function ensurePartitions(db: RawDb, now: Date, pastDays = 0): Prom
   return made;
 }
 
-const defaultRows = statement({
-  name: "partitions.countDefaultRows",
-  // Raw SQL, because the Drizzle schema does not declare the default partition as a table.
-  params: {
-    days: rows({ name: value("text"), low: deliveryAttempts.id, high: deliveryAttempts.id }),
-  },
-  columns: { name: value("text"), count: value("bigint") },
-  text: ({ days }) => sql`
-    select days.name, count(*) as count
-      from delivery_attempts_default d join ${days} on d.id >= days.low and d.id < days.high
-     group by days.name`,
-});
-
 /** Counts the rows of each day in the default partition, by the name of the partition that they belong to. */
 async function countDefaultRows(db: RawDb, partitions: readonly DayPartition[]) {
-  const days = partitions.map(({ name, from, to }) => ({ name, low: from, high: to }));
-  return new Map((await db.run(defaultRows, { days })).map(({ name, count }) => [name, count]));
+  const days = sql`json_to_recordset(${JSON.stringify(partitions)}::text::json)`;
+  const name = sql`days.name`.mapWith(String);
+  const counted = await db
+    .select({ name, count: sql`count(*)`.mapWith(Number) })
+    .from(
+      sql`delivery_attempts_default d
+          join ${days} as days(name text, "from" text collate "C", "to" text collate "C")
+            on d.id >= days."from" and d.id < days."to"`,
+    )
+    .groupBy(name);
+  return new Map(counted.map((one) => [one.name, one.count]));
 }
 
 /**
@@ -128,7 +119,7 @@ async function makePartition(db: RawDb, partition: DayPartition): Promise<boolea
   const made = await underLocks(db, async (tx) => {
     // Several processes may find the same missing partition, so they create partitions one after the other.
     await waitForTurn(tx, "partitions");
-    if ((await tx.run(dailyPartitions, {})).some((one) => one.name === name)) return false;
+    if ((await dailyPartitions(tx)).some((one) => one.name === name)) return false;
     await tx.sql.unsafe(LOCK_LIMITS);
     // Names and bounds come from the clock, never from a caller.
     await tx.sql.unsafe(
@@ -218,7 +209,7 @@ const COUNTED = 10_000;
  */
 export function dropExpiredPartition(db: RawDb, days: number) {
   return underLocks(db, async (tx) => {
-    const [oldest] = await tx.run(dailyPartitions, {});
+    const [oldest] = await dailyPartitions(tx);
     if (oldest === undefined || oldest.endedHours < days * 24) return undefined;
     await tx.sql.unsafe(LOCK_LIMITS);
     const { name, estimate } = oldest;
@@ -242,15 +233,6 @@ async function countUpTo(tx: RawTx, name: string) {
   return { name, rows: counted, isCounted: counted < COUNTED };
 }
 
-const expiredAttempts = statement({
-  name: "partitions.deleteExpiredDefaultRows",
-  // Raw SQL, because the Drizzle schema does not declare the default partition as a table.
-  params: { floor: deliveryAttempts.id, limit: value("bigint") },
-  text: ({ floor, limit }) => sql`
-    delete from delivery_attempts_default where ctid = any (array(
-      select ctid from delivery_attempts_default where id < ${floor} limit ${limit}))`,
-});
-
 /**
  * Deletes up to `limit` rows older than `days`, by PostgreSQL's clock, from the default partition. Such rows exist
  * because no partition existed for their day when they were written.
@@ -262,7 +244,10 @@ export async function deleteExpiredDefaultRows(
 ): Promise<number> {
   const now = await serverTime(db);
   const floor = ulidFloor(new Date(now.getTime() - days * DAY_MS));
-  return (await db.run(expiredAttempts, { floor, limit })).count;
+  const { count } = await db.execute(sql`
+    delete from delivery_attempts_default where ctid = any (array(
+      select ctid from delivery_attempts_default where id < ${floor} limit ${limit}))`);
+  return count;
 }
 
 /**
@@ -294,7 +279,7 @@ const MARGIN_HOURS = 1;
  */
 export async function indexEndedDays(db: RawDb): Promise<string[]> {
   const made: string[] = [];
-  const days = await db.run(dailyPartitions, {});
+  const days = await dailyPartitions(db);
   const due = days.filter((one) => one.endedHours >= MARGIN_HOURS && !one.isIndexed).toReversed();
   for (const { name } of due.slice(0, DAYS_AT_ONCE))
     await underLocks(db, async (tx) => {

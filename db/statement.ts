@@ -3,8 +3,8 @@ import { type PgColumn, PgDialect } from "drizzle-orm/pg-core";
 import type postgres from "postgres";
 
 /*
- * Statements written as SQL: those that Drizzle's query builder cannot express, and those that are measured hot. Each
- * is declared once, with its parameters and columns, and a comment says why it does not use the query builder.
+ * Statements written whole: those that are measured hot, and those that must be one statement. Each is declared once,
+ * with its parameters and columns, and a comment gives its figure or reason.
  *
  * The types follow from the schema, and tests/integration/db/statements.test.ts compares every declaration with a
  * server. The text is built when the module is loaded. The driver prepares a statement by name on each connection.
@@ -177,13 +177,13 @@ function tablesOf(columns: Shapes): Table[] {
   });
 }
 
-export type Placeholders<P extends Shapes> = { readonly [K in keyof P]: SQL };
+type Placeholders<P extends Shapes> = { readonly [K in keyof P]: SQL };
 
 /**
  * Makes a placeholder for each parameter. The type of Object.fromEntries loses the names, which are the keys of
  * `params`.
  */
-export function placeholders<P extends Shapes>(params: P): Placeholders<P> {
+function placeholders<P extends Shapes>(params: P): Placeholders<P> {
   // `Object.fromEntries` has no type for the keys, which are those of `params`.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return Object.fromEntries(

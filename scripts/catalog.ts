@@ -84,9 +84,9 @@ async function reportEverything(siteId: number, provider: Provider, owner: Signe
   await act("response_deleted", "response");
   await act("review_flagged", "flag", { reason: "Not a customer" });
   await act("flag_status_changed", "flag-status", { status: "accepted" });
-  for (const [axis, event] of [
-    ["pull", "review_pull"],
-    ["post", "response_post"],
+  for (const [axis, disconnected, reconnected] of [
+    ["pull", "review_pull_disconnected", "review_pull_connected"],
+    ["post", "response_post_disconnected", "response_post_connected"],
   ] as const) {
     const change = (name: string, connected: boolean) =>
       report([name].filter(Boolean), "connection.changed", {
@@ -96,8 +96,8 @@ async function reportEverything(siteId: number, provider: Provider, owner: Signe
       });
     // The first call sets a known state, because an earlier run may have left either one.
     await change("", true);
-    await change(`${event}_disconnected`, false);
-    await change(`${event}_connected`, true);
+    await change(disconnected, false);
+    await change(reconnected, true);
   }
   await report(["review_removed"], "review.removed", { review: posting });
 }

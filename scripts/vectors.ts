@@ -8,11 +8,15 @@ import { composeRequest } from "../dispatcher/delivery/compose.ts";
 import { addMs, fromMs } from "../src/lib/clock.ts";
 import {
   CATALOG,
+  CONNECTION_EVENTS,
   type EventFacts,
   type EventValue,
   type PayloadMode,
+  type ReviewEventValue,
+  siteStateOf,
 } from "../src/outbox/event.ts";
 import { reasonOf } from "../src/providers/model.ts";
+import type { Metadata } from "../src/reviews/model.ts";
 
 /** A delivery, and whether a receiver may trust it. */
 export interface Vector {
@@ -44,26 +48,21 @@ const CONTENT = {
   reviewed_at: "2026-06-01T11:58:00.000+00:00",
 };
 
-/** The metadata of each review event. */
-const METADATA: Partial<Record<EventValue, object>> = {
-  review_received: CONTENT,
-  review_updated: { changed: ["rate", "content"], ...CONTENT, restored: false },
-  profanity_detected: { words: ["damn"] },
-  review_flagged: { reason: "Written about another store" },
-  flag_status_changed: { from: "open", to: "under_review", native_email: "queued" },
-  review_assigned: { user_id: 31 },
-  note_added: { body: "Called the customer back." },
-  response_submitted: { body: "We are sorry, and have changed our schedule." },
-  response_updated: { body: "We are sorry. The next visit is on us." },
-  homeowner_notified_of_response: { native_email: "queued" },
-};
-const BY_SITE: readonly EventValue[] = [
-  "review_received",
-  "review_updated",
-  "review_removed",
-  "profanity_detected",
-  "homeowner_notified_of_response",
-];
+/** The actor and the metadata of each review event. */
+const SAMPLES: Readonly<Record<string, readonly [keyof typeof PEOPLE, object]>> = {
+  review_received: ["site", CONTENT],
+  review_updated: ["site", { changed: ["rate", "content"], ...CONTENT, restored: false }],
+  review_removed: ["site", {}],
+  profanity_detected: ["site", { words: ["damn"] }],
+  review_flagged: ["user", { reason: "Written about another store" }],
+  flag_status_changed: ["user", { from: "open", to: "under_review", native_email: "queued" }],
+  review_assigned: ["user", { user_id: 31 }],
+  note_added: ["user", { body: "Called the customer back." }],
+  response_submitted: ["user", { body: "We are sorry, and have changed our schedule." }],
+  response_updated: ["user", { body: "We are sorry. The next visit is on us." }],
+  response_deleted: ["user", {}],
+  homeowner_notified_of_response: ["site", { native_email: "queued" }],
+} satisfies { [E in ReviewEventValue]: readonly [keyof typeof PEOPLE, Metadata[E]] };
 
 function factsOf(event: EventValue, i: number): EventFacts {
   const common = {
@@ -75,41 +74,43 @@ function factsOf(event: EventValue, i: number): EventFacts {
     storeId: 3,
     storeReviewSiteId: 11,
   };
-  const { envelope, category } = CATALOG.find((one) => one.value === event) ?? {};
-  if (envelope === "review")
+  const site = siteStateOf(event);
+  if (site === undefined) {
+    const [actor, metadata] = SAMPLES[event] ?? ["user", {}];
     return {
       ...common,
       reviewId: 42,
       axis: null,
-      actorJson: BY_SITE.includes(event) ? PEOPLE.site : PEOPLE.user,
+      actorJson: PEOPLE[actor],
       reviewJson: REVIEW,
       siteJson: null,
-      metadataJson: JSON.stringify(METADATA[event] ?? {}),
+      metadataJson: JSON.stringify(metadata),
     };
-  const axis = event.startsWith("review_pull_") ? "pull" : "post";
+  }
   return {
     ...common,
-    reviewId: category === "posting" ? 42 : null,
-    axis,
+    reviewId: CONNECTION_EVENTS.includes(event) ? null : 42,
+    axis: site.axis,
     actorJson: PEOPLE.site,
     reviewJson: null,
-    siteJson: siteOf(event, axis),
+    siteJson: siteOf(event, site),
     metadataJson: "{}",
   };
 }
 
-function siteOf(event: EventValue, axis: string): string {
-  const connected = !event.endsWith("_disconnected");
+type SiteState = NonNullable<ReturnType<typeof siteStateOf>>;
+
+function siteOf(event: EventValue, { axis, isConnected, isError }: SiteState): string {
   const code = event === "response_post_failed" ? "E-012" : "E-002";
-  const error_code = connected && event !== "response_post_failed" ? null : code;
+  const error_code = isError ? code : null;
   return JSON.stringify({
     store: { id: 3 },
     review_site: {
       store_review_site_id: 11,
       review_site_id: 2,
       name: "Google",
-      connection_status: connected ? "connected" : "disconnected",
-      disconnect_reason: connected ? null : code,
+      connection_status: isConnected ? "connected" : "disconnected",
+      disconnect_reason: isConnected ? null : code,
     },
     axis,
     error_code,

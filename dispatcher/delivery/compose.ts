@@ -6,7 +6,12 @@ import {
   framed,
   requestHeaders,
 } from "../../src/outbox/payload-format.ts";
-import type { Axis, EventFacts, PayloadMode } from "../../src/outbox/event.ts";
+import {
+  CONNECTION_EVENTS,
+  type EventFacts,
+  type PayloadMode,
+  siteStateOf,
+} from "../../src/outbox/event.ts";
 import type { Decision } from "../actor/decide.ts";
 import type { BodySource, Entry, SendableEntry, Subscription } from "../actor/event.ts";
 import type { AttemptRecord } from "../store/attempt-queries.ts";
@@ -62,7 +67,7 @@ type TestSource = BodySource & { kind: "test" };
 
 /** Makes the facts of a test of any event (contract 6.12). No id exists except that of the partner. */
 function testFactsOf({ event, eventId, partnerId, occurredAt }: TestSource): EventFacts {
-  const axis = axisOf(event);
+  const site = siteStateOf(event);
   return {
     event,
     eventId,
@@ -72,28 +77,17 @@ function testFactsOf({ event, eventId, partnerId, occurredAt }: TestSource): Eve
     storeId: 0,
     storeReviewSiteId: 0,
     // Connection events have no review. Posting events have the id of a review, but do not embed it (contract 8.1).
-    reviewId: axis === null || isPosting(event) ? 0 : null,
-    axis,
+    reviewId: CONNECTION_EVENTS.some((one) => one === event) ? null : 0,
+    axis: site?.axis ?? null,
     actorJson: JSON.stringify(ACTOR),
-    reviewJson: axis === null ? JSON.stringify(REVIEW) : null,
-    siteJson: axis === null ? null : JSON.stringify(siteOf(event, axis)),
+    reviewJson: site === undefined ? JSON.stringify(REVIEW) : null,
+    siteJson: site === undefined ? null : JSON.stringify(siteOf(site)),
     metadataJson: '{"test":true}',
   };
 }
 
-/**
- * Returns the axis of a connection (pull or post) that an event is about, from the name of the event (contract 8.3).
- */
-function axisOf(event: string): Axis | null {
-  if (event.startsWith("review_pull_")) return "pull";
-  return event.startsWith("response_post_") ? "post" : null;
-}
-
-const isPosting = (event: string) => /^response_post_(succeeded|failed)$/.test(event);
-
-function siteOf(event: string, axis: Axis) {
-  const code = event.endsWith("_disconnected") || event.endsWith("_failed") ? "E-002" : null;
-  const isConnected = !event.endsWith("_disconnected");
+function siteOf({ axis, isConnected, isError }: NonNullable<ReturnType<typeof siteStateOf>>) {
+  const code = isError ? "E-002" : null;
   return {
     store: { id: 0 },
     review_site: {
@@ -105,7 +99,7 @@ function siteOf(event: string, axis: Axis) {
     },
     axis,
     error_code: code,
-    reason: code === null ? null : "This is a test.",
+    reason: isError ? "This is a test." : null,
   };
 }
 

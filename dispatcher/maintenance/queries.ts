@@ -1,19 +1,11 @@
-import { and, eq, sql } from "drizzle-orm";
+import { and, eq, sql, type SQLWrapper } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 
 import type { Db } from "../../db/client.ts";
+import { anyOf } from "../../db/conditions.ts";
 import { allQueued, queuesOf } from "../../db/log.ts";
-import {
-  onlyRow,
-  asTable,
-  list,
-  oneOf,
-  rows as tableOf,
-  statement,
-  table,
-  value,
-  type ValuesOf,
-} from "../../db/statement.ts";
+import { mails } from "../../db/schema/alerts.ts";
+import { oneOf, rows as tableOf, statement, value, type ValuesOf } from "../../db/statement.ts";
 import { maintenanceJobs } from "../../db/schema/dispatchers.ts";
 
 const JOB = {
@@ -135,19 +127,6 @@ export function endRun(
   return update(db, run, { ...set, nextAt, failures: sql`${failures} + 1` });
 }
 
-const endingSessions = statement({
-  name: "maintenance.endLostSessions",
-  // Raw SQL, because the statement reads a view of the server and calls a function for each row.
-  params: { seconds: value("double precision") },
-  columns: { session: value("text"), isEnded: value("boolean") },
-  text: ({ seconds }) => sql`
-    select format('%s %s', application_name, pid) as session, pg_terminate_backend(pid) as "isEnded"
-      from pg_stat_activity
-     where datname = current_database() and usename = current_user and application_name like 'reviewrelay%'
-       and state = 'active' and wait_event_type = 'Client'
-       and state_change < clock_timestamp() - make_interval(secs => ${seconds})`,
-});
-
 /**
  * Terminates sessions of our pools that have waited for their client in the middle of a request for this number of
  * seconds. PostgreSQL never terminates them: between two messages of a request neither `statement_timeout` nor the
@@ -155,7 +134,17 @@ const endingSessions = statement({
  * session would stay for ever.
  */
 export async function endLostSessions(db: Db, seconds: number) {
-  return [...(await db.run(endingSessions, { seconds }))];
+  return db
+    .select({
+      session: sql`format('%s %s', application_name, pid)`.mapWith(String),
+      isEnded: sql`pg_terminate_backend(pid)`.mapWith(Boolean),
+    })
+    .from(sql`pg_stat_activity`)
+    .where(
+      sql`datname = current_database() and usename = current_user and application_name like 'reviewrelay%'
+          and state = 'active' and wait_event_type = 'Client'
+          and state_change < clock_timestamp() - make_interval(secs => ${seconds})`,
+    );
 }
 
 /** The most rows that are counted for a gauge, so that the cost of a scrape is bounded. */
@@ -187,34 +176,34 @@ const backlog = statement({
      group by names.state`,
 });
 
-const others = statement({
-  name: "figures.others",
-  // Raw SQL, because the statement combines a bounded count and times in one round trip.
-  params: { limit: value("bigint"), jobs: list(maintenanceJobs.name) },
-  columns: {
-    mails: value("bigint"),
-    /** The time in seconds by which the first due mail is overdue. */
-    mailOverdueS: value("double precision"),
-    /** The time in seconds since the last success of each job. */
-    jobs: table({ name: maintenanceJobs.name, ageS: value("double precision") }),
-  },
-  text: ({ limit, jobs }) => sql`
-    select (select count(*) from (select from mails where state = 'queued' limit ${limit}) part) as mails,
-           greatest(coalesce(extract(epoch from now() - (
-             select due_at from mails where state = 'queued' order by due_at, id limit 1)), 0), 0)::float8
-             as "mailOverdueS",
-           ${asTable(sql`
-             select name, greatest(extract(epoch from now() - coalesce(succeeded_at, 'epoch')), 0)::float8 as "ageS"
-               from maintenance_jobs where name = any (${jobs})`)} as jobs`,
-});
+/** The number of seconds since an instant; 0 if it is in the future. */
+const ageOf = (at: SQLWrapper) =>
+  sql`greatest(extract(epoch from now() - ${at}), 0)`.mapWith(Number);
 
-/**
- * Reads the gauges of the whole database in two statements, bounded by `FIGURES_AT_MOST` and the limits of the pool.
- */
+/** Reads the gauges of the whole database, bounded by `FIGURES_AT_MOST` and the limits of the pool. */
 export async function readFigures(db: Db, jobs: readonly string[]) {
-  const limit = FIGURES_AT_MOST;
-  const counted = await db.run(backlog, { limit });
-  return { backlog: counted, ...onlyRow(await db.run(others, { limit, jobs })) };
+  const { name, succeededAt } = maintenanceJobs;
+  // The state is a literal, because the planner uses a partial index only if the query repeats its condition.
+  const isQueued = sql`${mails.state} = 'queued'`;
+  const queued = db.select({ id: mails.id }).from(mails).where(isQueued).limit(FIGURES_AT_MOST);
+  const counted = await db.run(backlog, { limit: FIGURES_AT_MOST });
+  const [first] = await db
+    .select({ overdueS: ageOf(mails.dueAt) })
+    .from(mails)
+    .where(isQueued)
+    .orderBy(mails.dueAt, mails.id)
+    .limit(1);
+  return {
+    backlog: counted,
+    mails: await db.$count(queued.as("queued")),
+    /** The time in seconds by which the first due mail is overdue. */
+    mailOverdueS: first?.overdueS ?? 0,
+    /** The time in seconds since the last success of each job. */
+    jobs: await db
+      .select({ name, ageS: ageOf(sql`coalesce(${succeededAt}, 'epoch')`) })
+      .from(maintenanceJobs)
+      .where(anyOf(name, jobs)),
+  };
 }
 
 export type Figures = Awaited<ReturnType<typeof readFigures>>;

@@ -1,11 +1,11 @@
 // Removal of old data, one chunk per call. The clock of PostgreSQL decides on the age, so no statement gets a time.
 // Statements that move rows between tables are raw SQL.
 
-import { sql, type SQL } from "drizzle-orm";
+import { and, gt, isNotNull, lt, sql, type SQL } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 
 import type { RawDb } from "../../db/client.ts";
-import { isAttemptOf } from "../../db/conditions.ts";
+import { anyOf, isAttemptOf } from "../../db/conditions.ts";
 import { firstQueued } from "../../db/log.ts";
 import { ulidFloor } from "../../db/partitions.ts";
 import { incidents, mails } from "../../db/schema/alerts.ts";
@@ -16,6 +16,7 @@ import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { serverTime } from "../../db/server.ts";
 import { nullable, onlyRow, statement, type Statement, value } from "../../db/statement.ts";
 import { addMs } from "../../src/lib/clock.ts";
+import { isConnectionEvent } from "../../src/outbox/queries.ts";
 import type { Done } from "./loop.ts";
 
 /** The most rows that one statement reads or removes, so that it holds no lock for long. */
@@ -29,21 +30,19 @@ export interface Old {
   readonly reached: string;
 }
 
-function oldest(
-  name: string,
-  { key, at, where }: { readonly key: PgColumn; readonly at: PgColumn; readonly where: SQL },
-) {
-  const removing = statement({
-    name,
-    // Raw SQL, because Drizzle's query builder has no bounded delete of unlocked rows, the oldest first.
-    params: { days: value("integer"), limit: value("bigint") },
-    text: ({ days, limit }) => sql`
-      delete from ${key.table} where ${key} = any (array(
-        select ${key} from ${key.table} where ${where} and ${at} < now() - make_interval(days => ${days})
-         order by ${at} limit ${limit} for update skip locked))`,
-  });
-  return async (db: RawDb, { days }: Pick<Old, "days">): Promise<Done> =>
-    again((await db.run(removing, { days, limit: CHUNK_ROWS })).count);
+/** Makes a job that removes unlocked rows, the oldest first. */
+function oldest(key: PgColumn, at: PgColumn, where?: SQL) {
+  return async (db: RawDb, { days }: Pick<Old, "days">): Promise<Done> => {
+    const old = db
+      .select({ key })
+      .from(key.table)
+      .where(and(where, sql`${at} < now() - make_interval(days => ${days})`))
+      .orderBy(at)
+      .limit(CHUNK_ROWS)
+      .for("update", { skipLocked: true });
+    const { count } = await db.delete(key.table).where(sql`${key} = any (array${old})`);
+    return again(count);
+  };
 }
 
 /** Returns the progress of a chunk that has handled `rows` rows. After a full chunk another chunk follows. */
@@ -51,50 +50,17 @@ export function again(rows: number): Done {
   return rows < CHUNK_ROWS ? { rows } : { rows, next: "" };
 }
 
-export const removeOldAudit = oldest("maintenance.removeOldAudit", {
-  key: auditLog.id,
-  at: auditLog.at,
-  where: sql`true`,
-});
+export const removeOldAudit = oldest(auditLog.id, auditLog.at);
 
 // Each condition repeats the condition of a partial index, so that PostgreSQL can use the index.
-export const removeOldMails = oldest("maintenance.removeOldMails", {
-  key: mails.id,
-  at: mails.settledAt,
-  where: sql`${mails.state} <> 'queued'`,
-});
+export const removeOldMails = oldest(mails.id, mails.settledAt, sql`${mails.state} <> 'queued'`);
 
 /** Removes ended incidents with their alerts. */
-export const removeOldIncidents = oldest("maintenance.removeOldIncidents", {
-  key: incidents.id,
-  at: incidents.endedAt,
-  where: sql`${incidents.endedAt} is not null`,
-});
-
-const WALKED = { next: nullable(value("text")), rows: value("bigint") };
-
-const signIns = statement({
-  name: "maintenance.removeOldSignIns",
-  // Raw SQL, because the statement walks past the rows that stay, and returns its position and the number of removed
-  // rows.
-  params: {
-    after: authenticationEvents.id,
-    before: authenticationEvents.id,
-    limit: value("bigint"),
-  },
-  columns: WALKED,
-  text: ({ after, before, limit }) => sql`
-    with old as materialized (
-      select id from authentication_events where id > ${after} and id < ${before} order by id limit ${limit}
-         for update skip locked
-    ), gone as (
-      delete from authentication_events e where e.id = any (array(select id from old))
-         and not exists (select from tokens where family_id = e.id offset 0)
-         and not exists (select from authorization_codes where family_id = e.id offset 0)
-      returning e.id
-    )
-    select (select max(id) from old) as next, (select count(*) from gone) as rows`,
-});
+export const removeOldIncidents = oldest(
+  incidents.id,
+  incidents.endedAt,
+  isNotNull(incidents.endedAt),
+);
 
 /**
  * Removes old sign-ins that have neither a token nor a code left. Their ids are ULIDs, so the age is a range of ids. An
@@ -102,7 +68,28 @@ const signIns = statement({
  */
 export async function removeOldSignIns(db: RawDb, { days, reached }: Old): Promise<Done> {
   const before = ulidFloor(addMs(await serverTime(db), -days * DAY_MS));
-  return onlyRow(await db.run(signIns, { after: reached, before, limit: CHUNK_ROWS }));
+  const { id } = authenticationEvents;
+  return db.transaction(async (tx) => {
+    const old = await tx
+      .select({ id })
+      .from(authenticationEvents)
+      .where(and(gt(id, reached), lt(id, before)))
+      .orderBy(id)
+      .limit(CHUNK_ROWS)
+      .for("update", { skipLocked: true });
+    const ids = old.map((row) => row.id);
+    // The offsets make the planner look each sign-in up by an index.
+    const { count } = await tx
+      .delete(authenticationEvents)
+      .where(
+        and(
+          anyOf(id, ids),
+          sql`not exists (select from tokens where family_id = ${id} offset 0)`,
+          sql`not exists (select from authorization_codes where family_id = ${id} offset 0)`,
+        ),
+      );
+    return { rows: count, next: ids.at(-1) };
+  });
 }
 
 const history = statement({
@@ -110,7 +97,7 @@ const history = statement({
   // Raw SQL, because the statement walks past the rows that stay, and looks up by an index probe (`offset 0`) whether
   // each row is still needed. A join would scan all rows for each one after an ANALYZE of an empty table.
   params: { after: reviewHistory.id, days: value("integer"), limit: value("bigint") },
-  columns: WALKED,
+  columns: { next: nullable(value("text")), rows: value("bigint") },
   text: ({ after, days, limit }) => sql`
     with looked as materialized (
       select id, event_id, partner_id, store_review_site_id, axis, event, recorded_at, subscription_number, sequence
@@ -123,8 +110,7 @@ const history = statement({
          and (l.axis is null or exists (
                select from review_history n
                 where n.store_review_site_id = l.store_review_site_id and n.axis = l.axis and n.id > l.id
-                  and n.event in ('review_pull_connected', 'review_pull_disconnected', 'response_post_connected',
-                                  'response_post_disconnected') offset 0))
+                  and ${isConnectionEvent(sql`n.event`)} offset 0))
          and not exists (select from outbox o where o.event_id = l.event_id offset 0)
          and not exists (
                select from webhook_subscriptions s cross join lateral (

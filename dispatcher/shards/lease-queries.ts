@@ -1,8 +1,8 @@
 import { and, asc, eq, exists, inArray, isNull, sql } from "drizzle-orm";
 
 import type { Db, Tx } from "../../db/client.ts";
+import { anyOf } from "../../db/conditions.ts";
 import { dispatchers, shards } from "../../db/schema/dispatchers.ts";
-import { rows, statement } from "../../db/statement.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 
 /*
@@ -88,8 +88,20 @@ export function createLeases(db: Db, renewals: Db) {
    * holder.
    */
   const release = async (id: string, claims: ReadonlyMap<number, Claim>) => {
-    const given = Array.from(claims, ([shard, claim]) => ({ id: shard, ...claim }));
-    if (given.length > 0) await db.run(releasing, { id, given });
+    if (claims.size === 0) return;
+    const unclean = [...claims].filter(([, claim]) => claim.unclean).map(([shard]) => shard);
+    const epochs = Array.from(claims.values(), ({ epoch }) => epoch);
+    // The epochs are compared, so that a release that runs late does not take a shard from a later claim.
+    const held = sql`unnest(${sql.param([...claims.keys()])}::smallint[], ${sql.param(epochs)}::bigint[])`;
+    await db
+      .update(shards)
+      .set({ dispatcherId: null, unclean: anyOf(shards.id, unclean) })
+      .where(
+        and(
+          eq(shards.dispatcherId, id),
+          sql`(${shards.id}, ${shards.epoch}) in (select * from ${held})`,
+        ),
+      );
   };
   return {
     async join(id: string) {
@@ -133,7 +145,11 @@ export function createLeases(db: Db, renewals: Db) {
       const owns: ReadonlyMap<number, Claim> = new Map(all);
       return { owned: owns, surplus: Math.max(0, -missing) };
     },
-    heartbeats: (): Promise<readonly Heartbeat[]> => db.run(allHeartbeats, {}),
+    heartbeats: async (): Promise<readonly Heartbeat[]> =>
+      db
+        .select({ id: dispatchers.id, renewedAt: dispatchers.renewedAt })
+        .from(dispatchers)
+        .orderBy(dispatchers.id),
     expire: (dead: Heartbeat) => db.transaction((tx) => expireLease(tx, dead)),
     release,
     /** Ends the lease. Releases these shards like `release`; the foreign key frees all other shards unchanged. */
@@ -143,14 +159,6 @@ export function createLeases(db: Db, renewals: Db) {
     },
   };
 }
-
-const allHeartbeats = statement({
-  name: "leases.heartbeats",
-  // Raw SQL, because the statement runs five times a second, and the driver does not prepare a builder query without
-  // parameters.
-  columns: { id: dispatchers.id, renewedAt: dispatchers.renewedAt },
-  text: () => sql`select id, renewed_at as "renewedAt" from dispatchers order by id`,
-});
 
 /**
  * Expires a lease and frees its shards as unclean. Returns the number of these shards, or undefined if the lease was
@@ -188,14 +196,3 @@ function claimShards(db: Db, id: string, limit: number) {
     .where(and(inArray(shards.id, free), exists(self)))
     .returning(CLAIM);
 }
-
-/** Compares the epoch, so that a release that runs late does not take a shard from a later claim. */
-const releasing = statement({
-  name: "leases.releaseShards",
-  // Raw SQL, because the parameter is a table.
-  params: { id: dispatchers.id, given: rows(CLAIM) },
-  text: ({ id, given }) => sql`
-    update shards s set dispatcher_id = null, unclean = given.unclean
-      from ${given}
-     where s.id = given.id and s.epoch = given.epoch and s.dispatcher_id = ${id}`,
-});

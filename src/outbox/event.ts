@@ -56,6 +56,31 @@ const EVENTS = {
 type Category = keyof typeof EVENTS;
 type EventsOf<C extends Category> = C extends Category ? keyof (typeof EVENTS)[C] : never;
 export type EventValue = EventsOf<Category>;
+/** The events with a review in their body. */
+export type ReviewEventValue = EventsOf<"review" | "response">;
+export type ConnectionEventValue = EventsOf<"connection">;
+
+/** The axis of an event about a site, and the state of the connection after it (contract 8.3). */
+interface SiteState {
+  readonly axis: Axis;
+  readonly isConnected: boolean;
+  /** Whether the body has an error code. */
+  readonly isError: boolean;
+}
+
+const SITE_STATES: Readonly<Record<string, SiteState | undefined>> = {
+  response_post_succeeded: { axis: "post", isConnected: true, isError: false },
+  response_post_failed: { axis: "post", isConnected: true, isError: true },
+  review_pull_connected: { axis: "pull", isConnected: true, isError: false },
+  review_pull_disconnected: { axis: "pull", isConnected: false, isError: true },
+  response_post_connected: { axis: "post", isConnected: true, isError: false },
+  response_post_disconnected: { axis: "post", isConnected: false, isError: true },
+} satisfies Record<EventsOf<"posting" | "connection">, SiteState>;
+
+/** Returns the state that an event about a site reports; undefined for an event about a review. */
+export function siteStateOf(event: string): SiteState | undefined {
+  return SITE_STATES[event];
+}
 
 interface CatalogEvent extends EventKind {
   readonly value: EventValue;
@@ -75,6 +100,11 @@ export const CATALOG = Object.entries(EVENTS).flatMap(([category, events]) =>
 ) as readonly CatalogEvent[];
 
 export const TEST_EVENT = "webhook.test";
+
+/** The events that change the connection of an axis. */
+export const CONNECTION_EVENTS: readonly EventValue[] = CATALOG.filter(
+  (one) => one.category === "connection",
+).map((one) => one.value);
 
 /** The values that a subscription's filter may contain: all except `webhook.test`. */
 export const SUBSCRIBABLE_EVENTS: readonly EventValue[] = CATALOG.filter(

@@ -1,10 +1,10 @@
-import { sql, type SQL } from "drizzle-orm";
+import { sql, type SQL, type SQLWrapper } from "drizzle-orm";
 
 import type { Tx } from "../../db/client.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, list, rows, statement, value } from "../../db/statement.ts";
-import { BATCH_EVENTS, type RecordedAction } from "./event.ts";
+import { BATCH_EVENTS, CONNECTION_EVENTS, type RecordedAction } from "./event.ts";
 
 // The statements that append entries are raw SQL, because they are hot (`bun run bench ingest`).
 
@@ -24,6 +24,15 @@ export async function recordActions(tx: Tx, actions: readonly RecordedAction[], 
   const partners = [...new Set(actions.map(({ partnerId }) => partnerId))];
   return tx.runLast(append, { given: actions.map(toInput), partners, now });
 }
+
+const CONNECTION_LITERALS = sql.raw(CONNECTION_EVENTS.map((event) => `'${event}'`).join(", "));
+
+/**
+ * Matches the events that change the connection of an axis. They are literals and not parameters, because a generic
+ * plan can use the partial index `review_history_axis` only if it sees the values.
+ */
+export const isConnectionEvent = (event: SQLWrapper): SQL =>
+  sql`${event} in (${CONNECTION_LITERALS})`;
 
 const boundWait = statement({
   name: "outbox.boundWait",

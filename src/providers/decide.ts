@@ -1,6 +1,6 @@
 import { isoInstant } from "../lib/clock.ts";
 import type { Metadata, NativeEmail } from "../reviews/model.ts";
-import type { Axis, RecordedAction } from "../outbox/event.ts";
+import type { Axis, ConnectionEventValue, RecordedAction } from "../outbox/event.ts";
 import { reviewKey, type ProviderEvent, type Reference, type ReportedReview } from "./model.ts";
 import type { ReviewState, Site } from "./queries/look-up.ts";
 
@@ -221,7 +221,7 @@ function nativeEmail(known: Known, site: Site, review: ReviewState): NativeEmail
 const CONNECTION_EVENTS = {
   pull: { connected: "review_pull_connected", disconnected: "review_pull_disconnected" },
   post: { connected: "response_post_connected", disconnected: "response_post_disconnected" },
-} as const;
+} as const satisfies Record<Axis, Record<string, ConnectionEventValue>>;
 
 /**
  * Records an event only when the axis connects or disconnects (contract 8.3). A different error code alone is stored

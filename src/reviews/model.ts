@@ -1,11 +1,11 @@
-import { type Static, Type } from "@sinclair/typebox";
+import { type Static, type TObject, Type } from "@sinclair/typebox";
 
 import type { reviews } from "../../db/schema/reviews.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
 import { literals } from "../http/principal.ts";
 import { type RowOf, shown } from "../http/shown.ts";
 import { instantAnswer, orNull, rowId, searchText, storableText } from "../http/text.ts";
-import type { ReviewFacts } from "../outbox/event.ts";
+import type { ReviewEventValue, ReviewFacts } from "../outbox/event.ts";
 
 const FLAG_MOVES = ["under_review", "accepted", "rejected", "withdrawn"] as const;
 export type FlagMove = (typeof FLAG_MOVES)[number];
@@ -37,29 +37,48 @@ export function reviewFacts(
   };
 }
 
-/** The `metadata` of each event (contract 8.2: their content depends on the action). */
-export interface Metadata {
-  review_received: { content: string; reviewed_at: string };
-  /**
-   * `changed` names the fields that differ from before: rate, reviewer, content, reviewed_at; `restored` is true if
-   * the review had been removed.
-   */
-  review_updated: { changed: string[]; content: string; reviewed_at: string; restored: boolean };
-  review_removed: Record<string, never>;
-  /** The profane words that the review did not contain before. */
-  profanity_detected: { words: string[] };
-  review_flagged: { reason: string };
-  flag_status_changed: { from: FlagStatus; to: FlagStatus; native_email: NativeEmail };
-  review_assigned: { user_id: number };
-  note_added: { body: string };
-  response_submitted: { body: string };
-  response_updated: { body: string };
-  response_deleted: Record<string, never>;
-  homeowner_notified_of_response: { native_email: NativeEmail };
-  /** An event that is kept in the history without metadata, because the body about a site connection has none. */
+export const NATIVE_EMAILS = ["queued", "suppressed", "no_address"] as const;
+/** The result of one of our own mails, as the history shows it (contract 9.5). */
+export type NativeEmail = (typeof NATIVE_EMAILS)[number];
+
+const text = Type.String();
+const reviewText = { content: text, reviewed_at: instantAnswer() };
+const native_email = literals(NATIVE_EMAILS);
+const flagState = literals(FLAG_STATUSES);
+
+/** Schemas of the `metadata` of each review event (contract 8.2: their content depends on the action). */
+export const METADATA = {
+  review_received: Type.Object(reviewText),
+  review_updated: Type.Object({
+    changed: Type.Array(text, {
+      description: "Names of the changed fields: rate, reviewer, content, reviewed_at.",
+    }),
+    ...reviewText,
+    restored: Type.Boolean({ description: "Whether the review had been removed before." }),
+  }),
+  review_removed: Type.Object({}),
+  profanity_detected: Type.Object({
+    words: Type.Array(text, {
+      description: "Profane words that an earlier version did not contain.",
+    }),
+  }),
+  review_flagged: Type.Object({ reason: text }),
+  flag_status_changed: Type.Object({ from: flagState, to: flagState, native_email }),
+  review_assigned: Type.Object({ user_id: Type.Integer() }),
+  note_added: Type.Object({ body: text }),
+  response_submitted: Type.Object({ body: text }),
+  response_updated: Type.Object({ body: text }),
+  response_deleted: Type.Object({}),
+  homeowner_notified_of_response: Type.Object({ native_email }),
+} satisfies Record<ReviewEventValue, TObject>;
+
+/**
+ * The `metadata` of each event of a review. The history keeps those of the posting events, whose bodies have none.
+ */
+export type Metadata = { [E in ReviewEventValue]: Static<(typeof METADATA)[E]> } & {
   response_post_succeeded: Record<string, never>;
   response_post_failed: { error_code: string };
-}
+};
 
 const RESPONSE_CHARS = 10_000;
 const REASON_CHARS = 1_000;
@@ -216,10 +235,6 @@ export const ColleagueObject = Type.Object(
   { title: "Colleague" },
 );
 export type Colleague = RowOf<typeof ColleagueObject>;
-
-export const NATIVE_EMAILS = ["queued", "suppressed", "no_address"] as const;
-/** The result of one of our own mails, as the history shows it (contract 9.5). */
-export type NativeEmail = (typeof NATIVE_EMAILS)[number];
 
 /** The facts of a review that a mail shows: names, the response and the tenant's branding. */
 export interface Subject {

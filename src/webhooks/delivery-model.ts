@@ -23,7 +23,6 @@ export const DELIVERY_STATES = [
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 const headers = Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]));
-export type Headers = Static<typeof headers>;
 
 /** An attempt as the API shows it (contract 6.13). */
 export const AttemptObject = Type.Object(

@@ -6,7 +6,7 @@ import { FIELDS } from "../http/openapi/fields.ts";
 import type { Json } from "../http/openapi/schemas.ts";
 import { instantAnswer, orNull } from "../http/text.ts";
 import { CATALOG, type EventValue, type PayloadMode } from "../outbox/event.ts";
-import { EventActor, FLAG_STATUSES, type Metadata, NATIVE_EMAILS } from "../reviews/model.ts";
+import { EventActor, METADATA } from "../reviews/model.ts";
 import { eventId } from "./model.ts";
 
 /*
@@ -52,45 +52,14 @@ const reviewSite = Type.Object(
   { title: "EventReviewSite", description: "The store's connection to the review site." },
 );
 
-type ReviewEvent = Exclude<keyof Metadata, "response_post_succeeded" | "response_post_failed">;
-const reviewText = { content: text, reviewed_at: instantAnswer() };
-const native_email = literals(NATIVE_EMAILS);
-const flagStatus = literals(FLAG_STATUSES);
-
-/** Schemas of `metadata`, by event. */
-const METADATA: Readonly<Record<ReviewEvent, Readonly<Record<string, TSchema>>>> = {
-  review_received: reviewText,
-  review_updated: {
-    changed: Type.Array(text, {
-      description: "Names of the changed fields: rate, reviewer, content, reviewed_at.",
-    }),
-    ...reviewText,
-    restored: Type.Boolean({ description: "Whether the review had been removed before." }),
-  },
-  review_removed: {},
-  profanity_detected: {
-    words: Type.Array(text, {
-      description: "Profane words that an earlier version did not contain.",
-    }),
-  },
-  review_flagged: { reason: text },
-  flag_status_changed: { from: flagStatus, to: flagStatus, native_email },
-  review_assigned: { user_id: Type.Integer() },
-  note_added: { body: text },
-  response_submitted: { body: text },
-  response_updated: { body: text },
-  response_deleted: {},
-  homeowner_notified_of_response: { native_email },
-};
-
 const testMetadata = Type.Object(
   { test: Type.Literal(true, { description: "Always true." }) },
   { title: "TestMetadata", description: "Metadata of a test event." },
 );
 
 function metadataOf(event: string): TSchema {
-  const fields = Object.entries(METADATA).find(([name]) => name === event)?.[1];
-  return fields === undefined ? testMetadata : Type.Union([Type.Object(fields), testMetadata]);
+  const own = Object.entries(METADATA).find(([name]) => name === event)?.[1];
+  return own === undefined ? testMetadata : Type.Union([own, testMetadata]);
 }
 
 /** Makes the title of an event's schema: `review_received` becomes `ReviewReceivedEvent`. */

@@ -24,121 +24,7 @@ import { addSsoConnection, addUser, type TestUser } from "../support/tenants.ts"
  * succeeded, `-` it was denied, `.` no such caller exists.
  */
 
-const world = await startSignInWorld();
-const { database, tenants, api, grant } = world;
-const { db } = database;
-const [p1, p2] = tenants.partners;
-let names = 0;
-const fresh = (word: string) => `${word}-${++names}`;
-
 const LEVELS = ["platform", "partner", "account"] as const;
-
-const call = (as: TestCaller, method: string, path: string, body?: unknown) =>
-  api.call(method, path, { token: as.token, ...(body !== undefined && { body }) });
-const clientsOf = (as: TestCaller) =>
-  as.user.role === "super_admin" ? "/sso/clients" : "/partner/oauth-clients";
-const tenantOf = (as: TestCaller) => (as.user.role === "super_admin" ? null : p1.id);
-const WIDER = { scopes: ["*"] };
-const URIS = { redirect_uris: ["https://evil.example/"] };
-const toClient =
-  (settings: (as: TestCaller) => ClientSettings, method: string, ending = "", body?: object) =>
-  async (as: TestCaller): Promise<Answer> => {
-    const { clientId } = await addClient(db, {
-      companyId: tenantOf(as),
-      name: "Others",
-      ...settings(as),
-    });
-    return call(as, method, `${clientsOf(as)}/${clientId}${ending}`, body);
-  };
-const wide = () => ({ grantTypes: ["authorization_code"] });
-const narrow = () => ({ ...wide(), scopes: [NARROW] });
-const trusted = () => ({ ...wide(), firstParty: true, scopes: [NARROW] });
-const made = ({ clientId }: TestCaller) => ({
-  ...narrow(),
-  ...(clientId && { createdBy: clientId }),
-});
-const foreign = () => ({ ...wide(), companyId: p2.id });
-const listing = (settings: (as: TestCaller) => ClientSettings) => async (as: TestCaller) => {
-  const companyId = tenantOf(as);
-  await db.delete(oauthClients).where(eq(oauthClients.name, "Others"));
-  const { clientId } = await addClient(db, { companyId, name: "Others", ...settings(as) });
-  return isListed(as, clientsOf(as), clientId);
-};
-
-const PATS = "/account/personal-access-tokens";
-const listingToken = (scope: string) => async (as: TestCaller) => {
-  const id = await addPat(as, scope);
-  return isListed(as, PATS, id);
-};
-const deletingToken = (scope: string) => async (as: TestCaller) =>
-  call(as, "DELETE", `${PATS}/${await addPat(as, scope)}`);
-/**
- * Repeats a row for all levels. Impersonation exists only on the level of accounts; reset tokens are denied
- * everywhere.
- */
-const every = (row: string) => [`${row}.-`, `${row}.-`, `${row}--`];
-const ACT = "/partner/account-owner/token";
-const SUBSCRIPTIONS = "/partner/webhooks";
-const subscription = { label: "x", webhook_url: "http://127.0.0.1:9/", delivery_kind: "immediate" };
-const toSubscription =
-  (method: string, ending: string, body?: object) =>
-  async (as: TestCaller): Promise<Answer> => {
-    await deleteSubscriptions();
-    const token = await api.login(p1.owner.email);
-    const one = await api.call("POST", SUBSCRIPTIONS, { token, body: subscription });
-    return call(as, method, `${SUBSCRIPTIONS}/${String(one.body["id"])}${ending}`, body);
-  };
-
-const newUser = (role: string, companyId: number) => (as: TestCaller) =>
-  call(as, "POST", "/admin/users", {
-    company_id: companyId,
-    name: "made",
-    role,
-    email: `${fresh("made")}@p1.test`,
-  });
-const toUser = (ending: string) => async (as: TestCaller) => {
-  const { id } = await userOf("partner");
-  return call(as, "POST", `/admin/users/${id}/${ending}`, {});
-};
-const newConnection = () => ({
-  company_id: p1.accounts[0].id,
-  issuer: "https://idp.example",
-  client_id: "x",
-  client_secret: "secret",
-  domains: [`${fresh("domain")}.test`],
-});
-const toConnection = (method: string, body?: object) => async (as: TestCaller) => {
-  const domains = [`${fresh("domain")}.test`];
-  const id = await addSsoConnection(db, { companyId: p1.accounts[0].id, domains });
-  return call(as, method, `/admin/sso-connections/${id}`, body);
-};
-
-const OWN_ACCOUNT = { account_id: p1.accounts[0].id };
-const FOREIGN_ACCOUNT = { account_id: p2.accounts[0].id };
-const planId = (await db.select({ id: plans.id }).from(plans))[0]?.id;
-const NOBODY: readonly string[] = [];
-// The letters stand for own, narrow, dashboard, narrow-pat, third, narrow-third, acting, reset.
-const ALL_SCOPES = "y-y---.-";
-/** Allowed only to a user that signed in directly (contract 3.10). */
-const PERSON = "y-----.-";
-const BY_SCOPE = "yyyy--.-";
-
-const toTeammate =
-  (ending: string, body: object = {}, user = {}) =>
-  async (as: TestCaller) => {
-    const email = `${fresh("mate")}@p1.test`;
-    const { id } = await addUser(db, { companyId: p1.id, role: "partner_admin", email, ...user });
-    return call(as, "POST", `/partner/users/${id}/${ending}`, body);
-  };
-const OF_ACCOUNT = { companyId: p1.accounts[0].id, role: "account_user" } as const;
-const ORIGINS = { origins: ["https://tools.example.com"] };
-const teamToken = (kind: "api_pat" | "impersonation") => async (as: TestCaller) => {
-  const userId = kind === "api_pat" ? p1.admin.id : p1.accounts[0].owner.id;
-  const acting = { kind, userId, impersonatorId: p1.admin.id };
-  const pat = { kind, userId, name: "others" };
-  const token = await grant(kind === "api_pat" ? pat : acting);
-  return call(as, "DELETE", `/partner/tokens/${String(decodeJwt(token).jti)}`);
-};
 
 describe.each(LEVELS)("users of the %s level", (level) => {
   const rows: Readonly<Record<string, readonly Row[]>> = {
@@ -387,6 +273,140 @@ describe.each(LEVELS)("users of the %s level", (level) => {
       expect(row).toBe(expected[LEVELS.indexOf(level)] || refused);
     });
 });
+
+const world = await startSignInWorld();
+const { database, tenants, api, grant } = world;
+const { db } = database;
+const [p1, p2] = tenants.partners;
+let names = 0;
+const fresh = (word: string) => `${word}-${++names}`;
+
+const call = (as: TestCaller, method: string, path: string, body?: unknown) =>
+  api.call(method, path, { token: as.token, ...(body !== undefined && { body }) });
+
+const clientsOf = (as: TestCaller) =>
+  as.user.role === "super_admin" ? "/sso/clients" : "/partner/oauth-clients";
+
+const tenantOf = (as: TestCaller) => (as.user.role === "super_admin" ? null : p1.id);
+const WIDER = { scopes: ["*"] };
+const URIS = { redirect_uris: ["https://evil.example/"] };
+
+const toClient =
+  (settings: (as: TestCaller) => ClientSettings, method: string, ending = "", body?: object) =>
+  async (as: TestCaller): Promise<Answer> => {
+    const { clientId } = await addClient(db, {
+      companyId: tenantOf(as),
+      name: "Others",
+      ...settings(as),
+    });
+    return call(as, method, `${clientsOf(as)}/${clientId}${ending}`, body);
+  };
+
+const wide = () => ({ grantTypes: ["authorization_code"] });
+const narrow = () => ({ ...wide(), scopes: [NARROW] });
+const trusted = () => ({ ...wide(), firstParty: true, scopes: [NARROW] });
+
+const made = ({ clientId }: TestCaller) => ({
+  ...narrow(),
+  ...(clientId && { createdBy: clientId }),
+});
+
+const foreign = () => ({ ...wide(), companyId: p2.id });
+
+const listing = (settings: (as: TestCaller) => ClientSettings) => async (as: TestCaller) => {
+  const companyId = tenantOf(as);
+  await db.delete(oauthClients).where(eq(oauthClients.name, "Others"));
+  const { clientId } = await addClient(db, { companyId, name: "Others", ...settings(as) });
+  return isListed(as, clientsOf(as), clientId);
+};
+
+const PATS = "/account/personal-access-tokens";
+
+const listingToken = (scope: string) => async (as: TestCaller) => {
+  const id = await addPat(as, scope);
+  return isListed(as, PATS, id);
+};
+
+const deletingToken = (scope: string) => async (as: TestCaller) =>
+  call(as, "DELETE", `${PATS}/${await addPat(as, scope)}`);
+
+/**
+ * Repeats a row for all levels. Impersonation exists only on the level of accounts; reset tokens are denied
+ * everywhere.
+ */
+const every = (row: string) => [`${row}.-`, `${row}.-`, `${row}--`];
+
+const ACT = "/partner/account-owner/token";
+const SUBSCRIPTIONS = "/partner/webhooks";
+const subscription = { label: "x", webhook_url: "http://127.0.0.1:9/", delivery_kind: "immediate" };
+
+const toSubscription =
+  (method: string, ending: string, body?: object) =>
+  async (as: TestCaller): Promise<Answer> => {
+    await deleteSubscriptions();
+    const token = await api.login(p1.owner.email);
+    const one = await api.call("POST", SUBSCRIPTIONS, { token, body: subscription });
+    return call(as, method, `${SUBSCRIPTIONS}/${String(one.body["id"])}${ending}`, body);
+  };
+
+const newUser = (role: string, companyId: number) => (as: TestCaller) =>
+  call(as, "POST", "/admin/users", {
+    company_id: companyId,
+    name: "made",
+    role,
+    email: `${fresh("made")}@p1.test`,
+  });
+
+const toUser = (ending: string) => async (as: TestCaller) => {
+  const { id } = await userOf("partner");
+  return call(as, "POST", `/admin/users/${id}/${ending}`, {});
+};
+
+const newConnection = () => ({
+  company_id: p1.accounts[0].id,
+  issuer: "https://idp.example",
+  client_id: "x",
+  client_secret: "secret",
+  domains: [`${fresh("domain")}.test`],
+});
+
+const toConnection = (method: string, body?: object) => async (as: TestCaller) => {
+  const domains = [`${fresh("domain")}.test`];
+  const id = await addSsoConnection(db, { companyId: p1.accounts[0].id, domains });
+  return call(as, method, `/admin/sso-connections/${id}`, body);
+};
+
+const OWN_ACCOUNT = { account_id: p1.accounts[0].id };
+const FOREIGN_ACCOUNT = { account_id: p2.accounts[0].id };
+const planId = (await db.select({ id: plans.id }).from(plans))[0]?.id;
+const NOBODY: readonly string[] = [];
+
+// The letters stand for own, narrow, dashboard, narrow-pat, third, narrow-third, acting, reset.
+const ALL_SCOPES = "y-y---.-";
+
+/** Allowed only to a user that signed in directly (contract 3.10). */
+const PERSON = "y-----.-";
+
+const BY_SCOPE = "yyyy--.-";
+
+const toTeammate =
+  (ending: string, body: object = {}, user = {}) =>
+  async (as: TestCaller) => {
+    const email = `${fresh("mate")}@p1.test`;
+    const { id } = await addUser(db, { companyId: p1.id, role: "partner_admin", email, ...user });
+    return call(as, "POST", `/partner/users/${id}/${ending}`, body);
+  };
+
+const OF_ACCOUNT = { companyId: p1.accounts[0].id, role: "account_user" } as const;
+const ORIGINS = { origins: ["https://tools.example.com"] };
+
+const teamToken = (kind: "api_pat" | "impersonation") => async (as: TestCaller) => {
+  const userId = kind === "api_pat" ? p1.admin.id : p1.accounts[0].owner.id;
+  const acting = { kind, userId, impersonatorId: p1.admin.id };
+  const pat = { kind, userId, name: "others" };
+  const token = await grant(kind === "api_pat" ? pat : acting);
+  return call(as, "DELETE", `/partner/tokens/${String(decodeJwt(token).jti)}`);
+};
 
 async function letterOf(level: Level, kind: CallerKind, attempt: Attempt): Promise<string> {
   const caller = await callerOf(world, await userOf(level), kind);

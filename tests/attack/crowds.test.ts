@@ -10,10 +10,6 @@ import { until } from "../support/network/receiver.ts";
 
 /* Crowds of unauthenticated clients with many addresses must not keep other clients from the service. */
 
-const world = await startAttackedApi({ TRUSTED_PROXIES: "127.0.0.1" });
-
-const JSON_TYPE = "Content-Type: application/json\r\n";
-
 test("330 wrong sign-ins in flight from 256 /64s of one /56 keep no other network from signing in", async () => {
   const seen = new Map<number | undefined, number>();
   const over = new AbortController();
@@ -38,10 +34,9 @@ test("330 wrong sign-ins in flight from 256 /64s of one /56 keep no other networ
   over.abort();
   expect(answers).toEqual(VICTIMS.map(() => Array<number>(SIGN_INS).fill(200)));
   expect([...seen.keys()].toSorted()).toEqual([401, 503]);
-}, 180_000);
+});
 
 const EVENTS = "POST /api/v1/providers/any/events HTTP/1.1";
-const SIGNED = `${JSON_TYPE}X-Provider-Signature: sha256=${"0".repeat(64)}\r\n`;
 const HALF_SENT = 1_040_000;
 
 /** Sends a body without its last byte. `said` collects the response. */
@@ -78,7 +73,7 @@ test.skipIf(process.platform !== "linux")(
     const refused = () => crowd.filter((one) => statusOf(one) === "503");
     // The two bodies from other addresses count against the bound too.
     const expected = BODIES - (HELD - other.length);
-    await until("all beyond the bound are refused", () => refused().length >= expected, 30_000);
+    await until("all beyond the bound are refused", () => refused().length >= expected);
     expect(refused()[0]?.said.toLowerCase()).toContain("retry-after: 5");
     expect(refused()).toHaveLength(expected);
     expect(other.map(statusOf)).toEqual(["", ""]);
@@ -89,7 +84,6 @@ test.skipIf(process.platform !== "linux")(
     expect((await sendRaw(api.root, whole, { answers: 1 })).statuses).toEqual([401]);
     for (const one of [...other, ...crowd]) one.end();
   },
-  60_000,
 );
 
 test.each([
@@ -124,6 +118,10 @@ test("unsigned events above the size limit get 413, with a Content-Length or chu
   ] as const)
     expect((await sendRaw(api.root, bytes, { answers: 1 })).statuses).toEqual([status]);
 });
+
+const world = await startAttackedApi({ TRUSTED_PROXIES: "127.0.0.1" });
+const JSON_TYPE = "Content-Type: application/json\r\n";
+const SIGNED = `${JSON_TYPE}X-Provider-Signature: sha256=${"0".repeat(64)}\r\n`;
 
 const { api, tenants } = world;
 

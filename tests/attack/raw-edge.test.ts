@@ -7,9 +7,6 @@ import { requestText, sendRaw } from "../support/network/raw-http.ts";
 
 const { api, stop } = await startAttackedApi({ LOG_LEVEL: "debug" });
 
-const LOGIN = "POST /api/v1/login HTTP/1.1";
-const JSON_TYPE = "Content-Type: application/json\r\n";
-
 describe("framing that two servers could read differently", () => {
   const body = '{"email":"a","password":"b"}';
   const framed = (lines: string, sent: string) => requestText(LOGIN, JSON_TYPE + lines, sent);
@@ -331,6 +328,9 @@ describe("a client that leaves", () => {
     expect(api.said).not.toContain("request.failed");
   });
 });
+
+const LOGIN = "POST /api/v1/login HTTP/1.1";
+const JSON_TYPE = "Content-Type: application/json\r\n";
 
 afterAll(stop);
 

@@ -27,12 +27,6 @@ import { addTenants } from "../support/tenants.ts";
 const fault = resolverFault();
 if (fault !== undefined) console.log(`Skipped, because ${fault}: the name server.`);
 
-const masterKey = randomBytes(32);
-const box = createSecretBox({ current: masterKey });
-let database: TestDatabase;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-let outside: RawReceiver;
-
 describe.skipIf(fault !== undefined)("a name", () => {
   beforeAll(async () => {
     database = await createDatabase();
@@ -85,7 +79,7 @@ describe.skipIf(fault !== undefined)("a name", () => {
     const attempts = () => db.sql<{ id: string; ending: string }[]>`
       select distinct on (subscription_id) subscription_id as id, coalesce(error_code, outcome) as ending
         from delivery_attempts where subscription_id = any(${[...ids.keys()]}) order by subscription_id, id`;
-    await until("all are tried", async () => (await attempts()).length === urls.length, 60_000);
+    await until("all are tried", async () => (await attempts()).length === urls.length);
     const rows = await attempts();
     return Object.fromEntries(rows.map(({ id, ending }) => [ids.get(id) ?? "", ending]));
   }
@@ -156,6 +150,12 @@ describe.skipIf(fault !== undefined)("a name", () => {
     expect(inside.accepted).toBe(0);
   });
 });
+
+const masterKey = randomBytes(32);
+const box = createSecretBox({ current: masterKey });
+let database: TestDatabase;
+let stores: Awaited<ReturnType<typeof createTestSchedule>>;
+let outside: RawReceiver;
 
 const PUBLIC = "127.0.0.2";
 

@@ -22,11 +22,6 @@ import {
  * They must get no byte of a request, and no connection to them may stay open.
  */
 
-const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-const PATIENT_MS = 30_000;
-/** The deadline for handshakes that never end without one. */
-const HASTY_MS = 200;
-
 // Node accepts a name in the subject only in a certificate without alternative names, which no public authority issues.
 test.each(
   Object.entries({
@@ -95,6 +90,12 @@ describe("a handshake", () => {
     await until("they have left", () => sockets.size === 0);
   });
 });
+
+const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const PATIENT_MS = 30_000;
+
+/** The deadline for handshakes that never end without one. */
+const HASTY_MS = 200;
 
 const POLICY = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") };
 

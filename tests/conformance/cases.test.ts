@@ -7,19 +7,7 @@ import type { NewSubscription, Outcome } from "./tested-store.ts";
 import { TwoStores } from "./two-stores.ts";
 import { fixture } from "../support/fixture.ts";
 
-let stores: TwoStores;
-
 const postgres = fixture(startPostgres);
-
-const ONE: NewSubscription = {
-  name: "one",
-  partner: 0,
-  kind: "immediate",
-  ordering: "subscription",
-  shard: 7,
-  failures: 0,
-  intervalHours: 1,
-};
 
 describe("a load", () => {
   test("shows 16 test events beside the entries that were asked for", async () => {
@@ -342,6 +330,18 @@ test("a test that is delivered again was asked for when it was first", async () 
   const [entry] = stores.subscription("one").queued;
   expect(entry).toMatchObject({ event: "T1", isTest: true, round: 2, recordedAtMs: 0 });
 });
+
+let stores: TwoStores;
+
+const ONE: NewSubscription = {
+  name: "one",
+  partner: 0,
+  kind: "immediate",
+  ordering: "subscription",
+  shard: 7,
+  failures: 0,
+  intervalHours: 1,
+};
 
 async function subscribed(fields: Partial<NewSubscription> = {}): Promise<void> {
   stores = await TwoStores.on(postgres);

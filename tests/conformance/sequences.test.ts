@@ -7,10 +7,6 @@ import { sequences } from "./steps.ts";
 import { TwoStores } from "./two-stores.ts";
 import { fixture } from "../support/fixture.ts";
 
-const SEEDS = [1, 2, 3, 4];
-const RUNS = 6;
-const TIMEOUT_MS = 120_000;
-
 const postgres = fixture(startPostgres);
 
 /** fast-check prints the seed of a failure, the path, and the shortest failing sequence. */
@@ -35,3 +31,7 @@ describe("the simulated store and Postgres answer and hold the same", () => {
     );
   }
 });
+
+const SEEDS = [1, 2, 3, 4];
+const RUNS = 6;
+const TIMEOUT_MS = 360_000;

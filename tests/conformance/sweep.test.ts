@@ -5,8 +5,6 @@ import type { Outcome } from "./tested-store.ts";
 import { TwoStores } from "./two-stores.ts";
 import { fixture } from "../support/fixture.ts";
 
-let stores: TwoStores;
-
 const postgres = fixture(startPostgres);
 
 describe("a sweep", () => {
@@ -80,6 +78,8 @@ describe("a sweep", () => {
     ]);
   });
 });
+
+let stores: TwoStores;
 
 async function subscribed(): Promise<void> {
   stores = await TwoStores.on(postgres);

@@ -7,7 +7,7 @@ import { BASE_PATH } from "../../src/http/access.ts";
 import { systemClock, type Clock } from "../../src/lib/clock.ts";
 import { readConfig, type Config } from "../../src/lib/config.ts";
 import type { Log } from "../../src/lib/log.ts";
-import { createPasswords } from "../../src/lib/password.ts";
+import { createPasswords, type Passwords } from "../../src/lib/password.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { createWriterPool } from "../../src/outbox/writer-pool.ts";
 
@@ -76,6 +76,25 @@ function briefly(clock: Clock): Clock {
 
 const BRIEF_MS = 3;
 
+const verified = new Map<string, Promise<boolean>>();
+
+/**
+ * Verifies each pair of a password and a hash only once per test file, because a verification takes 40 ms of a core and
+ * tests sign in thousands of times. Tests that count verifications pass their own passwords.
+ */
+function rememberingPasswords(): Passwords {
+  const passwords = createPasswords();
+  return {
+    ...passwords,
+    verify(password, hash, from) {
+      const key = `${password} ${hash}`;
+      const known = verified.get(key) ?? passwords.verify(password, hash, from);
+      verified.set(key, known);
+      return known;
+    },
+  };
+}
+
 /**
  * Builds the API over a real database. Its other dependencies are real too, except the schedule, which drops all
  * wakes.
@@ -100,7 +119,7 @@ export async function startApi({
     box,
     schedule: { wake: async () => {} },
     keys: overrides.keys ?? (await openKeyRing({ db, box, clock, log, config })),
-    passwords: createPasswords(),
+    passwords: rememberingPasswords(),
     checks: { postgres: () => ping(db) },
     ...overrides,
   };

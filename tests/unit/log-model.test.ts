@@ -2,9 +2,6 @@ import { describe, expect, test } from "bun:test";
 
 import { explore, MODEL_FAULTS, type ModelOptions } from "../simulation/log-model.ts";
 
-/** More than a million states are visited, which takes a minute on a busy core. */
-const TIMEOUT_MS = 300_000;
-
 describe("the log of a subscription", () => {
   test(
     "loses, doubles and overtakes nothing, whatever happens when",
@@ -27,6 +24,9 @@ describe("the log of a subscription", () => {
     TIMEOUT_MS,
   );
 });
+
+/** More than a million states are visited, which takes a minute on a busy core. */
+const TIMEOUT_MS = 300_000;
 
 /** What happens, and the entries of two reviews to which it does; small letters have rows at once. */
 const CASES: readonly [events: string, entries: readonly string[]][] = [

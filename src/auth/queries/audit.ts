@@ -1,9 +1,8 @@
-import { and, desc, eq, getTableColumns, gte, lt, or } from "drizzle-orm";
+import { and, desc, eq, gte, lt, or } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
 import { anyOf, idBefore } from "../../../db/conditions.ts";
 import { auditLog, companies, users } from "../../../db/schema/companies.ts";
-import { prepared } from "../../../db/session.ts";
 import type { Page } from "../../http/list.ts";
 import type { Principal } from "../../http/principal.ts";
 import type { RequestContext } from "../../http/request-context.ts";
@@ -31,7 +30,7 @@ export async function recordAudit(
   tx: DbOrTx,
   { at, action, actor, requestContext, details }: AuditEntry,
 ): Promise<void> {
-  await insertAuditRow(tx, {
+  await tx.insert(auditLog).values({
     at,
     action,
     actorId: actor?.userId ?? null,
@@ -88,12 +87,6 @@ async function withNames(db: DbOrTx, rows: readonly StoredRow[]): Promise<AuditR
 }
 
 type StoredRow = typeof auditLog.$inferSelect;
-const { id, ...columns } = getTableColumns(auditLog);
-const insertion = prepared(columns, (db, given) => db.insert(auditLog).values(given));
-
-async function insertAuditRow(tx: DbOrTx, row: Omit<StoredRow, "id">): Promise<void> {
-  await insertion(tx, row);
-}
 
 interface AuditFilter {
   readonly action: string | undefined;
@@ -110,7 +103,7 @@ function conditionsOf({ action, actorId, companyId, since, until }: AuditFilter,
     companyId === undefined ? undefined : eq(auditLog.companyId, companyId),
     since && gte(auditLog.at, since),
     until && lt(auditLog.at, until),
-    idBefore(id, page.after),
+    idBefore(auditLog.id, page.after),
   );
 }
 
@@ -120,7 +113,7 @@ function auditRows(db: DbOrTx, filter: AuditFilter, page: Page): Promise<StoredR
     .select()
     .from(auditLog)
     .where(conditionsOf(filter, page))
-    .orderBy(desc(id))
+    .orderBy(desc(auditLog.id))
     .limit(page.limit + 1);
 }
 
@@ -138,7 +131,7 @@ async function auditRowsOfTenant(
     .select()
     .from(auditLog)
     .where(and(eq(auditLog.companyId, companies.id), conditionsOf(filter, page)))
-    .orderBy(desc(id))
+    .orderBy(desc(auditLog.id))
     .limit(page.limit + 1)
     .as("own");
   const found = await db

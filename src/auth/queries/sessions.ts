@@ -5,7 +5,6 @@ import { anyOf } from "../../../db/conditions.ts";
 import { users } from "../../../db/schema/companies.ts";
 import { emailCodes, ssoCodes } from "../../../db/schema/sign-in.ts";
 import { authenticationEvents, authorizationCodes, tokens } from "../../../db/schema/tokens.ts";
-import { prepared } from "../../../db/session.ts";
 import type { Page } from "../../http/list.ts";
 import { networkOf } from "../../lib/network.ts";
 import type { AuthenticationEvent } from "./sign-in.ts";
@@ -17,21 +16,6 @@ const columns = { id, userId, method, clientId, ip, userAgent, at };
 /** Number of a user's newest sign-ins whose networks count as known. */
 const NEWEST = 50;
 
-const newestAddresses = prepared({ email: users.email }, (db, given) => {
-  const newest = db
-    .select({ ip, method })
-    .from(authenticationEvents)
-    .innerJoin(users, eq(users.id, userId))
-    .where(eq(users.email, given.email))
-    .orderBy(desc(id))
-    .limit(NEWEST)
-    .as("newest");
-  // Sign-ins by impersonation and portal link are excluded, because another person acts for the user in such a
-  // session.
-  const isInPerson = notInArray(newest.method, ["impersonation", "portal"]);
-  return db.selectDistinct({ ip: newest.ip }).from(newest).where(isInPerson);
-});
-
 /**
  * Returns whether one of the newest sign-ins of the email's user came from the network of `address`; false if no user
  * has the email.
@@ -42,20 +26,27 @@ export async function hasSignedInFrom(
   address: string,
 ): Promise<boolean> {
   const network = networkOf(address);
-  const known = await newestAddresses(db, { email });
+  const newest = db
+    .select({ ip, method })
+    .from(authenticationEvents)
+    .innerJoin(users, eq(users.id, userId))
+    .where(eq(users.email, email))
+    .orderBy(desc(id))
+    .limit(NEWEST)
+    .as("newest");
+  // Sign-ins by impersonation and portal link are excluded, because another person acts for the user in such a
+  // session.
+  const isInPerson = notInArray(newest.method, ["impersonation", "portal"]);
+  const known = await db.selectDistinct({ ip: newest.ip }).from(newest).where(isInPerson);
   return known.some((one) => one.ip !== null && networkOf(one.ip) === network);
 }
-
-const families = prepared({ id }, (db, given) =>
-  db.select({ id }).from(authenticationEvents).where(eq(id, given.id)).for("update"),
-);
 
 /**
  * Locks a token family until the commit. A transaction that issues a token into the family and a transaction that
  * ends the family wait for each other, so that no token survives a revocation.
  */
 export async function lockFamily(tx: Tx, familyId: string): Promise<void> {
-  await families(tx, { id: familyId });
+  await tx.select({ id }).from(authenticationEvents).where(eq(id, familyId)).for("update");
 }
 
 /**

@@ -1,18 +1,5 @@
-// Contains two raw SQL statements (db/statement.ts): the rule of the sign-in lock must be one statement, and the
-// query for the login response runs so often that its speed was measured.
-
-import {
-  and,
-  eq,
-  getTableColumns,
-  gt,
-  not,
-  notExists,
-  or,
-  sql,
-  type SQL,
-  type SQLWrapper,
-} from "drizzle-orm";
+import { and, eq, gt, not, notExists, or, sql, type SQL } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import {
@@ -21,17 +8,16 @@ import {
   isUserActive,
   partners,
 } from "../../../db/conditions.ts";
-import { companies, plans, stores, users } from "../../../db/schema/companies.ts";
+import { companies, plans, users } from "../../../db/schema/companies.ts";
 import { signInLocks, ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
 import { authenticationEvents } from "../../../db/schema/tokens.ts";
-import { prepared } from "../../../db/session.ts";
-import { instant, list, nullable, statement, value, type ValuesOf } from "../../../db/statement.ts";
+import { instant, statement, value } from "../../../db/statement.ts";
 import { addMs } from "../../lib/clock.ts";
 import { FORGET_FAILURES_AFTER_MS, type SignInLock, WRONG_ATTEMPTS_TO_LOCK } from "../decide.ts";
 import { emailDomain } from "../email.ts";
 
 /** Returns the SQL condition that no identity provider of the user's company forbids passwords for this domain. */
-export function takesPassword(db: Pick<DbOrTx, "select">, domain: string | SQLWrapper): SQL {
+export function takesPassword(db: Pick<DbOrTx, "select">, domain: string): SQL {
   const refusing = db
     .select({ domain: ssoDomains.domain })
     .from(ssoDomains)
@@ -46,25 +32,6 @@ export function takesPassword(db: Pick<DbOrTx, "select">, domain: string | SQLWr
     );
   return notExists(refusing);
 }
-
-export const ofEmail = { email: users.email, domain: ssoDomains.domain };
-
-const signInUsers = prepared(ofEmail, (db, { email, domain }) =>
-  db
-    .select({
-      id: users.id,
-      companyId: users.companyId,
-      companyType: companies.type,
-      companyPartnerId: companies.partnerId,
-      passwordHash: users.passwordHash,
-      takesPassword: takesPassword(db, domain).mapWith(Boolean),
-      isActive: isUserActive,
-    })
-    .from(users)
-    .innerJoin(companies, eq(companies.id, users.companyId))
-    .leftJoin(partners, isPartnerOfCompany)
-    .where(eq(users.email, email)),
-);
 
 /** The user with an email, and the facts that decide whether this user can sign in. */
 export interface SignInUser {
@@ -82,25 +49,26 @@ export interface SignInUser {
 }
 
 export async function findSignInUser(db: DbOrTx, email: string): Promise<SignInUser | undefined> {
-  const [row] = await signInUsers(db, { email, domain: emailDomain(email) });
+  const [row] = await db
+    .select({
+      id: users.id,
+      companyId: users.companyId,
+      companyType: companies.type,
+      companyPartnerId: companies.partnerId,
+      passwordHash: users.passwordHash,
+      takesPassword: takesPassword(db, emailDomain(email)).mapWith(Boolean),
+      isActive: isUserActive,
+    })
+    .from(users)
+    .innerJoin(companies, eq(companies.id, users.companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(eq(users.email, email));
   if (row === undefined) return undefined;
   const { id, companyId, isActive } = row;
   const partnerId = row.companyType === "partner" ? companyId : row.companyPartnerId;
   const passwordHash = row.takesPassword ? row.passwordHash : null;
   return { id, companyId, partnerId, passwordHash, isActive };
 }
-
-const personsWithPassword = prepared(
-  { id: users.id, passwordHash: users.passwordHash },
-  (db, given) =>
-    db
-      .select({ id: users.id })
-      .from(users)
-      .where(
-        and(eq(users.id, given.id), eq(users.passwordHash, given.passwordHash), users.isActive),
-      )
-      .for("no key update"),
-);
 
 /**
  * Locks the user's row and returns whether the password that was just verified is still valid. The lock orders a
@@ -111,7 +79,11 @@ export async function holdPassword(
   tx: Tx,
   user: { id: number; passwordHash: string },
 ): Promise<boolean> {
-  const rows = await personsWithPassword(tx, user);
+  const rows = await tx
+    .select({ id: users.id })
+    .from(users)
+    .where(and(eq(users.id, user.id), eq(users.passwordHash, user.passwordHash), users.isActive))
+    .for("no key update");
   return rows.length > 0;
 }
 
@@ -130,12 +102,8 @@ type LockTime = Pick<SignInLock, "lockedUntil">;
 
 const { emailDigest, failures, locks, lockedUntil } = signInLocks;
 
-const lockTimes = prepared({ digest: emailDigest }, (db, { digest }) =>
-  db.select({ lockedUntil }).from(signInLocks).where(eq(emailDigest, digest)),
-);
-
 export async function findLockTime(db: DbOrTx, digest: string): Promise<LockTime | undefined> {
-  const [row] = await lockTimes(db, { digest });
+  const [row] = await db.select({ lockedUntil }).from(signInLocks).where(eq(emailDigest, digest));
   return row;
 }
 
@@ -185,9 +153,16 @@ export async function settleWrongAttempt(
   return row;
 }
 
-const rightAttempt = prepared({ digest: emailDigest, now: instant }, (db, { digest, now }) => {
+/**
+ * Resets the count of wrong passwords after a correct password. If sign-in is locked, the lock's row stays unchanged
+ * and is returned: a correct password does not lift a lock.
+ */
+export async function settleRightAttempt(
+  tx: DbOrTx,
+  { digest, now }: { digest: string; now: Date },
+): Promise<LockTime | undefined> {
   const isLocked = gt(lockedUntil, now);
-  return db
+  const [row] = await tx
     .update(signInLocks)
     .set({
       failures: sql`case when ${isLocked} then ${failures} else 0 end`,
@@ -196,17 +171,6 @@ const rightAttempt = prepared({ digest: emailDigest, now: instant }, (db, { dige
     })
     .where(and(eq(emailDigest, digest), or(gt(failures, 0), gt(locks, 0))))
     .returning({ lockedUntil });
-});
-
-/**
- * Resets the count of wrong passwords after a correct password. If sign-in is locked, the lock's row stays unchanged
- * and is returned: a correct password does not lift a lock.
- */
-export async function settleRightAttempt(
-  tx: DbOrTx,
-  attempt: { digest: string; now: Date },
-): Promise<LockTime | undefined> {
-  const [row] = await rightAttempt(tx, attempt);
   return row;
 }
 
@@ -214,95 +178,69 @@ export async function forgetLock(tx: DbOrTx, digest: string): Promise<void> {
   await tx.delete(signInLocks).where(eq(emailDigest, digest));
 }
 
-const context = statement({
-  name: "findContext",
-  // Raw SQL, because Drizzle's query builder has no CASE expression.
-  params: { userId: users.id },
-  columns: {
-    id: users.id,
-    email: users.email,
-    name: users.name,
-    role: users.role,
-    companyId: companies.id,
-    companyType: companies.type,
-    companyName: companies.name,
-    partnerId: companies.partnerId,
-    primaryColor: companies.primaryColor,
-    logoUrl: companies.logoUrl,
-    whiteLabelEnabled: companies.whiteLabelEnabled,
-    brandName: companies.brandName,
-    whiteLabelDomain: companies.whiteLabelDomain,
-    planId: nullable(plans.id),
-    planName: nullable(plans.name),
-    planFeatures: nullable(plans.features),
-    storeIds: list(stores.id),
-    tenantStores: value("bigint"),
-  },
-  text: ({ userId }) => sql`
-    select u.id, u.email, u.name, u.role, c.id as "companyId", c.type as "companyType", c.name as "companyName",
-      c.partner_id as "partnerId", c.primary_color as "primaryColor", c.logo_url as "logoUrl",
-      b.white_label_enabled as "whiteLabelEnabled", b.brand_name as "brandName",
-      b.white_label_domain as "whiteLabelDomain",
-      plans.id as "planId", plans.name as "planName", plans.features as "planFeatures",
-      case when u.role = 'location_user'
-          then array(select store_id from user_stores where user_id = u.id order by store_id)
-        else array(select id from stores where account_id = c.id order by id) end as "storeIds",
-      case c.type
-        when 'partner' then (select count(*) from companies a join stores s on s.account_id = a.id
-          where a.partner_id = c.id)
-        when 'platform' then (select count(*) from stores)
-        else 0 end as "tenantStores"
-    from users u
-    join companies c on c.id = u.company_id
-    -- An account shows the white-label branding of its partner.
-    join companies b on b.id = coalesce(c.partner_id, c.id)
-    left join plans on plans.id = c.plan_id
-    where u.id = ${userId}`,
-});
+/** An account shows the white-label branding of its partner. */
+const brands = alias(companies, "brands");
+
+const ownStores = sql`case when ${users.role} = 'location_user'
+    then array(select store_id from user_stores where user_id = ${users.id} order by store_id)
+  else array(select id from stores where account_id = ${companies.id} order by id) end`;
+const tenantStores = sql`case ${companies.type}
+  when 'partner' then (select count(*) from companies a join stores s on s.account_id = a.id
+    where a.partner_id = ${companies.id})
+  when 'platform' then (select count(*) from stores)
+  else 0 end`;
 
 /** The columns from which the login response is built. */
-export type ContextRow = ValuesOf<typeof context.columns>;
+export type ContextRow = NonNullable<Awaited<ReturnType<typeof findContext>>>;
 
-export async function findContext(db: DbOrTx, userId: number): Promise<ContextRow | undefined> {
-  const [row] = await db.run(context, { userId });
+export async function findContext(db: DbOrTx, userId: number) {
+  const [row] = await db
+    .select({
+      id: users.id,
+      email: users.email,
+      name: users.name,
+      role: users.role,
+      companyId: companies.id,
+      companyType: companies.type,
+      companyName: companies.name,
+      partnerId: companies.partnerId,
+      primaryColor: companies.primaryColor,
+      logoUrl: companies.logoUrl,
+      whiteLabelEnabled: brands.whiteLabelEnabled,
+      brandName: brands.brandName,
+      whiteLabelDomain: brands.whiteLabelDomain,
+      planId: plans.id,
+      planName: plans.name,
+      planFeatures: plans.features,
+      storeIds: ownStores.mapWith((ids: number[]) => ids),
+      tenantStores: tenantStores.mapWith(Number),
+    })
+    .from(users)
+    .innerJoin(companies, eq(companies.id, users.companyId))
+    .innerJoin(brands, eq(brands.id, sql`coalesce(${companies.partnerId}, ${companies.id})`))
+    .leftJoin(plans, eq(plans.id, companies.planId))
+    .where(eq(users.id, userId));
   return row;
 }
-
-interface DomainPolicy {
-  readonly connectionId: string;
-  readonly passwordLogin: boolean;
-}
-
-const domainPolicies = prepared({ domain: ssoDomains.domain }, (db, { domain }) =>
-  db
-    .select({ connectionId: ssoConnections.id, passwordLogin: ssoConnections.passwordLogin })
-    .from(ssoDomains)
-    .innerJoin(ssoConnections, eq(ssoConnections.id, ssoDomains.connectionId))
-    .innerJoin(companies, eq(companies.id, ssoConnections.companyId))
-    .leftJoin(partners, isPartnerOfCompany)
-    .where(and(eq(ssoDomains.domain, domain), ssoConnections.isActive, isTenantActive)),
-);
 
 /**
  * Returns how users with an address of this domain sign in. Undefined means with a password, as users of all domains
  * without a policy do.
  */
-export async function findDomainPolicy(
-  db: DbOrTx,
-  domain: string,
-): Promise<DomainPolicy | undefined> {
-  const [policy] = await domainPolicies(db, { domain });
+export async function findDomainPolicy(db: DbOrTx, domain: string) {
+  const [policy] = await db
+    .select({ connectionId: ssoConnections.id, passwordLogin: ssoConnections.passwordLogin })
+    .from(ssoDomains)
+    .innerJoin(ssoConnections, eq(ssoConnections.id, ssoDomains.connectionId))
+    .innerJoin(companies, eq(companies.id, ssoConnections.companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(and(eq(ssoDomains.domain, domain), ssoConnections.isActive, isTenantActive));
   return policy;
 }
 
 /** A recorded sign-in. Its id is the family id of all tokens that come from it. */
 export type AuthenticationEvent = Omit<typeof authenticationEvents.$inferSelect, "logoutTime">;
 
-const { logoutTime: _logoutTime, ...eventColumns } = getTableColumns(authenticationEvents);
-const eventInsertion = prepared(eventColumns, (db, given) =>
-  db.insert(authenticationEvents).values(given),
-);
-
 export async function insertAuthenticationEvent(tx: Tx, event: AuthenticationEvent): Promise<void> {
-  await eventInsertion(tx, event);
+  await tx.insert(authenticationEvents).values(event);
 }

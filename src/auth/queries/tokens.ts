@@ -22,16 +22,7 @@ import {
   isUserActive,
   partners,
 } from "../../../db/conditions.ts";
-import {
-  neverNull,
-  instant,
-  list,
-  nullable,
-  statement,
-  value,
-  type ValuesOf,
-} from "../../../db/statement.ts";
-import { prepared } from "../../../db/session.ts";
+import { neverNull, list, nullable, statement, type ValuesOf } from "../../../db/statement.ts";
 import { companies, users, userStores } from "../../../db/schema/companies.ts";
 import { authenticationEvents, oauthClients, tokens } from "../../../db/schema/tokens.ts";
 import type { Page } from "../../http/list.ts";
@@ -41,15 +32,12 @@ export type TokenRow = Omit<Token, "name" | "sealedToken" | "lastUsedAt" | "rede
 /** A new token's row. The optional columns are filled only for the two kinds of personal access token. */
 type NewToken = Omit<Token, "lastUsedAt" | "redeemedAt">;
 
-const { lastUsedAt, redeemedAt, ...written } = getTableColumns(tokens);
-const { name, sealedToken, ...issued } = written;
+const { lastUsedAt, redeemedAt, name, sealedToken, ...issued } = getTableColumns(tokens);
 const { jti, kind, userId, clientId, familyId, impersonatorId, scope, pages, issuedAt, expiresAt } =
   issued;
 
-const insertion = prepared(written, (db, given) => db.insert(tokens).values(given));
-
 export async function insertToken(tx: DbOrTx, row: NewToken): Promise<void> {
-  await insertion(tx, row);
+  await tx.insert(tokens).values(row);
 }
 
 const own = {
@@ -250,46 +238,26 @@ export async function findApiToken(
   return row && apiTokenOf(row);
 }
 
-const refreshTokens = prepared({ jti }, (db, given) =>
-  db
+/** A refresh token together with the state of the user that it signs in. */
+export type RefreshRow = NonNullable<Awaited<ReturnType<typeof findRefreshToken>>>;
+
+export async function findRefreshToken(db: DbOrTx, id: string) {
+  const [row] = await db
     .select({ ...issued, redeemedAt, companyId: users.companyId, isActive: isUserActive })
     .from(tokens)
     .innerJoin(users, eq(users.id, userId))
     .innerJoin(companies, eq(companies.id, users.companyId))
     .leftJoin(partners, isPartnerOfCompany)
-    .where(and(eq(jti, given.jti), eq(kind, "refresh"))),
-);
-
-/** A refresh token together with the state of the user that it signs in. */
-export type RefreshRow = Awaited<ReturnType<typeof refreshTokens>>[number];
-
-export async function findRefreshToken(db: DbOrTx, id: string): Promise<RefreshRow | undefined> {
-  const [row] = await refreshTokens(db, { jti: id });
+    .where(and(eq(jti, id), eq(kind, "refresh")));
   return row;
 }
 
-const redemption = prepared({ jti, now: instant }, (db, given) =>
-  db
-    .update(tokens)
-    .set({ redeemedAt: given.now })
-    .where(and(eq(jti, given.jti), isNull(redeemedAt))),
-);
-
 export async function redeemToken(tx: Tx, id: string, now: Date): Promise<void> {
-  await redemption(tx, { jti: id, now });
+  await tx
+    .update(tokens)
+    .set({ redeemedAt: now })
+    .where(and(eq(jti, id), isNull(redeemedAt)));
 }
-
-const sharedClients = prepared(
-  { id: oauthClients.clientId, grant: value("text") },
-  (db, { id, grant }) =>
-    db
-      .select({ id: oauthClients.clientId })
-      .from(oauthClients)
-      .where(
-        and(eq(oauthClients.clientId, id), sql`${grant}::text = any(${oauthClients.grantTypes})`),
-      )
-      .for("key share"),
-);
 
 /**
  * Locks an OAuth client with a shared lock, so that its deletion waits for tokens that are being issued to it.
@@ -297,6 +265,12 @@ const sharedClients = prepared(
  * of refreshes cannot delay it forever.
  */
 export async function shareClient(tx: Tx, id: string, grant = "refresh_token"): Promise<boolean> {
-  const rows = await sharedClients(tx, { id, grant });
+  const rows = await tx
+    .select({ id: oauthClients.clientId })
+    .from(oauthClients)
+    .where(
+      and(eq(oauthClients.clientId, id), sql`${grant}::text = any(${oauthClients.grantTypes})`),
+    )
+    .for("key share");
   return rows.length > 0;
 }

@@ -5,10 +5,9 @@ import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { isPartnerOfCompany, isUserActive, partners } from "../../../db/conditions.ts";
 import { companies, users } from "../../../db/schema/companies.ts";
 import { invitations } from "../../../db/schema/sign-in.ts";
-import { prepared } from "../../../db/session.ts";
 import { neverNull } from "../../../db/statement.ts";
 import { emailDomain } from "../email.ts";
-import { ofEmail, takesPassword } from "./sign-in.ts";
+import { takesPassword } from "./sign-in.ts";
 
 const { id, email, name, companyId } = users;
 const person = { id, email, name, companyId };
@@ -25,21 +24,6 @@ export async function findPerson(db: DbOrTx, userId: number): Promise<PersonRow 
  */
 const brands = alias(companies, "brands");
 
-const mailRecipients = prepared(ofEmail, (db, given) =>
-  db
-    .select({
-      userId: id,
-      isWhite: brands.whiteLabelEnabled,
-      brandName: brands.brandName,
-      takesPassword: takesPassword(db, given.domain).mapWith(Boolean),
-    })
-    .from(users)
-    .innerJoin(companies, eq(companies.id, companyId))
-    .leftJoin(partners, isPartnerOfCompany)
-    .innerJoin(brands, eq(brands.id, sql`coalesce(${companies.partnerId}, ${companies.id})`))
-    .where(and(eq(email, given.email), isUserActive)),
-);
-
 /** An active user to whom a mail is sent, and the brand name in the mail. */
 export interface MailRecipient {
   readonly userId: number;
@@ -53,7 +37,18 @@ export async function findMailRecipient(
   db: DbOrTx,
   address: string,
 ): Promise<MailRecipient | undefined> {
-  const [row] = await mailRecipients(db, { email: address, domain: emailDomain(address) });
+  const [row] = await db
+    .select({
+      userId: id,
+      isWhite: brands.whiteLabelEnabled,
+      brandName: brands.brandName,
+      takesPassword: takesPassword(db, emailDomain(address)).mapWith(Boolean),
+    })
+    .from(users)
+    .innerJoin(companies, eq(companies.id, companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .innerJoin(brands, eq(brands.id, sql`coalesce(${companies.partnerId}, ${companies.id})`))
+    .where(and(eq(email, address), isUserActive));
   if (row === undefined) return undefined;
   const { userId, takesPassword: isTaken } = row;
   return { userId, brand: row.isWhite ? row.brandName : null, takesPassword: isTaken };
@@ -68,14 +63,6 @@ export async function findCodeRecipient(
   return recipient?.takesPassword === true ? recipient : undefined;
 }
 
-const activeUsers = prepared({ id }, (db, given) =>
-  db
-    .select({ id })
-    .from(users)
-    .where(and(eq(id, given.id), users.isActive))
-    .for("no key update"),
-);
-
 /**
  * Locks the user's row exclusively. A transaction that issues a token for the user and a password reset wait for each
  * other: either the reset sees the new token, or the issuing transaction sees the revocations of the reset. Returns
@@ -84,7 +71,11 @@ const activeUsers = prepared({ id }, (db, given) =>
  * delay the reset forever.
  */
 export async function holdUser(tx: Tx, userId: number): Promise<boolean> {
-  const rows = await activeUsers(tx, { id: userId });
+  const rows = await tx
+    .select({ id })
+    .from(users)
+    .where(and(eq(id, userId), users.isActive))
+    .for("no key update");
   return rows.length > 0;
 }
 

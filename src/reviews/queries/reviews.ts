@@ -22,6 +22,8 @@ import { stores, users, userStores } from "../../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
 import type { Found, Page } from "../../http/list.ts";
+import type { Axis } from "../../outbox/event.ts";
+import { isConnectionEvent } from "../../outbox/queries.ts";
 import type { ReviewChanges } from "../decide.ts";
 import { fieldsShown } from "../../http/shown.ts";
 import {
@@ -157,21 +159,18 @@ export async function updateReview(
     .where(eq(reviews.id, id));
 }
 
-/**
- * The values of each axis as literals instead of parameters, because a generic plan can use the partial index only if
- * it sees the values.
- */
-const CHANGES = {
-  pull: sql`${reviewHistory.axis} = 'pull' and ${reviewHistory.event} in ('review_pull_connected', 'review_pull_disconnected')`,
-  post: sql`${reviewHistory.axis} = 'post' and ${reviewHistory.event} in ('response_post_connected', 'response_post_disconnected')`,
-};
-
 /** Selects when an axis of a store's review site last connected or disconnected. */
-function lastChange<A extends keyof typeof CHANGES>(db: DbOrTx, axis: A) {
+function lastChange<A extends Axis>(db: DbOrTx, axis: A) {
   return db
     .select({ at: reviewHistory.occurredAt })
     .from(reviewHistory)
-    .where(and(eq(reviewHistory.storeReviewSiteId, storeReviewSites.id), CHANGES[axis]))
+    .where(
+      and(
+        eq(reviewHistory.storeReviewSiteId, storeReviewSites.id),
+        eq(reviewHistory.axis, axis),
+        isConnectionEvent(reviewHistory.event),
+      ),
+    )
     .orderBy(desc(reviewHistory.id))
     .limit(1)
     .as(axis);

@@ -1,4 +1,5 @@
 import { and, asc, desc, eq, gt, isNull, not, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx } from "../../../db/client.ts";
 import { firstQueued, NO_LIMIT, queueLength, queuesOf, skippedThrough } from "../../../db/log.ts";
@@ -66,32 +67,30 @@ function shards(db: DbOrTx): Promise<ShardRow[]> {
   return db.select().from(shardTable).orderBy(shardTable.id);
 }
 
-const headsStatement = statement({
-  name: "headsOfOutbox",
-  // Raw SQL, because Drizzle's query builder does not support a recursive `with`.
-  params: { limit: value("integer") },
-  columns: {
-    shard: webhookSubscriptions.shard,
-    subscriptionId: webhookSubscriptions.id,
-    isActive: value("boolean"),
-    isWaiting: value("boolean"),
-    recordedAt: outbox.recordedAt,
-  },
-  text: ({ limit }) => sql`
-    with recursive asked as (select id as shard from shards), ${queuesOf(limit)}
-    select s.shard, s.id as "subscriptionId", s.state = 'active' as "isActive", e.state = 'waiting' as "isWaiting",
-           e.recorded_at as "recordedAt"
-      from (select subscription_id from queues limit ${limit}::integer) q
-      join webhook_subscriptions s on s.id = q.subscription_id
-     cross join lateral (${firstQueued()}) e`,
-});
+/** Selects the subscriptions with queued entries, `q`, at most `limit`. A recursive `with` needs SQL. */
+const queues = (limit: number) => sql`(
+  with recursive asked as (select id as shard from shards), ${queuesOf(sql`${limit}`)}
+  select subscription_id from queues limit ${limit}) q`;
+
+/** The subscription of a queue, under the name that the fragments of db/log.ts use. */
+const s = alias(webhookSubscriptions, "s");
 
 /**
  * Reads the first queued event of each subscription with one index probe per subscription, so the cost does not
  * depend on the length of the queue.
  */
 function queueHeads(db: DbOrTx): Promise<HeadRow[]> {
-  return db.run(headsStatement, { limit: subscriptions + 1 });
+  return db
+    .select({
+      shard: s.shard,
+      subscriptionId: s.id,
+      isActive: sql`${s.state} = 'active'`.mapWith(Boolean),
+      isWaiting: sql`e.state = 'waiting'`.mapWith(Boolean),
+      recordedAt: sql`e.recorded_at`.mapWith(outbox.recordedAt),
+    })
+    .from(queues(subscriptions + 1))
+    .innerJoin(s, eq(s.id, sql`q.subscription_id`))
+    .crossJoinLateral(sql`(${firstQueued()}) e`);
 }
 
 /**
@@ -138,18 +137,6 @@ async function disabledSubscriptions(db: DbOrTx): Promise<DisabledRow[]> {
   }));
 }
 
-const countOfQueues = statement({
-  name: "countOfQueues",
-  // Raw SQL, because Drizzle's query builder does not support a recursive `with`.
-  params: { limit: value("integer") },
-  columns: { entries: value("bigint") },
-  text: ({ limit }) => sql`
-    with recursive asked as (select id as shard from shards), ${queuesOf(limit)}
-    select coalesce(sum(${queueLength(counted)}), 0)::bigint as entries
-      from queues q cross join lateral (
-             select id, shard, number from webhook_subscriptions where id = q.subscription_id offset 0) s`,
-});
-
 async function queueCounts(db: DbOrTx): Promise<QueueCounts> {
   const someMails = db
     .select({ id: mails.id })
@@ -157,7 +144,12 @@ async function queueCounts(db: DbOrTx): Promise<QueueCounts> {
     .where(isQueued)
     .limit(counted + 1);
   const [[found], queued, [next]] = await Promise.all([
-    db.run(countOfQueues, { limit: NO_LIMIT }),
+    db
+      .select({ entries: sql`coalesce(sum(${queueLength(counted)}), 0)`.mapWith(Number) })
+      .from(queues(NO_LIMIT))
+      .crossJoinLateral(
+        sql`(select id, shard, number from webhook_subscriptions where id = q.subscription_id offset 0) s`,
+      ),
     db.$count(someMails.as("queued")),
     db.select({ dueAt: mails.dueAt }).from(mails).where(isQueued).orderBy(mails.dueAt).limit(1),
   ]);

@@ -1,6 +1,7 @@
-import { asc, eq, min, sql, type SQL } from "drizzle-orm";
+import { and, asc, eq, lt, min, sql, type SQL } from "drizzle-orm";
 
 import type { Tx } from "../../../db/client.ts";
+import { arrayOf } from "../../../db/conditions.ts";
 import { NO_LIMIT, queueLength, queuesOf } from "../../../db/log.ts";
 import {
   attemptStats,
@@ -9,7 +10,7 @@ import {
   statsProgress,
 } from "../../../db/schema/attempts.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
-import { instant, type Shapes, statement, value } from "../../../db/statement.ts";
+import { type Shapes, statement, value } from "../../../db/statement.ts";
 import type { Range } from "../stats.ts";
 import { BIN, binned, COUNTED_ENTRIES, idsWithin, STEP } from "./stats.ts";
 
@@ -133,23 +134,14 @@ export async function moveProgress(tx: Tx, until: Date): Promise<void> {
     .onConflictDoUpdate({ target: statsProgress.id, set: { countedUntil: until } });
 }
 
-const dropping = statement({
-  name: "stats.drop",
-  // Raw SQL, because Drizzle's query builder has no `delete … using`.
-  params: { before: instant },
-  text: ({ before }) => sql`
-    with backlog as (
-      delete from backlog_stats f using webhook_subscriptions s
-       where f.subscription_id = s.id and f.bucket_at < ${before}
-    )
-    delete from attempt_stats f using webhook_subscriptions s
-     where f.subscription_id = s.id and f.bucket_at < ${before}`,
-});
-
 /**
- * Deletes stats before an instant. The join with subscriptions lets the primary keys serve, so that the age needs no
+ * Deletes stats before an instant. The list of all subscriptions lets the primary keys serve, so that the age needs no
  * index.
  */
 export async function dropStats(tx: Tx, before: Date): Promise<void> {
-  await tx.run(dropping, { before });
+  const ids = arrayOf(tx.select({ id: webhookSubscriptions.id }).from(webhookSubscriptions));
+  for (const stats of [backlogStats, attemptStats])
+    await tx
+      .delete(stats)
+      .where(and(sql`${stats.subscriptionId} = any (${ids})`, lt(stats.bucketAt, before)));
 }

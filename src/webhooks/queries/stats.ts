@@ -1,4 +1,4 @@
-import { sql, type SQL } from "drizzle-orm";
+import { and, eq, gte, lt, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
 import { isAttemptOf } from "../../../db/conditions.ts";
@@ -147,23 +147,6 @@ export async function countedUntil(db: DbOrTx): Promise<Date | undefined> {
   return row?.until;
 }
 
-const highest = statement({
-  name: "stats.backlogs",
-  // Raw SQL, because the statement groups by a computed step, which `date_bin` needs as SQL.
-  params: {
-    id: backlogStats.subscriptionId,
-    since: backlogStats.bucketAt,
-    until: backlogStats.bucketAt,
-    ...STEP,
-  },
-  columns: { at: backlogStats.bucketAt, entries: backlogStats.entries },
-  text: ({ id, since, until, stepMs, origin }) => sql`
-    select ${binned(stepMs, sql`bucket_at`, origin)} as at, max(entries) as entries
-      from backlog_stats
-     where subscription_id = ${id} and bucket_at >= ${since} and bucket_at < ${until}
-     group by 1`,
-});
-
 const events = statement({
   name: "stats.events",
   // Raw SQL, because the statement reads the first attempts of each of many steps by one index probe per step.
@@ -197,8 +180,14 @@ export function eventCounts(db: DbOrTx, id: string, range: Range, now: Date) {
 }
 
 /** Reads the highest recorded backlog of each step. */
-export function backlogs(db: DbOrTx, id: string, range: Range) {
-  return db.run(highest, { id, ...range });
+export function backlogs(db: DbOrTx, id: string, { since, until, stepMs, origin }: Range) {
+  const { subscriptionId, bucketAt, entries } = backlogStats;
+  const at = binned(sql`${stepMs}`, sql`${bucketAt}`, sql`${origin}`);
+  return db
+    .select({ at: at.mapWith(bucketAt), entries: sql`max(${entries})`.mapWith(entries) })
+    .from(backlogStats)
+    .where(and(eq(subscriptionId, id), gte(bucketAt, since), lt(bucketAt, until)))
+    .groupBy(sql`1`);
 }
 
 // States, outcomes and reasons are literals in the following statement, because the planner uses a partial index only

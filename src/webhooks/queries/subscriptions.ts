@@ -1,7 +1,6 @@
 import { and, desc, eq, getTableColumns, lt, ne, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { prepared } from "../../../db/session.ts";
 import { outboxOffsets, outboxSequences } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import type { Page } from "../../http/list.ts";
@@ -31,16 +30,12 @@ export function listSubscriptions(db: DbOrTx, partnerId: number, { after, limit 
     .limit(limit + 1);
 }
 
-const byUlid = prepared({ ulid, tenant }, (db, given) =>
-  db
-    .select(SHOWN)
-    .from(webhookSubscriptions)
-    .where(and(eq(ulid, given.ulid), eq(tenant, given.tenant), isNotDeleted)),
-);
-
 /** Reads a subscription of the partner that is not deleted. */
 export async function subscriptionById(db: DbOrTx, partnerId: number, id: string) {
-  const [row] = await byUlid(db, { ulid: id, tenant: partnerId });
+  const [row] = await db
+    .select(SHOWN)
+    .from(webhookSubscriptions)
+    .where(and(eq(ulid, id), eq(tenant, partnerId), isNotDeleted));
   return row;
 }
 

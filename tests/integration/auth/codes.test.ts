@@ -14,15 +14,6 @@ import { codeSentTo, mailsTo, otherThan } from "../../support/auth-mails.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import { addSsoConnection, addUser } from "../../support/tenants.ts";
 
-const wakes: unknown[] = [];
-const schedule = { wake: async (wake: unknown) => void wakes.push(wake) };
-const world = await startSignInWorld({
-  schedule,
-  config: { trustedProxies: ["127.0.0.1"] },
-});
-const { database, tenants, clock, api, other } = world;
-const sentCode = (email: string) => codeSentTo(api.deps, email);
-
 describe("a mailed code", () => {
   test("gives a token of 15 minutes for the password alone", async () => {
     const { user, code } = await withCode();
@@ -564,6 +555,17 @@ describe("a body", () => {
       expect((await resend(email, "signup")).status).toBe(email.includes(" ") ? 422 : 200);
   });
 });
+
+const wakes: unknown[] = [];
+const schedule = { wake: async (wake: unknown) => void wakes.push(wake) };
+
+const world = await startSignInWorld({
+  schedule,
+  config: { trustedProxies: ["127.0.0.1"] },
+});
+
+const { database, tenants, clock, api, other } = world;
+const sentCode = (email: string) => codeSentTo(api.deps, email);
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 

@@ -7,7 +7,6 @@ import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addSsoConnection, addTenants, addUser, type Tenants } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
-let api: TestApi;
 
 const database = fixture(createDatabase);
 
@@ -97,6 +96,8 @@ describe("a domain that takes no passwords", () => {
     expect((await login((await add("guest@only.test", stranger.id)).email)).status).toBe(200);
   });
 });
+
+let api: TestApi;
 
 let tenants: Tenants;
 

@@ -10,11 +10,6 @@ import { addProvider, send } from "../../support/factory.ts";
 import { addClient, basicOf, credentialsOf, postForm } from "../../support/oauth.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 
-const world = await startSignInWorld();
-const { database, clock, api } = world;
-const detailsOf = async (action: string, value: string | null) =>
-  (await rowsOf(action, value)).map(({ details }) => details);
-
 describe("a client that fails to authenticate", () => {
   test("is audited at once at every endpoint, with its id and its address", async () => {
     for (const path of ["/oauth/token", "/oauth/revoke", "/oauth/introspect"]) {
@@ -173,6 +168,12 @@ describe("repeats of an audited failure", () => {
     });
   });
 });
+
+const world = await startSignInWorld();
+const { database, clock, api } = world;
+
+const detailsOf = async (action: string, value: string | null) =>
+  (await rowsOf(action, value)).map(({ details }) => details);
 
 afterAll(() => world.stop());
 

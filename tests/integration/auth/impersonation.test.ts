@@ -10,8 +10,6 @@ import { behindReset } from "../../support/auth-races.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import { addUser, type TestUser } from "../../support/tenants.ts";
 
-const world = await startSignInWorld();
-
 describe("an impersonation token", () => {
   test.each(["partner_owner", "partner_admin"] as const)(
     "is issued to a %s and acts as the account's owner for a day",
@@ -251,6 +249,8 @@ describe("a request for an impersonation token", () => {
     expect((await api.call("POST", PATH, { body: { account_id: account.id } })).status).toBe(401);
   });
 });
+
+const world = await startSignInWorld();
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
   for (let i = 0; i < 400; i++) {

@@ -17,34 +17,6 @@ import { addUser, type TestUser } from "../../support/tenants.ts";
  * observed matrix.
  */
 
-/** The kinds of tokens: the row of the contract's table, and whether the token has the scope `*`. */
-const KINDS = {
-  login: ["sign_in"],
-  "login, narrow": ["sign_in", "narrow"],
-  "single sign-on": ["sign_in"],
-  "after a reset": ["first_party"],
-  "first party, password grant": ["first_party"],
-  "first party, code": ["first_party"],
-  "first party, narrow": ["first_party", "narrow"],
-  "dashboard's personal": ["personal"],
-  "API's personal": ["personal"],
-  "API's personal, narrow": ["personal", "narrow"],
-  "third party": ["third_party"],
-  "third party, narrow": ["third_party", "narrow"],
-  impersonation: ["impersonation"],
-  "impersonation by a third party": ["impersonation"],
-  "portal link": ["portal"],
-  "operator's portal link": ["portal"],
-  "mailed code": ["password_reset"],
-  "refresh token": ["refresh"],
-  "no token": ["none"],
-} as const satisfies Record<string, readonly [Standing, "narrow"?]>;
-const ALL_KINDS = Object.keys(KINDS) as Kind[];
-
-const world = await startSignInWorld();
-const { database, tenants, api, clock, grant } = world;
-const { db } = database;
-
 describe("every route", () => {
   test("declares the kinds of token that it accepts, and a new route that writes must be added to this list", () => {
     const isListed = ({ method, demand }: Route) => demand !== "any" || method !== "GET";
@@ -158,6 +130,34 @@ describe.each(["dashboard's personal", "API's personal"] as const)("a stolen %s 
     expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 200, 200, 200, 200]);
   });
 });
+
+/** The kinds of tokens: the row of the contract's table, and whether the token has the scope `*`. */
+const KINDS = {
+  login: ["sign_in"],
+  "login, narrow": ["sign_in", "narrow"],
+  "single sign-on": ["sign_in"],
+  "after a reset": ["first_party"],
+  "first party, password grant": ["first_party"],
+  "first party, code": ["first_party"],
+  "first party, narrow": ["first_party", "narrow"],
+  "dashboard's personal": ["personal"],
+  "API's personal": ["personal"],
+  "API's personal, narrow": ["personal", "narrow"],
+  "third party": ["third_party"],
+  "third party, narrow": ["third_party", "narrow"],
+  impersonation: ["impersonation"],
+  "impersonation by a third party": ["impersonation"],
+  "portal link": ["portal"],
+  "operator's portal link": ["portal"],
+  "mailed code": ["password_reset"],
+  "refresh token": ["refresh"],
+  "no token": ["none"],
+} as const satisfies Record<string, readonly [Standing, "narrow"?]>;
+
+const ALL_KINDS = Object.keys(KINDS) as Kind[];
+const world = await startSignInWorld();
+const { database, tenants, api, clock, grant } = world;
+const { db } = database;
 
 /** Prints the observed matrix: one line for each route, one column for each kind of token. */
 function matrix(): string {

@@ -7,7 +7,6 @@ import { createFakeClock } from "../../support/clock.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addSsoConnection, addTenants } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
-const clock = createFakeClock();
 
 const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
@@ -146,6 +145,8 @@ describe("another invitation", () => {
     }
   });
 });
+
+const clock = createFakeClock();
 
 const DAY_MS = 86_400_000;
 

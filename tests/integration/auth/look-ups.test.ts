@@ -6,8 +6,6 @@ import { issueToken } from "../../../src/auth/actions/open-session.ts";
 import { deleteToken } from "../../../src/auth/queries/tokens.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 
-const world = await startSignInWorld();
-
 test("concurrent requests share their look-ups, and each gets its own answer", async () => {
   const authenticate = createAuthenticate({ ...api.deps, db });
   const users = tenants.partners.flatMap(({ owner, admin }) => [owner.id, admin.id]);
@@ -46,6 +44,8 @@ test("a token that is revoked while others are looked up is rejected at the next
   });
   await under;
 });
+
+const world = await startSignInWorld();
 
 const { database, tenants, clock, api } = world;
 

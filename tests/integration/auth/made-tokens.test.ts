@@ -18,30 +18,6 @@ import type { TestUser } from "../../support/tenants.ts";
 
 // A token ends together with the token that made it (contract 4.23).
 
-const world = await startSignInWorld();
-const { database, tenants, clock, api, other, freshUser } = world;
-const [p1, p2] = tenants.partners;
-
-const ask = (token: string, method: string, path: string, body?: unknown) =>
-  api.call(method, path, { token, body });
-const post = (token: string, path: string, body: unknown = {}) => ask(token, "POST", path, body);
-
-const jtiOf = (token: string): string => JSON.parse(atob(token.split(".")[1] ?? "")).jti;
-const revokeInApp = ({ client }: App, token: string) =>
-  postForm(api, "/oauth/revoke", { ...credentialsOf(client), token });
-
-const MAKERS: readonly [string, () => Promise<Maker>][] = [
-  ["a login that logs out", () => login("/logout")],
-  ["a login that revokes its token", () => login("/sso/revoking-token")],
-  ["a personal access token of the API that is deleted", apiPat],
-  ["the dashboard's personal access token that is deleted", () => dashboardPat("delete")],
-  ["the dashboard's personal access token that is made anew", () => dashboardPat("regenerate")],
-  ["an app whose access token is revoked", () => app("access")],
-  ["an app whose refresh token is revoked", () => app("refresh")],
-  ["an app whose session its user ends", () => app("session")],
-  ["an app whose client is deleted", () => app("client")],
-];
-
 describe("a token or link that was made by", () => {
   test.each(MAKERS)("%s ends with it at once, in another process too", async (_what, maker) => {
     const { token, revoke } = await maker();
@@ -302,6 +278,31 @@ describe("DELETE /partner/tokens/{id}", () => {
     expect(await statusOf(token)).toBe(200);
   });
 });
+
+const world = await startSignInWorld();
+const { database, tenants, clock, api, other, freshUser } = world;
+const [p1, p2] = tenants.partners;
+
+const ask = (token: string, method: string, path: string, body?: unknown) =>
+  api.call(method, path, { token, body });
+
+const post = (token: string, path: string, body: unknown = {}) => ask(token, "POST", path, body);
+const jtiOf = (token: string): string => JSON.parse(atob(token.split(".")[1] ?? "")).jti;
+
+const revokeInApp = ({ client }: App, token: string) =>
+  postForm(api, "/oauth/revoke", { ...credentialsOf(client), token });
+
+const MAKERS: readonly [string, () => Promise<Maker>][] = [
+  ["a login that logs out", () => login("/logout")],
+  ["a login that revokes its token", () => login("/sso/revoking-token")],
+  ["a personal access token of the API that is deleted", apiPat],
+  ["the dashboard's personal access token that is deleted", () => dashboardPat("delete")],
+  ["the dashboard's personal access token that is made anew", () => dashboardPat("regenerate")],
+  ["an app whose access token is revoked", () => app("access")],
+  ["an app whose refresh token is revoked", () => app("refresh")],
+  ["an app whose session its user ends", () => app("session")],
+  ["an app whose client is deleted", () => app("client")],
+];
 
 type Sql = typeof world.database.db.sql;
 

@@ -13,18 +13,6 @@ import { addClient } from "../../support/oauth.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import type { TestUser } from "../../support/tenants.ts";
 
-let verifications = 0;
-const passwords = createPasswords();
-const verify: typeof passwords.verify = (...given) => {
-  verifications++;
-  return passwords.verify(...given);
-};
-const world = await startSignInWorld({ passwords: { ...passwords, verify } });
-const { database, tenants, clock, api, other, grant } = world;
-
-const freshUser = (role: "account_owner" | "partner_admin" = "account_owner") =>
-  world.freshUser(role);
-
 describe("a password reset", () => {
   test("with a mailed code sets the password and returns the login object without location count and refresh token", async () => {
     const user = await freshUser();
@@ -388,6 +376,20 @@ test("a used code's row stays after a reset, so that the cooldown still applies"
   // Mails that were queued in the same millisecond have no order.
   expect(mails.map((mail) => mail.kind).toSorted()).toEqual(["otp", "password_changed"]);
 });
+
+let verifications = 0;
+const passwords = createPasswords();
+
+const verify: typeof passwords.verify = (...given) => {
+  verifications++;
+  return passwords.verify(...given);
+};
+
+const world = await startSignInWorld({ passwords: { ...passwords, verify } });
+const { database, tenants, clock, api, other, grant } = world;
+
+const freshUser = (role: "account_owner" | "partner_admin" = "account_owner") =>
+  world.freshUser(role);
 
 const NEW_PASSWORD = "violet anchor museum 71";
 

@@ -20,11 +20,6 @@ import { addClient } from "../../support/oauth.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import type { TestUser } from "../../support/tenants.ts";
 
-const DASHBOARD = "/account/api-token";
-const API = "/account/personal-access-tokens";
-
-const world = await startSignInWorld();
-
 describe("the dashboard's personal access token", () => {
   test("can be made, shown again, regenerated and deleted", async () => {
     const { user, token } = await freshLogin();
@@ -263,9 +258,6 @@ describe("the dashboard's personal access token", () => {
   );
 });
 
-const make = (token: string, body: unknown, on = api) =>
-  requestContext("POST", API, token, { body, on });
-
 describe("a personal access token of the API", () => {
   test("is issued for a day, listed with its last use, and deleted", async () => {
     const { token } = await freshLogin();
@@ -450,6 +442,13 @@ describe("a personal access token of the API", () => {
     expect(await statusOf(pat, other)).toBe(401);
   });
 });
+
+const DASHBOARD = "/account/api-token";
+const API = "/account/personal-access-tokens";
+const world = await startSignInWorld();
+
+const make = (token: string, body: unknown, on = api) =>
+  requestContext("POST", API, token, { body, on });
 
 /** Waits for the uses, which are written after the response. */
 async function untilAudited(requestId: string, rows: number): Promise<void> {

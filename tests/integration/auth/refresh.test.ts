@@ -14,8 +14,6 @@ import type { TestUser } from "../../support/tenants.ts";
 
 // Tests the action that `/oauth/token` calls.
 
-const world = await startSignInWorld();
-
 describe("a refresh", () => {
   test("returns a new pair, ends the old refresh token and leaves the earlier access token valid", async () => {
     const first = await signIn(await freshUser());
@@ -188,6 +186,8 @@ describe("a race", () => {
     }
   });
 });
+
+const world = await startSignInWorld();
 
 const REFRESH_TTL_MS = 30 * 24 * 60 * 60 * 1000;
 

@@ -10,8 +10,6 @@ import { everyPage } from "../../support/api.ts";
 import { until } from "../../support/network/receiver.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 
-const world = await startSignInWorld();
-
 describe("the list of sessions", () => {
   test("contains the live sign-ins of the user, newest first, and marks the current one", async () => {
     const user = await freshUser();
@@ -171,6 +169,8 @@ describe("GET /sso/revoking-token", () => {
     expect((await api.call("GET", "/sso/revoking-token")).status).toBe(401);
   });
 });
+
+const world = await startSignInWorld();
 
 const { database, tenants, clock, api, other, freshUser, grant } = world;
 

@@ -14,15 +14,6 @@ import { createFakeClock } from "../../support/clock.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import { addUser } from "../../support/tenants.ts";
 
-const ISSUER = "http://localhost:3000";
-const AUDIENCE = `${ISSUER}/api`;
-
-const world = await startSignInWorld();
-const { database, tenants, clock, api, other } = world;
-
-const nowS = () => Math.floor(clock.now().getTime() / 1000);
-const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
-
 describe("a bearer token", () => {
   test.each(["Bearer", "bearer", "BEARER", "bEaReR", "Bearer  "])(
     "is accepted with the scheme written %p",
@@ -427,17 +418,6 @@ describe("logout", () => {
   });
 });
 
-const lastUse = async (jti: string, at: Date) => {
-  // The last use is written after the response.
-  for (let i = 0; i < 100; i++) {
-    const [row] = await database.db.select().from(tokens).where(eq(tokens.jti, jti));
-    if (row?.lastUsedAt?.getTime() === at.getTime()) return row.lastUsedAt;
-    await Bun.sleep(5);
-  }
-  const [row] = await database.db.select().from(tokens).where(eq(tokens.jti, jti));
-  return row?.lastUsedAt ?? null;
-};
-
 describe("the last use of a token", () => {
   test("is stamped at the first request and then at most once a minute", async () => {
     const { token, jti } = await grant();
@@ -479,6 +459,24 @@ test("HEAD is rejected where GET has an effect, and ends nothing", async () => {
   expect((await verify(token)).status).toBe(200);
   expect((await api.call("HEAD", "/verify-token", { token })).status).toBe(200);
 });
+
+const ISSUER = "http://localhost:3000";
+const AUDIENCE = `${ISSUER}/api`;
+const world = await startSignInWorld();
+const { database, tenants, clock, api, other } = world;
+const nowS = () => Math.floor(clock.now().getTime() / 1000);
+const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+
+const lastUse = async (jti: string, at: Date) => {
+  // The last use is written after the response.
+  for (let i = 0; i < 100; i++) {
+    const [row] = await database.db.select().from(tokens).where(eq(tokens.jti, jti));
+    if (row?.lastUsedAt?.getTime() === at.getTime()) return row.lastUsedAt;
+    await Bun.sleep(5);
+  }
+  const [row] = await database.db.select().from(tokens).where(eq(tokens.jti, jti));
+  return row?.lastUsedAt ?? null;
+};
 
 afterAll(() => world.stop());
 

@@ -179,15 +179,11 @@ async function attempt(hoursAgo: number, event: string, isGood: boolean): Promis
 const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
 
 const shows = (page: Page, count: number) =>
-  until(
-    `${count} rows`,
-    async () => {
-      // Rows below the window are not in the document.
-      const rows = page.locator(`table[aria-rowcount="${count + 1}"]`);
-      return (await rows.count()) === 1;
-    },
-    15_000,
-  ).catch(async (error: unknown) => {
+  until(`${count} rows`, async () => {
+    // Rows below the window are not in the document.
+    const rows = page.locator(`table[aria-rowcount="${count + 1}"]`);
+    return (await rows.count()) === 1;
+  }).catch(async (error: unknown) => {
     await shoot(page, `failed-${count}`);
     throw error;
   });
@@ -196,7 +192,7 @@ const chart = (page: Page) => page.getByRole("figure").filter({ hasText: "Attemp
 
 const legend = async (page: Page, text: string) => {
   const item = chart(page).getByRole("listitem").filter({ hasText: text });
-  await item.waitFor({ timeout: 15_000 }).catch(async (error: unknown) => {
+  await item.waitFor().catch(async (error: unknown) => {
     await shoot(page, "failed-legend");
     throw error;
   });

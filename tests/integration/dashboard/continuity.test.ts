@@ -15,7 +15,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 // Typed text is kept, and every page remains usable.
 
 const world = useWebhookDashboard();
-const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("a deploy", () => {
   test("keeps a form, which is sent once the server is back", async () => {
@@ -309,6 +308,8 @@ describe.skipIf(chromium === undefined)("without a network", () => {
     await heading(page, "Team");
   });
 });
+
+const receiver = browserFixture(() => Receiver.start());
 
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 

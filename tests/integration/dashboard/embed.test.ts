@@ -16,9 +16,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 // The portal in a frame of another origin (contract 6.20), in the host page of the guide "Embedding".
 // SCREENSHOTS=<folder> saves screenshots.
 
-const database = browserFixture(createDatabase);
-const tenants = browserFixture(() => addTenants(database.db));
-
 describe.skipIf(chromium === undefined)("the portal in a frame", () => {
   const LOOKS = [
     { width: 1280, theme: "light", colorScheme: "dark" },
@@ -220,6 +217,9 @@ describe.skipIf(chromium === undefined)("the page about embedding", () => {
     },
   );
 });
+
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 const HOST_PAGE = readFileSync(join(import.meta.dir, "../../../src/docs/embed/host.html"), "utf8");
 

@@ -11,7 +11,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 // The event catalog, as the developer of a receiver uses it. SHOTS=folder saves screenshots.
 
 const world = useWebhookDashboard();
-const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("the catalog of events", () => {
   test("is in the navigation, lists every event and is searched, in the address too", async () => {
@@ -107,6 +106,8 @@ describe.skipIf(chromium === undefined)("the catalog of events", () => {
       expect(faults).toEqual([]);
     });
 });
+
+const receiver = browserFixture(() => Receiver.start());
 
 let id: string;
 

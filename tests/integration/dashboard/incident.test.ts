@@ -14,7 +14,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 // Trouble as people meet it. With SCREENSHOTS=<folder> it leaves pictures there.
 
 const world = useWebhookDashboard({ retryDelaysMs: [600_000] });
-const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("the incident card", () => {
   test("says since when, what was answered, the causes and who was told, in every look", async () => {
@@ -242,6 +241,8 @@ describe.skipIf(chromium === undefined)("the mails", () => {
     }
   });
 });
+
+const receiver = browserFixture(() => Receiver.start());
 
 const FOLDER = process.env["SCREENSHOTS"];
 

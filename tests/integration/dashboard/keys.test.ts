@@ -16,9 +16,6 @@ import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
 
-const database = browserFixture(createDatabase);
-const tenants = browserFixture(() => addTenants(database.db));
-
 describe.skipIf(chromium === undefined)("the personal access token", () => {
   test("is generated, shown on request, copied, replaced and deleted; what is replaced stops at once", async () => {
     const { page, faults } = await openKeys((await freshUser()).email);
@@ -277,6 +274,9 @@ describe.skipIf(chromium === undefined)("everybody can use the API keys", () => 
     await page.close();
   });
 });
+
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 let api: TestApi;
 

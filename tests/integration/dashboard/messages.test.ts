@@ -14,7 +14,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 // screenshots.
 
 const world = useWebhookDashboard();
-const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("the events of a subscription", () => {
   test.each(LOOKS)(
@@ -225,6 +224,8 @@ describe.skipIf(chromium === undefined)("the search", () => {
     expect(guide.url()).toContain("/docs/");
   });
 });
+
+const receiver = browserFixture(() => Receiver.start());
 
 let id: string;
 

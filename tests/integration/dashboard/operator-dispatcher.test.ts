@@ -20,10 +20,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // The dispatcher page, with a real dispatcher that is started, blocked and stopped.
 
-const database = browserFixture(createDatabase);
-const redis = browserFixture(createTestSchedule);
-const tenants = browserFixture(() => addTenants(database.db));
-
 describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
   test("is shown live: missing, running, with a blocked head, with a disabled subscription, and recovered", async () => {
     const receiver = await Receiver.start(() => 500);
@@ -94,6 +90,10 @@ describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
     await page.close();
   });
 });
+
+const database = browserFixture(createDatabase);
+const redis = browserFixture(createTestSchedule);
+const tenants = browserFixture(() => addTenants(database.db));
 
 let api: TestApi;
 

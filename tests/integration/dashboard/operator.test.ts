@@ -12,9 +12,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // The operator's pages: companies, users, connections, audit log.
 
-const database = browserFixture(createDatabase);
-const tenants = browserFixture(() => addTenants(database.db));
-
 describe.skipIf(chromium === undefined)("the operator in a browser", () => {
   test("creates a partner, an account and its users, who then sign in", async () => {
     const { page, faults } = await visit("/companies");
@@ -368,6 +365,9 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     }
   });
 });
+
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 const HOSTILE = `<img src=x onerror="document.title='owned'"><b>bold</b>`;
 

@@ -13,9 +13,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // A partner's pages: team, accounts with impersonation of their owners, audit log.
 
-const database = browserFixture(createDatabase);
-const tenants = browserFixture(() => addTenants(database.db));
-
 describe.skipIf(chromium === undefined)("a partner in a browser", () => {
   test("invites a user, changes the role, deactivates and activates", async () => {
     const { page, faults } = await visit("/team");
@@ -160,6 +157,9 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     await page.close();
   });
 });
+
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 let api: TestApi;
 

@@ -14,7 +14,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 // sessions.
 
 const world = useWebhookDashboard();
-const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("a page that failed to load", () => {
   test("can be loaded again, and the other pages stay usable", async () => {
@@ -124,6 +123,8 @@ describe.skipIf(chromium === undefined)("a disabled subscription", () => {
     await next.getByText("Your endpoint took the test event").waitFor();
   });
 });
+
+const receiver = browserFixture(() => Receiver.start());
 
 afterEach(async () => {
   if (chromium === undefined) return;

@@ -21,9 +21,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // The pages of account users: reviews, one review, review sites.
 
-const database = browserFixture(createDatabase);
-const tenants = browserFixture(() => addTenants(database.db));
-
 describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
   test("an account user responds, edits, deletes, flags, assigns and notes, and the history shows it", async () => {
     const id = await addReview({ reviewer: "Maria" });
@@ -257,6 +254,9 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     await disconnect(sites.east, "pull", null);
   });
 });
+
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 const HOSTILE = `<img src=x onerror="document.title='owned'"><b>bold</b>`;
 

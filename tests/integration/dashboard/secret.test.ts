@@ -12,7 +12,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 // A rotation of the signing secret: both signatures, the grace period, and its end.
 
 const world = useWebhookDashboard();
-const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
   test("shows which secret signs which header and until when, and ends the old one by keyboard", async () => {
@@ -36,7 +35,7 @@ describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
     await dialog.getByRole("button", { name: "End it" }).focus();
     await page.keyboard.press("Enter");
     await signatures(page).getByText("not sent").waitFor();
-    await until("the focus", () => signatures(page).evaluate((one) => one.matches(":focus")));
+    await signatures(page).and(page.locator(":focus")).waitFor();
     expect(await button(page, "End the former secret now …").count()).toBe(0);
     expect((await world.ask("GET", `/${id}`)).body["previous_secret_expires_at"]).toBeNull();
 
@@ -78,6 +77,8 @@ describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
       expect(faults).toEqual([]);
     });
 });
+
+const receiver = browserFixture(() => Receiver.start());
 
 afterEach(async () => {
   if (chromium === undefined) return;

@@ -16,9 +16,6 @@ import { createDatabase } from "../../support/postgres.ts";
 import { addSsoConnection, addTenants, addUser } from "../../support/tenants.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
 
-const database = browserFixture(createDatabase);
-const tenants = browserFixture(() => addTenants(database.db));
-
 describe.skipIf(chromium === undefined)("the security page", () => {
   test("changes the password: the current one, the code from the mail, a new one; this tab stays", async () => {
     const { email } = await freshUser();
@@ -177,6 +174,9 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     await page.close();
   });
 });
+
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 let api: TestApi;
 

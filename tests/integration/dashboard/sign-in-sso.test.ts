@@ -12,8 +12,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // Single sign-on through a real identity provider with login pages.
 
-const database = browserFixture(createDatabase);
-
 describe.skipIf(chromium === undefined)("single sign-on", () => {
   test("returns the user to the requested page, with a code that is bound to this tab", async () => {
     const context = await browser.newContext();
@@ -123,6 +121,8 @@ describe.skipIf(chromium === undefined)("single sign-on", () => {
     await context.close();
   });
 });
+
+const database = browserFixture(createDatabase);
 
 let api: TestApi;
 

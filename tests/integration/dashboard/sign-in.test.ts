@@ -16,9 +16,6 @@ import { createDatabase } from "../../support/postgres.ts";
 import { addSsoConnection, addTenants, addUser } from "../../support/tenants.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
 
-const database = browserFixture(createDatabase);
-const tenants = browserFixture(() => addTenants(database.db));
-
 describe.skipIf(chromium === undefined)("the sign-in", () => {
   test("each role starts on its own page, with its own navigation and no other pages", async () => {
     const { superAdmin, partners } = tenants;
@@ -404,6 +401,9 @@ describe.skipIf(chromium === undefined)("everybody can use the sign-in", () => {
     await page.close();
   });
 });
+
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 let api: TestApi;
 

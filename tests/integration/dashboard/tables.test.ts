@@ -9,8 +9,6 @@ import { until } from "../../support/network/receiver.ts";
 
 // Long tables: one page of the API is rendered as a whole, longer tables only in view.
 
-const PAGE = 100;
-
 const world = useWebhookDashboard();
 
 describe.skipIf(chromium === undefined)("a table", () => {
@@ -92,6 +90,8 @@ describe.skipIf(chromium === undefined)("a table", () => {
     expect(await allErrors(page)).toEqual([]);
   });
 });
+
+const PAGE = 100;
 
 /** More than the 2,000 rows that a list keeps in memory. */
 const MANY = 2_300;

@@ -11,9 +11,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // A session across reloads and across the tabs of a browser.
 
-const database = browserFixture(createDatabase);
-const tenants = browserFixture(() => addTenants(database.db));
-
 describe.skipIf(chromium === undefined)("a remembered session", () => {
   test("survives a reload, and continues in a new tab and after Ctrl-click, without a login or a token in an address", async () => {
     const { email } = await freshUser();
@@ -102,6 +99,9 @@ describe.skipIf(chromium === undefined)("a session that is not remembered", () =
     await heading(other, "API keys").waitFor();
   });
 });
+
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 let api: TestApi;
 

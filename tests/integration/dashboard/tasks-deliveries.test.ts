@@ -13,7 +13,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 // the first page after the sign-in and uses only visible texts. SCREENSHOTS=<folder> saves each state.
 
 const world = useWebhookDashboard();
-const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
   test("sets up a subscription and verifies it", async () => {
@@ -149,6 +148,8 @@ describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
     await until("the three", () => receiver.received.length === 3);
   });
 });
+
+const receiver = browserFixture(() => Receiver.start());
 
 const lines: string[] = [];
 

@@ -13,7 +13,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 // after the sign-in and uses only visible texts. SCREENSHOTS=<folder> saves each state.
 
 const world = useWebhookDashboard({ retryDelaysMs: [600_000] });
-const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("a user with API keys, in a browser", () => {
   test("replaces the personal access token", async () => {
@@ -187,6 +186,8 @@ describe.skipIf(chromium === undefined)("an operator, in a browser", () => {
     });
   });
 });
+
+const receiver = browserFixture(() => Receiver.start());
 
 const lines: string[] = [];
 

@@ -11,7 +11,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 // The list of attempts and the page of one delivery.
 
 const world = useWebhookDashboard();
-const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("the filters of deliveries", () => {
   test.each([
@@ -244,6 +243,8 @@ describe.skipIf(chromium === undefined)("one delivery", () => {
       expect([await seriousFaults(page), await width()]).toEqual([[], 360]);
     });
 });
+
+const receiver = browserFixture(() => Receiver.start());
 
 afterEach(async () => {
   if (chromium === undefined) return;

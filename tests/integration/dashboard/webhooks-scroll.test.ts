@@ -10,29 +10,6 @@ import { until } from "../../support/network/receiver.ts";
 
 const world = useWebhookDashboard();
 
-/** Scrolls to the end until all pages are loaded and the oldest row is in view. */
-const LOAD = `(async () => {
-  const isOldest = (cell) => cell.textContent === "#1";
-  while (![...document.querySelectorAll("td")].some(isOldest)) {
-    window.scrollTo(0, document.body.scrollHeight);
-    await new Promise((resolve) => requestAnimationFrame(resolve));
-  }
-})()`;
-
-/** Scrolls in every frame, like a fast mouse wheel, until the end. Returns the frame times. */
-const SCROLL = `(async () => {
-  const frames = [];
-  window.scrollTo(0, 0);
-  for (let before = -1; scrollY !== before;) {
-    before = scrollY;
-    const began = performance.now();
-    window.scrollBy(0, 900);
-    await new Promise((resolve) => requestAnimationFrame(resolve));
-    frames.push(performance.now() - began);
-  }
-  return frames;
-})()`;
-
 test.skipIf(chromium === undefined)(
   "a list of 10,000 attempts is read from the newest to the oldest with few rows in the document",
   async () => {
@@ -56,6 +33,29 @@ test.skipIf(chromium === undefined)(
     expect(faults).toEqual([]);
   },
 );
+
+/** Scrolls to the end until all pages are loaded and the oldest row is in view. */
+const LOAD = `(async () => {
+  const isOldest = (cell) => cell.textContent === "#1";
+  while (![...document.querySelectorAll("td")].some(isOldest)) {
+    window.scrollTo(0, document.body.scrollHeight);
+    await new Promise((resolve) => requestAnimationFrame(resolve));
+  }
+})()`;
+
+/** Scrolls in every frame, like a fast mouse wheel, until the end. Returns the frame times. */
+const SCROLL = `(async () => {
+  const frames = [];
+  window.scrollTo(0, 0);
+  for (let before = -1; scrollY !== before;) {
+    before = scrollY;
+    const began = performance.now();
+    window.scrollBy(0, 900);
+    await new Promise((resolve) => requestAnimationFrame(resolve));
+    frames.push(performance.now() - began);
+  }
+  return frames;
+})()`;
 
 function summary(frames: readonly number[]): string {
   const sorted = frames.toSorted((a, b) => a - b);

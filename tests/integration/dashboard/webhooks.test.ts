@@ -12,7 +12,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 // The pages of subscriptions with a real API, dispatcher and endpoint.
 
 const world = useWebhookDashboard();
-const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("a new subscription", () => {
   test("leads from the sign-in to a test delivery that the shown secret verifies", async () => {
@@ -101,7 +100,7 @@ describe.skipIf(chromium === undefined)("a new subscription", () => {
     await button(page, "Create subscription").click();
     await page.getByText("must lead to a public address", { exact: false }).first().waitFor();
     expect(await url.getAttribute("aria-invalid")).toBe("true");
-    await until("the focus", () => url.evaluate((one) => one.matches(":focus")));
+    await url.and(page.locator(":focus")).waitFor();
   });
 
   test("offers no kind with a taken slot, and shows the subscription in it", async () => {
@@ -313,6 +312,8 @@ describe.skipIf(chromium === undefined)("a subscription", () => {
     await table.getByRole("row").filter({ hasText: /03$/ }).waitFor();
   });
 });
+
+const receiver = browserFixture(() => Receiver.start());
 
 afterEach(async () => {
   if (chromium === undefined) return;

@@ -12,7 +12,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 // The bytes and round trips that a page needs until it is usable.
 
 const world = useWebhookDashboard();
-const receiver = browserFixture(() => Receiver.start());
 
 describe.skipIf(chromium === undefined)("the weight", () => {
   test("of the first view is below 160 kB at the sign-in, and below 265 kB in 10 files on a partner's first page", async () => {
@@ -157,6 +156,8 @@ describe.skipIf(chromium === undefined)("the loading of a partner's first page",
     await browser.close();
   });
 });
+
+const receiver = browserFixture(() => Receiver.start());
 
 /** The limits for everything that loads before the user can act, compressed. */
 const SIGN_IN_BYTES = 160_000;

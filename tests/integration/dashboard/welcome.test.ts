@@ -10,9 +10,6 @@ import { createDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
 
-const database = browserFixture(createDatabase);
-const tenants = browserFixture(() => addTenants(database.db));
-
 describe.skipIf(chromium === undefined)("the link of an invitation", () => {
   test("sets a first password and signs in; the code does not stay in the address", async () => {
     const email = "invited@p1.test";
@@ -51,6 +48,9 @@ describe.skipIf(chromium === undefined)("the link of an invitation", () => {
     await page.close();
   });
 });
+
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 let api: TestApi;
 

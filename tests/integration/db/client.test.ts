@@ -4,9 +4,8 @@ import { eq, sql } from "drizzle-orm";
 
 import { connect, type DbOrTx, type RawDb } from "../../../db/client.ts";
 import { violatesUnique } from "../../../db/errors.ts";
-import { prepared } from "../../../db/session.ts";
-import { companies, plans } from "../../../db/schema/companies.ts";
-import { instant } from "../../../db/statement.ts";
+import { plans } from "../../../db/schema/companies.ts";
+import { errorFields } from "../../../src/lib/log.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -81,20 +80,19 @@ test("a list of rows is not prepared, because its text depends on its length", a
   });
 });
 
-test("a prepared query accepts null, lists and instants, in a transaction and outside", async () => {
-  const params = {
-    name: plans.name,
-    features: plans.features,
-    at: instant,
-    brand: companies.brandName,
-  };
-  const renamed = prepared(params, (db, { name, features, at, brand }) =>
+test("a query of the builder accepts null, lists and instants, in a transaction and outside", async () => {
+  interface Given {
+    name: string;
+    features: string[];
+    at: Date;
+    brand: string | null;
+  }
+  const renamed = (db: DbOrTx, { name, features, at, brand }: Given) =>
     db
       .update(plans)
       .set({ name: sql`coalesce(${brand}::text, ${at}::timestamptz::text)`, features })
       .where(eq(plans.name, name))
-      .returning({ name: plans.name, features: plans.features }),
-  );
+      .returning({ name: plans.name, features: plans.features });
   await withOne(async (one) => {
     await one.insert(plans).values({ name: "before", features: [] });
     const at = new Date("2026-06-01T12:00:00.000Z");
@@ -112,24 +110,23 @@ test("a prepared query accepts null, lists and instants, in a transaction and ou
   });
 });
 
-test("a failed statement throws the server's error without the values of parameters", async () => {
-  const insertion = prepared({ name: plans.name }, (db, { name }) =>
-    db.insert(plans).values({ name, features: [] }),
-  );
+test("a failed query is recognised and logged by the server's error, without the values of parameters", async () => {
+  const insert = async (db: DbOrTx, name: string) =>
+    db.insert(plans).values({ name, features: [] });
   const name = "a secret name";
   await withOne(async (one) => {
-    await insertion(one, { name });
-    const again = [
-      () => insertion(one, { name }),
-      async () => one.insert(plans).values({ name, features: [] }),
-      () => one.transaction((tx) => insertion(tx, { name })),
-    ];
+    await insert(one, name);
+    const again = [() => insert(one, name), () => one.transaction((tx) => insert(tx, name))];
     for (const run of again) {
       const error: unknown = await run().catch((reason: unknown) => reason);
       expect(violatesUnique(error, "plans_name_key")).toBe(true);
-      expect(String(error)).toBe(
-        'PostgresError: duplicate key value violates unique constraint "plans_name_key"',
-      );
+      const logged = errorFields(error);
+      expect(logged).toMatchObject({
+        name: "PostgresError",
+        error: 'duplicate key value violates unique constraint "plans_name_key"',
+        code: "23505",
+      });
+      expect(JSON.stringify(logged)).not.toContain(name);
     }
   });
 });

@@ -19,9 +19,6 @@ import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
-
 const database = fixture(createDatabase);
 
 describe("a machine whose clock is wrong", () => {
@@ -91,6 +88,9 @@ describe("a machine whose clock is wrong", () => {
     await api.stop();
   });
 });
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 /** All processes of a database share one master key. */
 const box = createTestBox();

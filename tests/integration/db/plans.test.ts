@@ -9,8 +9,6 @@ import { createDatabase } from "../../support/postgres.ts";
 const SIZES = { queued: 100_000, attempts: 100_000, others: 500, batches: 1_000 };
 const FILL_MS = 120_000;
 
-let measured: readonly Measured[];
-
 const database = fixture(createDatabase);
 
 describe.each(planCases(SIZES).map((one) => [one.name, one] as const))("%s", (name, planCase) => {
@@ -23,6 +21,8 @@ describe.each(planCases(SIZES).map((one) => [one.name, one] as const))("%s", (na
     expect(told, over[0]?.plans.join("\n")).toEqual([]);
   });
 });
+
+let measured: readonly Measured[];
 
 beforeAll(async () => {
   measured = await measurePlans(database, SIZES);

@@ -16,6 +16,7 @@ import { hasPgBouncer, startPgBouncer, type PgBouncer } from "../../support/proc
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
+
 const isThere = hasPgBouncer();
 
 test.skipIf(!isThere)(

@@ -90,7 +90,7 @@ test("queued and skipped entries of a database from before the baseline keep the
   } finally {
     await dispatcher.stop();
   }
-}, 120_000);
+});
 
 test("the upgraded database has the schema of a new one", async () => {
   const fresh = await createDatabase();

@@ -27,8 +27,6 @@ import {
 } from "../../support/network/raw-receiver.ts";
 import { until } from "../../support/network/receiver.ts";
 
-const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-
 describe("a delivery through the proxy", () => {
   test("goes to the checked address, with the host name in Host and in TLS, through one kept tunnel", async () => {
     const proxy = await proxied();
@@ -307,6 +305,8 @@ test("a shutdown aborts the request for a tunnel", async () => {
   expect(client.counts().open).toBe(0);
   await until("the proxy is left", () => proxy.connections.size === 0);
 });
+
+const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /** Excludes 127.0.0.1, the address of the proxy, which the policy does not apply to. */
 const POLICY = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.2,127.0.0.3,::1") };

@@ -40,8 +40,6 @@ import {
 import { until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-
 const database = fixture(createDatabase);
 const stores = fixture(createTestSchedule);
 
@@ -482,6 +480,8 @@ describe("a failure that is not a response of the receiver", () => {
     expect(receiver.accepted).toBe(0);
   });
 });
+
+const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /** The policy of a production dispatcher, except that it allows http, which these receivers speak. */
 const PUBLIC_ONLY: EgressPolicy = { allowHttp: true, allowedNetworks: [] };

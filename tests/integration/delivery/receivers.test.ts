@@ -10,29 +10,9 @@ import { ulid } from "ulid";
 
 import { GO_ENV } from "../../support/processes/go.ts";
 import { until } from "../../support/network/receiver.ts";
+
 /** Timeout of a test. The first compilation of Go's HTTP server takes a while. */
 const PATIENCE_MS = 180_000;
-
-/** A minimal Rack server, because Ruby comes without one. */
-const RUBY = `
-require "socket"
-require "stringio"
-def run(app) = $app = app
-load "receive.ru"
-server = TCPServer.new("127.0.0.1", ENV.fetch("PORT"))
-loop do
-  socket = server.accept
-  socket.gets
-  env = {}
-  while (line = socket.gets.chomp) != ""
-    name, value = line.split(": ", 2)
-    env["HTTP_" + name.upcase.tr("-", "_")] = value
-  end
-  env["rack.input"] = StringIO.new(socket.read(env.fetch("HTTP_CONTENT_LENGTH", "0").to_i))
-  socket.write("HTTP/1.1 #{$app.call(env)[0]} x\\r\\nContent-Length: 0\\r\\nConnection: close\\r\\n\\r\\n")
-  socket.close
-end
-`;
 
 const LANGUAGES: readonly Language[] = [
   { name: "TypeScript", needs: "bun", start: () => [process.execPath, "receive.ts"] },
@@ -184,6 +164,27 @@ test.skipIf(Bun.which("php") === null)(
     }
   },
 );
+
+/** A minimal Rack server, because Ruby comes without one. */
+const RUBY = `
+require "socket"
+require "stringio"
+def run(app) = $app = app
+load "receive.ru"
+server = TCPServer.new("127.0.0.1", ENV.fetch("PORT"))
+loop do
+  socket = server.accept
+  socket.gets
+  env = {}
+  while (line = socket.gets.chomp) != ""
+    name, value = line.split(": ", 2)
+    env["HTTP_" + name.upcase.tr("-", "_")] = value
+  end
+  env["rack.input"] = StringIO.new(socket.read(env.fetch("HTTP_CONTENT_LENGTH", "0").to_i))
+  socket.write("HTTP/1.1 #{$app.call(env)[0]} x\\r\\nContent-Length: 0\\r\\nConnection: close\\r\\n\\r\\n")
+  socket.close
+end
+`;
 
 function freePort(): Promise<number> {
   return new Promise((resolve) => {

@@ -28,7 +28,7 @@ test("a dispatcher serves health, readiness and metrics only on METRICS_HOST", a
   try {
     const root = `http://127.0.0.2:${other.port}`;
     const isReady = async () => (await statusOf(`${root}/readyz`))?.toString() === "200,ok";
-    await until("it is ready", isReady, 30_000);
+    await until("it is ready", isReady);
     expect(await statusOf(`${root}/healthz`)).toEqual([200, "ok"]);
     expect((await fetch(`${root}/metrics`)).status).toBe(200);
     expect((await fetch(`${root}/`)).status).toBe(404);

@@ -15,28 +15,6 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { parsePrometheus } from "../../support/prometheus.ts";
 import { until } from "../../support/network/receiver.ts";
 
-let database: TestDatabase;
-let db: RawDb;
-const rowOf = async (name: string) => {
-  const [row] = await db.sql<
-    {
-      rows: number;
-      reached: string | null;
-      failures: number;
-      error: string | null;
-      succeeded: boolean;
-      isFree: boolean;
-      pauseS: number;
-    }[]
-  >`
-    select rows, reached, failures, last_error as error, succeeded_at is not null as succeeded, holder is null as "isFree",
-           -- Rounded to a quarter of a minute, because the run before the pause takes longer on a busy machine.
-           (15 * round(extract(epoch from next_at - began_at) / 15))::int as "pauseS"
-      from maintenance_jobs where name = ${name}`;
-  if (row === undefined) throw new Error(`There is no job ${name}.`);
-  return row;
-};
-
 describe("a job", () => {
   test("that is due is run once, although several processes compete for it", async () => {
     const names = ["one", "two", "three"];
@@ -273,9 +251,9 @@ describe("dispatchers", () => {
     end();
     await blocking;
     start({ MASTER_KEY: key });
-    await until("the second one has run it", () => succeeded("incidents"), 40_000);
+    await until("the second one has run it", () => succeeded("incidents"));
     expect(await rowOf("incidents")).toMatchObject({ isFree: true, failures: 0 });
-  }, 60_000);
+  });
 
   test("remove rows and create tables with the role of MAINTENANCE_DATABASE_URL, while that of DATABASE_URL may not", async () => {
     await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
@@ -325,11 +303,8 @@ describe("dispatchers", () => {
         "stats",
         "credentials",
       ];
-      await until(
-        "the jobs have run",
-        async () =>
-          (await Promise.all([...names, "alerts", "lost_sessions"].map(succeeded))).every(Boolean),
-        30_000,
+      await until("the jobs have run", async () =>
+        (await Promise.all([...names, "alerts", "lost_sessions"].map(succeeded))).every(Boolean),
       );
       expect(await db.sql`select from mails`).toHaveLength(0);
       expect(await partitions(db)).not.toContain("delivery_attempts_20200101");
@@ -361,8 +336,31 @@ describe("dispatchers", () => {
           .join("\n"),
       );
     }
-  }, 60_000);
+  });
 });
+
+let database: TestDatabase;
+let db: RawDb;
+
+const rowOf = async (name: string) => {
+  const [row] = await db.sql<
+    {
+      rows: number;
+      reached: string | null;
+      failures: number;
+      error: string | null;
+      succeeded: boolean;
+      isFree: boolean;
+      pauseS: number;
+    }[]
+  >`
+    select rows, reached, failures, last_error as error, succeeded_at is not null as succeeded, holder is null as "isFree",
+           -- Rounded to a quarter of a minute, because the run before the pause takes longer on a busy machine.
+           (15 * round(extract(epoch from next_at - began_at) / 15))::int as "pauseS"
+      from maintenance_jobs where name = ${name}`;
+  if (row === undefined) throw new Error(`There is no job ${name}.`);
+  return row;
+};
 
 beforeEach(async () => {
   database = await createDatabase();

@@ -20,11 +20,6 @@ import {
 } from "../../support/partitions.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 
-const DAY_MS = 86_400_000;
-const NOW = new Date();
-const inDays = (days: number) => addMs(NOW, days * DAY_MS);
-let db: RawDb;
-
 describe("dropping", () => {
   test("drops the oldest expired day, one per run, and logs its number of rows", async () => {
     await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
@@ -262,6 +257,11 @@ describe("the hourly jobs", () => {
     }
   });
 });
+
+const DAY_MS = 86_400_000;
+const NOW = new Date();
+const inDays = (days: number) => addMs(NOW, days * DAY_MS);
+let db: RawDb;
 
 const DAYS = 30;
 

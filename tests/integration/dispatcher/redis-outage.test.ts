@@ -20,8 +20,6 @@ import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
-let redis: ValkeyServer;
-let network: FreezingProxy;
 
 const database = fixture(createDatabase);
 
@@ -69,6 +67,9 @@ describe("processes that start without Redis serve requests, deliver, and report
     await expectAllDeliveredInOrder();
   });
 });
+
+let redis: ValkeyServer;
+let network: FreezingProxy;
 
 const KEY = randomBytes(32);
 

@@ -19,6 +19,7 @@ import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts
 import { startFreezingProxy } from "../../support/network/freezing-proxy.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
+
 const isHere = hasRedisServer();
 
 describe.skipIf(!isHere)("Sentinels", () => {

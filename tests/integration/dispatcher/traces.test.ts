@@ -18,7 +18,7 @@ test("one trace shows the request, the commit, the wake, the load, the POST and 
   // The requests run at the same time, so that one batch has several of them.
   const answers = await Promise.all([1, 2, 3].map((n) => api.report(provider, [review(n)])));
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
-  await until("three deliveries", () => receiver.received.length === 3, 20_000);
+  await until("three deliveries", () => receiver.received.length === 3);
   await stop();
   const ids = receiver.received.map(({ headers }) => String(headers["x-svc-delivery"]));
   for (const id of ids) {
@@ -53,7 +53,7 @@ test("a trace links to the trace of its caller, and both processes sample the sa
   });
   const traceparent = `00-${CALLER.traceId}-${CALLER.spanId}-01`;
   for (let n = 0; n < 24; n++) await api.report(provider, [review(100 + n)], { traceparent });
-  await until("the deliveries", () => receiver.received.length === 24, 20_000);
+  await until("the deliveries", () => receiver.received.length === 24);
   await stop();
   const services = new Map<string, Set<string>>();
   for (const { traceId, service } of collector.spans)
@@ -71,7 +71,7 @@ test("an unreachable collector prevents no delivery and delays no shutdown", asy
     OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9",
   });
   expect((await api.report(provider, [review(200)])).status).toBe(200);
-  await until("the delivery", () => receiver.received.length === 1, 20_000);
+  await until("the delivery", () => receiver.received.length === 1);
   await stop();
   expect(await api.exited()).toBe(0);
 });

@@ -102,7 +102,6 @@ test.skipIf(missing.length > 0).each(RUNS.map((one) => [one.name, one] as const)
     }
     rmSync(folder, { recursive: true, force: true });
   },
-  120_000,
 );
 
 function freePort(): Promise<number> {

@@ -19,21 +19,6 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { pythonWith } from "../../support/processes/python.ts";
 import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
 
-const SAMPLES = join(import.meta.dir, "../../../src/docs/oauth");
-
-let database: TestDatabase;
-let tenants: Tenants;
-let root: string;
-let page = "";
-
-let users = 0;
-const freshUser = () =>
-  addUser(database.db, {
-    companyId: tenants.partners[0].id,
-    role: "partner_owner",
-    email: `sample-${++users}@p1.test`,
-  });
-
 const python = pythonWith("oauth", [
   "authlib==1.9.8",
   "requests==2.34.2",
@@ -88,7 +73,6 @@ describe("the programs of the OAuth guide", () => {
       expect([await run.exited, await problems]).toEqual([0, ""]);
       expect(out.trim().split("\n").slice(1)).toEqual([email, "401"]);
     },
-    180_000,
   );
 });
 
@@ -131,6 +115,20 @@ describe.skipIf(chromium === undefined)("the page of the OAuth guide, in a brows
     expect(await visit(unnamed.url)).toBe("Failed to fetch");
   });
 });
+
+const SAMPLES = join(import.meta.dir, "../../../src/docs/oauth");
+let database: TestDatabase;
+let tenants: Tenants;
+let root: string;
+let page = "";
+let users = 0;
+
+const freshUser = () =>
+  addUser(database.db, {
+    companyId: tenants.partners[0].id,
+    role: "partner_owner",
+    email: `sample-${++users}@p1.test`,
+  });
 
 const MODULES = join(import.meta.dir, "../../../node_modules");
 

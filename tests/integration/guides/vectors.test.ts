@@ -10,17 +10,6 @@ import { isSigned } from "../../../src/docs/verify/verify.ts";
 import { CATALOG } from "../../../src/outbox/event.ts";
 import { GO_ENV } from "../../support/processes/go.ts";
 
-const FOLDER = join(import.meta.dir, "../../vectors");
-const SNIPPETS = join(import.meta.dir, "../../../src/docs/verify");
-const stored = readdirSync(FOLDER, { recursive: true, encoding: "utf8" }).filter((path) =>
-  path.endsWith(".json"),
-);
-const vectors: Vector[] = stored.map((path) =>
-  JSON.parse(readFileSync(join(FOLDER, path), "utf8")),
-);
-
-const signatureOf = ({ headers }: Vector) => headers["X-SVC-Signature"];
-
 describe("the vectors", () => {
   test("match the current envelope and signature (else run scripts/vectors.ts)", () => {
     const files = vectorFiles();
@@ -81,7 +70,6 @@ interface Language {
   readonly prepare: (folder: string) => Promise<JudgeAll>;
 }
 
-const file = (name: string) => join(SNIPPETS, name);
 const LANGUAGES: readonly Language[] = [
   {
     name: "Python",
@@ -249,3 +237,17 @@ for (const { name, needs, prepare } of LANGUAGES) {
     expect(shown).toEqual(vectors.map(({ name: vector, valid }) => [vector, valid]));
   });
 }
+
+const FOLDER = join(import.meta.dir, "../../vectors");
+const SNIPPETS = join(import.meta.dir, "../../../src/docs/verify");
+
+const stored = readdirSync(FOLDER, { recursive: true, encoding: "utf8" }).filter((path) =>
+  path.endsWith(".json"),
+);
+
+const vectors: Vector[] = stored.map((path) =>
+  JSON.parse(readFileSync(join(FOLDER, path), "utf8")),
+);
+
+const signatureOf = ({ headers }: Vector) => headers["X-SVC-Signature"];
+const file = (name: string) => join(SNIPPETS, name);

@@ -18,10 +18,6 @@ import { startProxy } from "../../support/network/proxy.ts";
 import { until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const MAX_BYTES = 1024;
-
-const seen: string[] = [];
-
 const server = fixture(() =>
   createServer(HOOK_TEST, (request, response) => {
     seen.push(`${request.method} ${request.headers.host} ${request.url}`);
@@ -146,6 +142,9 @@ describe("a checked request through the operator's proxy", () => {
     mute.stop();
   });
 });
+
+const MAX_BYTES = 1024;
+const seen: string[] = [];
 
 const loopback = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") };
 

@@ -4,8 +4,6 @@ import { startApi } from "../../support/api.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const KNOWN = "https://app.example";
-
 const database = fixture(createDatabase);
 const api = fixture(() => startApi({ db: database.db, config: { corsOrigins: [KNOWN] } }));
 
@@ -54,6 +52,8 @@ describe("an app in a browser (contract 2.11)", () => {
     expect(allowed(await api.call("GET", "/.well-known/jwks.json", { root: true }))).toBeNull();
   });
 });
+
+const KNOWN = "https://app.example";
 
 const OTHER = "https://other.example";
 

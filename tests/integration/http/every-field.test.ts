@@ -7,28 +7,8 @@ import { addSsoConnection } from "../../support/tenants.ts";
 import { startWebhooks, type Who } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const known = { partner: 0, account: 0, review: 0, colleague: 0, plan: 0, subscription: "" };
-const own = { client: "", connection: "", ownerless: 0 };
-const TAKEN_DOMAIN = "taken.example.com";
-
 /** Ids for the paths and bodies of the rows below. */
 const world = fixture(startWebhooks);
-const user = (fields: Body): Body => ({
-  company_id: known.partner,
-  email: "new@p1.test",
-  name: "New",
-  role: "partner_admin",
-  ...fields,
-});
-const connection = (fields: Body): Body => ({
-  company_id: known.account,
-  issuer: "https://idp.example.com",
-  client_id: "c",
-  client_secret: "s",
-  domains: ["new.example.com"],
-  ...fields,
-});
-const ago = (ms: number) => new Date(world.clock.now().getTime() - ms).toISOString();
 
 describe("a 422 names every invalid field, of any rule, and no other", () => {
   test.each<Row>([
@@ -353,6 +333,29 @@ describe("a value that was free during validation", () => {
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
   });
 });
+
+const known = { partner: 0, account: 0, review: 0, colleague: 0, plan: 0, subscription: "" };
+const own = { client: "", connection: "", ownerless: 0 };
+const TAKEN_DOMAIN = "taken.example.com";
+
+const user = (fields: Body): Body => ({
+  company_id: known.partner,
+  email: "new@p1.test",
+  name: "New",
+  role: "partner_admin",
+  ...fields,
+});
+
+const connection = (fields: Body): Body => ({
+  company_id: known.account,
+  issuer: "https://idp.example.com",
+  client_id: "c",
+  client_secret: "s",
+  domains: ["new.example.com"],
+  ...fields,
+});
+
+const ago = (ms: number) => new Date(world.clock.now().getTime() - ms).toISOString();
 
 type Body = Readonly<Record<string, unknown>>;
 

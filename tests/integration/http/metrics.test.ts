@@ -17,11 +17,6 @@ import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const key = crypto.getRandomValues(new Uint8Array(32));
-const box = createSecretBox({ current: key });
-
-const started: { stop(): unknown }[] = [];
-
 const database = fixture(createDatabase);
 
 describe("the API", () => {
@@ -102,7 +97,7 @@ test("a dispatcher counts attempts, POSTs and commits, and reports its shards", 
       Array.from({ length: 3 }, () => reviewAction(tenant)),
     ),
   );
-  await until("three requests", () => receiver.received.length === 3, 20_000);
+  await until("three requests", () => receiver.received.length === 3);
   const attempts = async () => {
     const { values } = await scrape(port);
     const of = (outcome: string) => values.get(`reviewrelay_attempts_total{outcome="${outcome}"}`);
@@ -119,6 +114,10 @@ test("a dispatcher counts attempts, POSTs and commits, and reports its shards", 
   expect(values.get('reviewrelay_store_up{store="redis"}')).toBe(1);
   expect(values.has("reviewrelay_lag_seconds")).toBe(true);
 });
+
+const key = crypto.getRandomValues(new Uint8Array(32));
+const box = createSecretBox({ current: key });
+const started: { stop(): unknown }[] = [];
 
 /** Returns a port that was free a moment ago. */
 function freePort(): { port: number } {

@@ -16,13 +16,7 @@ import { breakingChanges } from "../../support/breaking-changes.ts";
 import { startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
 
-let document: Document;
-let ajv: Ajv2020;
 const world = fixture(startWebhooks);
-
-/** Compiles a schema of the document so that its references resolve. */
-const compiled = new Map<string, ValidateFunction>();
-const ofApi = () => operations().filter(({ path }) => path.startsWith(BASE_PATH));
 
 describe("the document", () => {
   test("stays below 250 KiB", () => {
@@ -539,6 +533,14 @@ describe("operations that create, change and end records", () => {
     await done(token, "GET", path);
   });
 });
+
+let document: Document;
+let ajv: Ajv2020;
+
+/** Compiles a schema of the document so that its references resolve. */
+const compiled = new Map<string, ValidateFunction>();
+
+const ofApi = () => operations().filter(({ path }) => path.startsWith(BASE_PATH));
 
 const BASELINE = join(import.meta.dir, "../../golden/openapi-baseline.json");
 

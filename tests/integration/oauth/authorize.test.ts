@@ -26,8 +26,6 @@ import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const clock = createFakeClock();
-
 const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
 const api = fixture(() => startApi({ db: database.db, clock }));
@@ -39,14 +37,6 @@ const client = fixture(() =>
 );
 const firstParty = fixture(() => addClient(database.db, { firstParty: true }));
 const publicClient = fixture(() => addClient(database.db, { confidential: false }));
-
-let names = 0;
-const freshUser = () =>
-  addUser(database.db, {
-    companyId: tenants.partners[0].id,
-    role: "partner_admin",
-    email: `page-${++names}@p1.test`,
-  });
 
 describe("the authorization code flow", () => {
   test("signs in, asks for consent, and returns code, state and iss; the code becomes tokens", async () => {
@@ -614,6 +604,16 @@ describe("a form", () => {
     expectPage(await postForm(api, "/oauth/authorize", "{}", json), 400);
   });
 });
+
+const clock = createFakeClock();
+let names = 0;
+
+const freshUser = () =>
+  addUser(database.db, {
+    companyId: tenants.partners[0].id,
+    role: "partner_admin",
+    email: `page-${++names}@p1.test`,
+  });
 
 const redeem = (code: string, pkce: Pkce, more: Form = {}) =>
   postForm(api, "/oauth/token", {

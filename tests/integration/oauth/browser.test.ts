@@ -12,9 +12,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // Tests the authorize page in Chromium. With SCREENSHOTS=<folder> it stores pictures there.
 
-const database = browserFixture(createDatabase);
-const tenants = browserFixture(() => addTenants(database.db));
-
 describe.skipIf(chromium === undefined)("in a browser", () => {
   test("a user signs in and consents, and the client gets tokens", async () => {
     const { page, client, pkce } = await visit();
@@ -129,6 +126,9 @@ describe.skipIf(chromium === undefined)("in a browser", () => {
     expect(await frame?.locator("form").count()).toBe(0);
   });
 });
+
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 let api: TestApi;
 

@@ -14,14 +14,6 @@ import { fixture } from "../../support/fixture.ts";
 const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
 const api = fixture(() => startApi({ db: database.db }));
-const passwordGrant = (client: Answer["body"], email: string) =>
-  postForm(api, "/oauth/token", {
-    grant_type: "password",
-    username: email,
-    password: PASSWORD,
-    client_id: String(client["client_id"]),
-    client_secret: String(client["client_secret"]),
-  });
 
 describe("a new client", () => {
   test("shows its secret once, is stored with a hash, and has safe defaults", async () => {
@@ -405,6 +397,15 @@ describe("revocation and introspection", () => {
     expect((await postForm(api, "/oauth/introspect", fields)).status).toBe(401);
   });
 });
+
+const passwordGrant = (client: Answer["body"], email: string) =>
+  postForm(api, "/oauth/token", {
+    grant_type: "password",
+    username: email,
+    password: PASSWORD,
+    client_id: String(client["client_id"]),
+    client_secret: String(client["client_secret"]),
+  });
 
 let root: string;
 

@@ -14,9 +14,6 @@ import { fixture } from "../../support/fixture.ts";
 
 // Tests popular client libraries against a server that listens on a port.
 
-let root: string;
-let client: TestClient;
-
 const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
 
@@ -288,6 +285,9 @@ describe("passport-oauth2", () => {
     expect((await pass(strategy, { session, query: denied })).failure).toBeDefined();
   });
 });
+
+let root: string;
+let client: TestClient;
 
 let api: TestApi;
 

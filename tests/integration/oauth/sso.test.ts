@@ -13,9 +13,6 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // Tests single sign-on at the authorize page, with a complete identity provider.
 
-const database = browserFixture(createDatabase);
-const tenants = browserFixture(() => addTenants(database.db));
-
 describe.skipIf(chromium === undefined)("single sign-on at the authorize page", () => {
   test("lets a person consent, and the client gets tokens of that user", async () => {
     const { context, page, client, pkce } = await visit();
@@ -129,6 +126,9 @@ describe.skipIf(chromium === undefined)("single sign-on at the authorize page", 
     }
   });
 });
+
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
 
 let api: TestApi;
 

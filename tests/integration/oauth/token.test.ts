@@ -17,10 +17,6 @@ import {
 import { startSignInWorld } from "../../support/sign-in.ts";
 import type { TestUser } from "../../support/tenants.ts";
 
-const world = await startSignInWorld();
-const { database, tenants, clock, api, other, freshUser } = world;
-const client = await addClient(database.db, { firstParty: true });
-
 describe("the password grant", () => {
   test("returns an access token that works and a refresh token", async () => {
     const { status, body, headers } = await token(passwordForm(await freshUser()));
@@ -404,6 +400,10 @@ describe("a race of refreshes", () => {
     }
   });
 });
+
+const world = await startSignInWorld();
+const { database, tenants, clock, api, other, freshUser } = world;
+const client = await addClient(database.db, { firstParty: true });
 
 afterAll(() => world.stop());
 

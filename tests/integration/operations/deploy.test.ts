@@ -12,14 +12,6 @@ import {
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 
-const ROOT = join(import.meta.dir, "../../..");
-const DEPLOY = join(ROOT, "deploy");
-const read = (path: string) => readFileSync(join(DEPLOY, path), "utf8");
-
-const COMMANDS = ["src/main.ts", "dispatcher/main.ts"].concat(
-  ["migrate", "setup", "keys", "doctor"].map((name) => `scripts/${name}.ts`),
-);
-
 describe("the image", () => {
   const containerfile = read("Containerfile");
   const copied = [...containerfile.matchAll(/^COPY (?!--from)(.*)$/gm)].flatMap(([, words = ""]) =>
@@ -196,6 +188,14 @@ test.each(["reviewrelay-api.service", "reviewrelay-dispatcher.service"])(
       new RegExp(`^sudo systemctl enable .*${name.replace(".service", "")}`, "m"),
     );
   },
+);
+
+const ROOT = join(import.meta.dir, "../../..");
+const DEPLOY = join(ROOT, "deploy");
+const read = (path: string) => readFileSync(join(DEPLOY, path), "utf8");
+
+const COMMANDS = ["src/main.ts", "dispatcher/main.ts"].concat(
+  ["migrate", "setup", "keys", "doctor"].map((name) => `scripts/${name}.ts`),
 );
 
 const KNOWN = new Set(

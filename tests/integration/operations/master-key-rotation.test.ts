@@ -14,11 +14,6 @@ import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const [oldKey, newKey] = [randomBytes(32), randomBytes(32)];
-const idOf = (key: Uint8Array) => createSecretBox({ current: key }).keyIds[0] ?? "";
-
-let database: TestDatabase;
-
 const receiver = fixture(() => Receiver.start());
 
 describe("while processes have only the old key", () => {
@@ -131,6 +126,10 @@ test("a process that stops gracefully is forgotten immediately", async () => {
   expect(await api.exited()).toBe(0);
   expect(await rotate()).toMatchObject({ status: 0 });
 });
+
+const [oldKey, newKey] = [randomBytes(32), randomBytes(32)];
+const idOf = (key: Uint8Array) => createSecretBox({ current: key }).keyIds[0] ?? "";
+let database: TestDatabase;
 
 const OLD = { MASTER_KEY: oldKey.toString("base64") };
 

@@ -25,19 +25,6 @@ import { Receiver, until } from "../../support/network/receiver.ts";
 import { startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const oldKey = randomBytes(32);
-/** The keys of the running API, which a rolling restart changes. */
-let running = createSecretBox({ current: oldKey });
-const box: SecretBox = {
-  get keyIds() {
-    return running.keyIds;
-  },
-  seal: (text, associatedData) => running.seal(text, associatedData),
-  open: (sealed, associatedData) => running.open(sealed, associatedData),
-  isCurrent: (sealed) => running.isCurrent(sealed),
-  isKnown: (sealed) => running.isKnown(sealed),
-};
-
 const stores = fixture(createTestSchedule);
 const world = fixture(() => startWebhooks({ box, schedule: stores.schedule }));
 
@@ -197,6 +184,21 @@ test("no secret is in the database in plain text, nor in any log", async () => {
   expect(lines.length).toBeGreaterThan(0);
   for (const one of secrets) expect(logs).not.toContain(one);
 });
+
+const oldKey = randomBytes(32);
+
+/** The keys of the running API, which a rolling restart changes. */
+let running = createSecretBox({ current: oldKey });
+
+const box: SecretBox = {
+  get keyIds() {
+    return running.keyIds;
+  },
+  seal: (text, associatedData) => running.seal(text, associatedData),
+  open: (sealed, associatedData) => running.open(sealed, associatedData),
+  isCurrent: (sealed) => running.isCurrent(sealed),
+  isKnown: (sealed) => running.isKnown(sealed),
+};
 
 const ROOT = join(import.meta.dir, "../../..");
 

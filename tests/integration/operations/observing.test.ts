@@ -25,6 +25,7 @@ import { createDatabase } from "../../support/postgres.ts";
 import { parsePrometheus } from "../../support/prometheus.ts";
 import { until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
+
 const hasPromtool = Bun.which("promtool") !== null;
 if (!hasPromtool) console.log("Skipped, because there is no promtool: the alert rules' own tests.");
 

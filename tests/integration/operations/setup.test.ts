@@ -16,7 +16,6 @@ import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { runCommand } from "../../support/processes/command.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-let settings: Record<string, string>;
 
 describe("on an empty database", () => {
   test("creates all missing records and prints the next steps", async () => {
@@ -279,6 +278,8 @@ test.skipIf(!toolsAreThere)("recovery.md changes the master key that setup creat
   await fresh.drop();
   expect(alone.status).toBe(0);
 });
+
+let settings: Record<string, string>;
 
 const EXIT_USAGE = 64;
 

@@ -23,6 +23,7 @@ import { waitForPostgres, waitForRedis } from "../../../scripts/demo/reachable.t
 import { startSmtpSink } from "../../../scripts/demo/smtp-sink.ts";
 import { commandLine, isAlive, waitUntil } from "../../../scripts/demo/stores/processes.ts";
 import { proxyBefore } from "../../support/network/tcp-proxy.ts";
+
 const TIMEOUT_MS = 120_000;
 
 describe("the start command", () => {

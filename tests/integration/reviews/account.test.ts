@@ -18,14 +18,8 @@ import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, type TestAccount } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
-let api: TestApi;
-let id = 0;
-
 const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
-
-const path = (action = "", review: unknown = id) =>
-  `/account/reviews/${String(review)}${action === "" ? "" : `/${action}`}`;
 
 describe("the response", () => {
   test("is first submitted, later updated, and submitted again after a delete", async () => {
@@ -372,6 +366,12 @@ describe("reading", () => {
     ]);
   });
 });
+
+let api: TestApi;
+let id = 0;
+
+const path = (action = "", review: unknown = id) =>
+  `/account/reviews/${String(review)}${action === "" ? "" : `/${action}`}`;
 
 let account: TestAccount;
 

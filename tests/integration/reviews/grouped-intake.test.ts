@@ -27,20 +27,7 @@ import { until } from "../../support/network/receiver.ts";
 import { addTenants, type TestAccount } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
-let api: TestApi;
-let provider: TestProvider;
-/** The site and the subscription of each partner. */
-const sites: number[] = [];
-
-/** Wraps the transactions of batches; set by a test. */
-let wrapBatch: WriterPool["group"] | undefined;
-
 const database = fixture(createDatabase);
-
-let serial = 0;
-const fresh = () => `r-${++serial}`;
-const site = (partner: number) => sites[partner] ?? 0;
-const report = (events: readonly unknown[]) => send(api, provider, { events });
 
 describe("requests that arrive while a batch is in progress", () => {
   test("are written by the next transaction, in their order", async () => {
@@ -581,6 +568,20 @@ test("two processes and 16 clients leave no gap, and every accepted event is que
     return rows.length === 0;
   });
 });
+
+let api: TestApi;
+let provider: TestProvider;
+
+/** The site and the subscription of each partner. */
+const sites: number[] = [];
+
+/** Wraps the transactions of batches; set by a test. */
+let wrapBatch: WriterPool["group"] | undefined;
+
+let serial = 0;
+const fresh = () => `r-${++serial}`;
+const site = (partner: number) => sites[partner] ?? 0;
+const report = (events: readonly unknown[]) => send(api, provider, { events });
 
 const KEY = randomBytes(32);
 

@@ -158,7 +158,7 @@ async function startProcess(): Promise<{ root: string; child: ChildProcess }> {
       ({ ok }) => ok,
       () => false,
     );
-  await until("the API is ready", ready, 20_000);
+  await until("the API is ready", ready);
   return { root, child };
 }
 

@@ -22,18 +22,6 @@ import { Receiver, until } from "../../support/network/receiver.ts";
 import type { TestAccount } from "../../support/tenants.ts";
 import { disable, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
-let world: WebhookWorld;
-let provider: TestProvider;
-let site = 0;
-let reviews = 0;
-
-const ADA = "ada@homeowner.example";
-
-const posted = (id: string, siteId = site) =>
-  providerEvent("response.posted", siteId, { external_review_id: id });
-
-const outcomeOf = async (event: string) => (await latest(event))?.metadata["native_email"];
-
 describe("the notice to the homeowner", () => {
   test("is queued in the partner's branding, with the response, and announced to the mailer", async () => {
     await answered({ reviewer: "Ada" }, "Thank you!\nCome again.");
@@ -283,6 +271,17 @@ test("mails queued while the mail server is down arrive later, exactly once", as
   expect(server.received.flatMap(({ to }) => to).toSorted()).toEqual(addresses.toSorted());
   expect(new Set(server.received.map((one) => headerOf(one, "Message-ID"))).size).toBe(20);
 });
+
+let world: WebhookWorld;
+let provider: TestProvider;
+let site = 0;
+let reviews = 0;
+const ADA = "ada@homeowner.example";
+
+const posted = (id: string, siteId = site) =>
+  providerEvent("response.posted", siteId, { external_review_id: id });
+
+const outcomeOf = async (event: string) => (await latest(event))?.metadata["native_email"];
 
 let schedule: Schedule;
 

@@ -21,10 +21,6 @@ import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, type TestAccount } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
-let api: TestApi;
-let google: TestProvider;
-const clock = createFakeClock();
-
 const database = fixture(createDatabase);
 
 describe("the signature", () => {
@@ -621,6 +617,10 @@ describe("the outbox", () => {
     expect(new Set(queued.map(({ eventId }) => eventId)).size).toBe(200);
   });
 });
+
+let api: TestApi;
+let google: TestProvider;
+const clock = createFakeClock();
 
 let yelp: TestProvider;
 

@@ -15,9 +15,6 @@ import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser, type TestAccount } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
-let api: TestApi;
-const tokens = { owner: "", location: "", sibling: "", partner: "", root: "" };
-
 const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
 
@@ -178,6 +175,9 @@ describe("the users of an account", () => {
       expect((await api.call("GET", "/account/users", { token })).status).toBe(403);
   });
 });
+
+let api: TestApi;
+const tokens = { owner: "", location: "", sibling: "", partner: "", root: "" };
 
 let account: TestAccount;
 

@@ -8,11 +8,6 @@ import { Browser, connect, HostileProvider } from "../../support/sso.ts";
 import { addTenants, addUser, type TestUser } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const ROOT = "http://localhost:3000";
-const APP = "https://app.example/signed-in";
-const ORIGIN = "https://web.example";
-const NATIVE = "com.example.app:/signed-in";
-
 const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
 const api = fixture(() =>
@@ -277,6 +272,11 @@ describe("the redirect", () => {
     expect(seen.has("")).toBe(false);
   });
 });
+
+const ROOT = "http://localhost:3000";
+const APP = "https://app.example/signed-in";
+const ORIGIN = "https://web.example";
+const NATIVE = "com.example.app:/signed-in";
 
 let admin: string;
 

@@ -5,7 +5,6 @@ import { createDatabase } from "../../support/postgres.ts";
 import { Browser, connect, nextPlace, signInAtProvider, startProvider } from "../../support/sso.ts";
 import { addTenants, addUser, type TestUser } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
-const APP = "https://app.example/signed-in?from=sso";
 
 const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
@@ -87,6 +86,8 @@ describe("single sign-on", () => {
     expect((await audited("SSO_REFUSED"))[0]?.details).toMatchObject({ reason: "unknown_user" });
   });
 });
+
+const APP = "https://app.example/signed-in?from=sso";
 
 type Provider = Awaited<ReturnType<typeof startProvider>>;
 

@@ -20,20 +20,9 @@ import {
 import { addTenants, addUser } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const ROOT = "http://localhost:3000";
-const REDIRECT = `${ROOT}/api/v1/auth/sso/redirect?connection=`;
-
-let admin: string;
-let provider: HostileProvider;
-let connection: string;
-let serial = 0;
-let victim = "";
-
 const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
 const api = fixture(() => startApi({ db: database.db }));
-
-let neutral: ReturnType<typeof outside> | undefined;
 
 describe("an honest provider", () => {
   test("signs in a user of its company", async () => {
@@ -433,6 +422,15 @@ describe("a provider's documents", () => {
     expect((await lastRefusal())?.details).toMatchObject({ reason: "unknown_key" });
   });
 });
+
+const ROOT = "http://localhost:3000";
+const REDIRECT = `${ROOT}/api/v1/auth/sso/redirect?connection=`;
+let admin: string;
+let provider: HostileProvider;
+let connection: string;
+let serial = 0;
+let victim = "";
+let neutral: ReturnType<typeof outside> | undefined;
 
 function jws(header: object, claims: object, signer: (data: string) => Buffer): string {
   const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");

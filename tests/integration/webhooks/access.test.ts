@@ -7,6 +7,7 @@ import { BASE_PATH } from "../../../src/http/access.ts";
 import { startApi } from "../../support/api.ts";
 import { settle, startWebhooks, type Who } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
+
 const world = fixture(startWebhooks);
 
 const since = new Date(Date.now() - 60_000).toISOString();

@@ -33,14 +33,6 @@ import { createDatabase } from "../../support/postgres.ts";
 import { Receiver } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const MINUTE_MS = 60_000;
-const box = createTestBox();
-
-/** Time that every run of the alert job adds to the clock. */
-let aheadMs = 0;
-const clock = { ...systemClock, now: () => addMs(new Date(), aheadMs) };
-const config = { serverRoot: "https://reviews.example" };
-
 const database = fixture(createDatabase);
 const receiver = fixture(() => Receiver.start());
 
@@ -315,6 +307,15 @@ describe("posts about alerts", () => {
     expect(await states()).toEqual([["queued", 1, "blocked_address"]]);
   });
 });
+
+const MINUTE_MS = 60_000;
+const box = createTestBox();
+
+/** Time that every run of the alert job adds to the clock. */
+let aheadMs = 0;
+
+const clock = { ...systemClock, now: () => addMs(new Date(), aheadMs) };
+const config = { serverRoot: "https://reviews.example" };
 
 afterEach(async () => {
   aheadMs = 0;

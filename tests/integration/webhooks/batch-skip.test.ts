@@ -16,6 +16,7 @@ import {
 import { until } from "../../support/network/receiver.ts";
 import { disable, HOUR_MS, startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
+
 const world = fixture(startWebhooks);
 
 describe("a delete of a batch slot", () => {

@@ -3,6 +3,7 @@ import { beforeAll, expect, expectTypeOf, test } from "bun:test";
 import { answerOf, ApiError, createApiClient } from "../../../src/api/client.ts";
 import { startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
+
 const world = fixture(startWebhooks);
 
 test("the client calls an operation by its declaration, and its types are those of the schemas", async () => {

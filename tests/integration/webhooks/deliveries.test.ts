@@ -6,12 +6,8 @@ import { startApi, type TestApi } from "../../support/api.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
-const start = Date.now() - 60_000;
-const eventA = ulid(start);
-const eventB = ulid(start + 1);
 
 const database = fixture(createDatabase);
-const at = (ms: number) => encodeURIComponent(new Date(start + ms).toISOString());
 
 describe("the attempts of a subscription", () => {
   test("are complete objects, newest first", async () => {
@@ -110,6 +106,11 @@ describe("the attempts of a subscription", () => {
     ]);
   });
 });
+
+const start = Date.now() - 60_000;
+const eventA = ulid(start);
+const eventB = ulid(start + 1);
+const at = (ms: number) => encodeURIComponent(new Date(start + ms).toISOString());
 
 interface Attempt {
   readonly id: string;

@@ -14,8 +14,6 @@ import { fixture } from "../../support/fixture.ts";
 
 // Effects of the routes at the partner's endpoint: the whole dispatcher runs beside the API.
 
-const HOUR_MS = 500;
-
 const stores = fixture(createTestSchedule);
 const world = fixture(() =>
   startWebhooks({ schedule: stores.schedule, config: { batchHourMs: HOUR_MS } }),
@@ -228,6 +226,8 @@ test("the dispatcher notices a delete at once, and sends nothing more", async ()
     select count(*)::int as count from skipped_entries where subscription_id = ${id} and reason = 'deleted'`;
   expect(skipped).toEqual({ count: 3 });
 });
+
+const HOUR_MS = 500;
 
 let receiver: Receiver;
 

@@ -77,7 +77,7 @@ describe("an enable with a test", () => {
       expect(health).toMatchObject({ pending: 3, blocked_by: null });
       await sql`update outbox set due_at = now() where subscription_id = ${id} and state = 'waiting'`;
       await stores.schedule.wake([{ subscriptionId: id, shard: row?.shard ?? 0 }]);
-      await until("the held ones", () => receiver.received.length === before + 4, 20_000);
+      await until("the held ones", () => receiver.received.length === before + 4);
       expect(receiver.eventIds.slice(before + 1).toSorted()).toEqual(held.toSorted());
       expect(
         receiver.received.slice(before).map(({ headers }) => headers["x-svc-attempt"]),

@@ -6,13 +6,8 @@ import { FIRST_CURSOR, readMessageCursor } from "../../../src/webhooks/message-m
 import { passQueue } from "../../support/outbox.ts";
 import { disable, startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
-/** Events A to F in the order of their sequence, each of a review of its own. */
-let events: string[];
-let reviewIds: number[];
-let start: number;
 
 const world = fixture(startWebhooks);
-const at = (offset: number) => encodeURIComponent(new Date(start + offset).toISOString());
 
 describe("the messages of a subscription", () => {
   test("are one per event, ordered by the newest attempt, or by the entry if there is none", async () => {
@@ -229,6 +224,13 @@ describe("an event that was skipped and is queued again", () => {
     expect(await list("?state=pending", fresh)).toHaveLength(1);
   });
 });
+
+/** Events A to F in the order of their sequence, each of a review of its own. */
+let events: string[];
+
+let reviewIds: number[];
+let start: number;
+const at = (offset: number) => encodeURIComponent(new Date(start + offset).toISOString());
 
 interface Shown {
   readonly event_id: string;

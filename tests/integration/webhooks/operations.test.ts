@@ -12,9 +12,6 @@ import { fixture } from "../../support/fixture.ts";
 
 const world = fixture(() => startWebhooks({ config: { retentionDays: 30 } }));
 
-const post = (path: string, body?: unknown) => world.ask("POST", path, { body });
-const iso = (at: Date) => at.toISOString();
-
 describe("rotating the secret", () => {
   test.each([
     ["without a body", undefined],
@@ -692,6 +689,9 @@ describe("recovering", () => {
     expect((await recover(id, { since: ago(30 * day) })).status).toBe(202);
   });
 });
+
+const post = (path: string, body?: unknown) => world.ask("POST", path, { body });
+const iso = (at: Date) => at.toISOString();
 
 beforeEach(() => void (world.wakes.length = 0));
 

@@ -12,17 +12,9 @@ import { fixture } from "../../support/fixture.ts";
 
 // Portal links, which open pages of the dashboard once, and the origins that may frame these pages (contract 6.20).
 
-let owner: string;
-let root: string;
-const clock = createFakeClock();
-
 const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
 const api = fixture(() => startApi({ db: database.db, clock }));
-
-const ask = (token: string, path: string, method = "GET", body?: unknown): Promise<Answer> =>
-  api.call(method, path, { token, body });
-const link = (body: object, token = owner) => ask(token, "/partner/portal-links", "POST", body);
 
 describe("a portal link", () => {
   test("is returned with its expiry, and its code is only in the fragment and stored as a hash", async () => {
@@ -442,6 +434,15 @@ describe("a viewer that floods the API", () => {
     await counting.stop();
   });
 });
+
+let owner: string;
+let root: string;
+const clock = createFakeClock();
+
+const ask = (token: string, path: string, method = "GET", body?: unknown): Promise<Answer> =>
+  api.call(method, path, { token, body });
+
+const link = (body: object, token = owner) => ask(token, "/partner/portal-links", "POST", body);
 
 let rival: string;
 

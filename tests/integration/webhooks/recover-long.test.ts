@@ -18,11 +18,7 @@ import {
 import { startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
 
-let db: RawDb;
-let tenant: Tenant;
 const world = fixture(startWebhooks);
-
-const find = (id: string) => findSubscription({ db }, tenant.partnerId, id);
 
 test("is read in batches, and only events that the log does not settle are looked up", async () => {
   const { id, since, missed } = await busy(2 * BATCH_ROWS + 1, 1_000);
@@ -131,6 +127,10 @@ describe("a call after earlier ones", () => {
     expect(await look()).toEqual({ ids: first, asked: first });
   });
 });
+
+let db: RawDb;
+let tenant: Tenant;
+const find = (id: string) => findSubscription({ db }, tenant.partnerId, id);
 
 beforeAll(async () => {
   ({ db } = world.database);

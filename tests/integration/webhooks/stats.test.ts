@@ -13,8 +13,6 @@ const world = fixture(() =>
   startWebhooks({ config: { retentionDays: 2, accessTokenTtlS: 30 * 86_400 } }),
 );
 
-const MINUTE_MS = 60_000;
-
 describe("the health", () => {
   test("of a new subscription is empty", async () => {
     const { id } = await world.subscribe();
@@ -376,6 +374,8 @@ describe("the charts", () => {
     expect((await stats(id, `?${query}`)).status).toBe(200);
   });
 });
+
+const MINUTE_MS = 60_000;
 
 const DAY_MS = 86_400_000;
 

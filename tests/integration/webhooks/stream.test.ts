@@ -16,6 +16,7 @@ import { subscriptionById } from "../../../src/webhooks/queries/subscriptions.ts
 import { until } from "../../support/network/receiver.ts";
 import { disable, startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
+
 const world = fixture(startWebhooks);
 
 test("sends the state at once, then each new attempt once, and changes", async () => {

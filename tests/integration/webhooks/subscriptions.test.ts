@@ -10,12 +10,8 @@ import { createDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const URL = "http://127.0.0.1:3699/hook";
-
 const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
-
-const immediate = { label: "Now", webhook_url: URL, delivery_kind: "immediate" };
 
 describe("creating a subscription", () => {
   test("returns the whole object with its secret and with defaults", async () => {
@@ -511,6 +507,9 @@ describe("deleting a subscription", () => {
     expect(history?.n).toBe(10);
   });
 });
+
+const URL = "http://127.0.0.1:3699/hook";
+const immediate = { label: "Now", webhook_url: URL, delivery_kind: "immediate" };
 
 const HOUR_MS = 1_000;
 

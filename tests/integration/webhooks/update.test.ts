@@ -5,7 +5,6 @@ import { disable, HOUR_MS, startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
 
 const world = fixture(startWebhooks);
-const get = async (id: string) => (await world.ask("GET", `/${id}`)).body;
 
 describe("an update", () => {
   test.each(["POST", "PATCH"])(
@@ -228,6 +227,8 @@ describe("an update of a batch subscription", () => {
     expect(await nextIn(id)).toBe(-1);
   });
 });
+
+const get = async (id: string) => (await world.ask("GET", `/${id}`)).body;
 
 const update = (id: string, body: unknown, method = "POST") =>
   world.ask(method, `/${id}`, { body });

@@ -2,16 +2,6 @@ import { describe, expect, test } from "bun:test";
 
 import { claimsMatch, claimsOf, readClaims } from "../../../src/auth/key-ring.ts";
 
-const now = new Date("2026-06-01T12:00:00.700Z");
-const nowS = Math.floor(now.getTime() / 1000);
-const row = {
-  userId: 7,
-  clientId: null,
-  scope: "*",
-  impersonatorId: null,
-  expiresAt: new Date("2026-06-02T12:00:00.700Z"),
-};
-
 describe("the claims of a token", () => {
   test("contain the user, the service's own client, the scope and the expiry in whole seconds", () => {
     expect(claimsOf(row, "j")).toEqual({
@@ -86,6 +76,17 @@ describe("claims and the token's row", () => {
     expect(claimsMatch(claimsOf(row, "j"), { ...row, impersonatorId: 3 })).toBe(false);
   });
 });
+
+const now = new Date("2026-06-01T12:00:00.700Z");
+const nowS = Math.floor(now.getTime() / 1000);
+
+const row = {
+  userId: 7,
+  clientId: null,
+  scope: "*",
+  impersonatorId: null,
+  expiresAt: new Date("2026-06-02T12:00:00.700Z"),
+};
 
 const payload = {
   sub: "7",

@@ -13,10 +13,6 @@ import {
 } from "../../../src/auth/decide.ts";
 import { addMs } from "../../../src/lib/clock.ts";
 
-const now = new Date("2026-06-01T12:00:00.000Z");
-const before = (ms: number) => addMs(now, -ms);
-const times = (count: number, ms: number) => Array<Date>(count).fill(before(ms));
-
 describe("the number of codes a day", () => {
   test.each([
     [CODES_PER_DAY - 1, 0, true],
@@ -122,5 +118,9 @@ describe("scopes", () => {
     expect(coversScopes(new Set(["reviews:read"]), ["*"])).toBe(false);
   });
 });
+
+const now = new Date("2026-06-01T12:00:00.000Z");
+const before = (ms: number) => addMs(now, -ms);
+const times = (count: number, ms: number) => Array<Date>(count).fill(before(ms));
 
 const none = { issuedAt: [], wrongAt: [] };

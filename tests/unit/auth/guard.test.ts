@@ -15,32 +15,6 @@ import {
 } from "../../../src/auth/guard.ts";
 import type { Principal, Role, TokenKind } from "../../../src/http/principal.ts";
 
-const COMPANY: Record<Role, Principal["companyType"]> = {
-  super_admin: "platform",
-  partner_owner: "partner",
-  partner_admin: "partner",
-  account_owner: "account",
-  account_user: "account",
-  location_user: "account",
-};
-const ROLES = Object.keys(COMPANY) as Role[];
-
-const RULES = {
-  anyUser: { access: anyUser("reviews:read"), admits: ROLES },
-  partnerAdmin: {
-    access: partnerAdmin("reviews:read"),
-    admits: ["partner_owner", "partner_admin"] as Role[],
-  },
-  accountUser: {
-    access: accountUser("reviews:read"),
-    admits: ["account_owner", "account_user", "location_user"] as Role[],
-  },
-  superAdmin: { access: superAdmin("reviews:read"), admits: ["super_admin"] as Role[] },
-};
-const TABLE = Object.entries(RULES).flatMap(([name, { access, admits }]) =>
-  ROLES.map((role) => ({ name, access, role, admitted: admits.includes(role) })),
-);
-
 describe("access rules by role", () => {
   test.each(TABLE)("$name to a $role: $admitted", ({ access, role, admitted }) => {
     expect(access.refuse(principal(role))).toBe(admitted ? undefined : "forbidden");
@@ -214,6 +188,34 @@ test("the session of a portal link is rejected by every route that does not open
   // A portal session may look at its own user and sign out, as every user may.
   expect(anyUser().refuse(session)).toBeUndefined();
 });
+
+const COMPANY: Record<Role, Principal["companyType"]> = {
+  super_admin: "platform",
+  partner_owner: "partner",
+  partner_admin: "partner",
+  account_owner: "account",
+  account_user: "account",
+  location_user: "account",
+};
+
+const ROLES = Object.keys(COMPANY) as Role[];
+
+const RULES = {
+  anyUser: { access: anyUser("reviews:read"), admits: ROLES },
+  partnerAdmin: {
+    access: partnerAdmin("reviews:read"),
+    admits: ["partner_owner", "partner_admin"] as Role[],
+  },
+  accountUser: {
+    access: accountUser("reviews:read"),
+    admits: ["account_owner", "account_user", "location_user"] as Role[],
+  },
+  superAdmin: { access: superAdmin("reviews:read"), admits: ["super_admin"] as Role[] },
+};
+
+const TABLE = Object.entries(RULES).flatMap(([name, { access, admits }]) =>
+  ROLES.map((role) => ({ name, access, role, admitted: admits.includes(role) })),
+);
 
 function principal(role: Role, over: Partial<Principal> = {}): Principal {
   return {

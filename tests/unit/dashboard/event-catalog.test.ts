@@ -7,12 +7,6 @@ import {
 } from "../../../src/dashboard/app/pages/events/schema-fields.ts";
 import { CATALOG_EVENTS } from "../../../src/webhooks/event-model.ts";
 
-const eventOf = (value: string) => {
-  const event = CATALOG_EVENTS.find((one) => one.value === value);
-  if (event === undefined) throw new Error(`There is no ${value}.`);
-  return event;
-};
-
 describe("the fields of an event", () => {
   const rows = (value: string) =>
     new Map(fieldsOf(eventOf(value).schema).map(({ path, ...row }) => [path, row]));
@@ -69,3 +63,9 @@ test("the reach of an event depends on the kind and the filter of a subscription
   expect(reach("review_pull_connected", "batch", null)).toContain("batches leave it out");
   expect(reach("webhook.test", "immediate", null)).toContain("on request alone");
 });
+
+const eventOf = (value: string) => {
+  const event = CATALOG_EVENTS.find((one) => one.value === value);
+  if (event === undefined) throw new Error(`There is no ${value}.`);
+  return event;
+};

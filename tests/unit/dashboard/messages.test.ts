@@ -51,7 +51,7 @@ describe("an export", () => {
       read: async (cursor) => {
         const from = Number(cursor ?? 0);
         const rows = Array.from({ length: Math.min(100, total - from) }, (_, i) => from + i);
-        return { rows, next: from + 100 < total ? String(from + 100) : null };
+        return { data: rows, next_cursor: from + 100 < total ? String(from + 100) : null };
       },
       lineOf: (row: number) => ({ row }),
       onProgress: (count) => counts.push(count),

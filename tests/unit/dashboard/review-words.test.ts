@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
+import { CATALOG } from "../../../src/outbox/event.ts";
 import { ERROR_REASONS } from "../../../src/providers/model.ts";
 import {
   transitionsOf,
@@ -9,6 +10,7 @@ import {
 } from "../../../src/dashboard/app/pages/reviews/review-model.ts";
 import {
   describeEntry,
+  DESCRIPTIONS,
   type HistoryEntry,
 } from "../../../src/dashboard/app/pages/reviews/history.ts";
 import {
@@ -16,8 +18,6 @@ import {
   ERROR_TEXTS,
   errorText,
 } from "../../../src/dashboard/app/pages/reviews/site-words.ts";
-const kim = { type: "user", id: 3, name: "Kim" };
-const google = { type: "system", id: null, name: "google" };
 
 describe("the history in words", () => {
   test.each([
@@ -57,6 +57,13 @@ describe("the history in words", () => {
   test("explains why a response was not published, and the next step", () => {
     expect(happened("response_post_failed", { error_code: "E-013" }, google).more).toBe(
       "The response is too long for the review site. Shorten the response. (E-013)",
+    );
+  });
+
+  test("has words and an icon for each event that the history of a review has", () => {
+    const events = CATALOG.filter(({ category }) => !["connection", "test"].includes(category));
+    expect(Object.keys(DESCRIPTIONS).toSorted()).toEqual(
+      events.map(({ value }) => value as string).toSorted(),
     );
   });
 
@@ -169,6 +176,9 @@ test("stores with a broken connection come first, each with its broken ones firs
     ["B", 0, ["Yelp"]],
   ]);
 });
+
+const kim = { type: "user", id: 3, name: "Kim" };
+const google = { type: "system", id: null, name: "google" };
 
 const names = {
   user: (id: number) => (id === 7 ? "Alex" : "a former colleague"),

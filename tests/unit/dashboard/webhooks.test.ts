@@ -35,8 +35,6 @@ import {
 import type { ChartSeries } from "../../../src/dashboard/app/ui/chart/chart-series.ts";
 import { instantOf, inWords, localTimeOf } from "../../../src/dashboard/app/ui/format.ts";
 
-const ID = "01JWNB9PR0ZV8X2D3F4G5H6J00";
-
 describe("the hint about a URL", () => {
   test.each([
     ["example.com/hook", "whole address"],
@@ -373,6 +371,8 @@ test("a past event is never shown as future, even with a clock that is behind", 
   expect(inWords(now - 9_000, now, false)).toBe("9 seconds ago");
   expect(inWords(now + 9_000, now, true)).toBe("in 9 seconds");
 });
+
+const ID = "01JWNB9PR0ZV8X2D3F4G5H6J00";
 
 const row: AttemptRow = {
   id: "01JWNB9PR0ZV8X2D3F4G5H6J01",

@@ -12,74 +12,6 @@ import { Params, readForm } from "../../../src/oauth/form.ts";
 import { BrowserCookie } from "../../../src/oauth/ticket.ts";
 import { expectLinear } from "../../support/growth.ts";
 
-/*
- * Parsers of untrusted bytes work in linear time. Each parser gets the worst input of its grammar. The limits would
- * end most of these early, so the code behind a limit is also tested with inputs that stay within it.
- */
-const repeat = (piece: string) => (bytes: number) =>
-  piece.repeat(Math.ceil(bytes / piece.length)).slice(0, bytes);
-const distinct = (piece: (i: number) => string, joint: string) => (bytes: number) => {
-  const pieces: string[] = [];
-  for (let size = 0; size < bytes;) {
-    const one = piece(pieces.length);
-    pieces.push(one);
-    size += one.length + joint.length;
-  }
-  return pieces.join(joint);
-};
-const inQuotes = (make: (bytes: number) => string) => (bytes: number) =>
-  JSON.stringify(make(bytes));
-
-const FORMS: Record<string, (bytes: number) => string> = {
-  "distinct names": distinct((i) => `a${i}=`, "&"),
-  "one name again and again": repeat("a=1&"),
-  "separators alone": repeat("&"),
-  "escapes in a row": repeat("%61"),
-  "escapes apart": repeat("%61a"),
-  "broken escapes": repeat("%zz%"),
-  "broken UTF-8 behind escapes": repeat("%ff"),
-  "equals signs": repeat("="),
-  "plus signs": repeat("+"),
-  "as many names as there may be": (bytes) =>
-    Array.from({ length: MAX_PARAMETERS }, (_, i) => `a${i}=${"x".repeat(bytes / 64 - 5)}`).join(
-      "&",
-    ),
-};
-
-const BODIES: Record<string, (bytes: number) => string> = {
-  "lists in lists": repeat("["),
-  "objects in objects": repeat('{"a":'),
-  "lists in an unknown field": (bytes) => `{"a":${"[".repeat(bytes / 2)}${"]".repeat(bytes / 2)}}`,
-  "empty lists": (bytes) => `[${distinct(() => "[]", ",")(bytes)}]`,
-  "unknown fields": (bytes) => `{${distinct((i) => `"a${i}":1`, ",")(bytes)}}`,
-  "one field again and again": (bytes) => `{${distinct(() => '"a":1', ",")(bytes)}}`,
-  "fields that are numbers": (bytes) =>
-    `{${distinct((i) => `"${4_294_967_295 - i}":1`, ",")(bytes)}}`,
-  backslashes: inQuotes(repeat("\\")),
-  "quotes behind backslashes": inQuotes(repeat('"')),
-  "a text without an end": (bytes) => `"${repeat("\\\\")(bytes)}`,
-  "a long name": (bytes) => `{"${repeat("a/~")(bytes)}":1}`,
-  "a long number": repeat("1"),
-  blanks: repeat(" "),
-  "a login with a long email": (bytes) =>
-    JSON.stringify({ email: " ".repeat(bytes), password: "x" }),
-  "a login with a long password": (bytes) =>
-    JSON.stringify({ email: "a", password: "😀".repeat(bytes / 4) }),
-  "a login with a password of broken halves": (bytes) =>
-    JSON.stringify({ email: "a", password: "\ud83d".repeat(bytes / 6) }),
-};
-
-const HEADERS: Record<string, (bytes: number) => string> = {
-  blanks: repeat(" "),
-  commas: repeat(","),
-  addresses: repeat("10.0.0.1,"),
-  semicolons: repeat("; "),
-  dots: repeat("a."),
-  "equals signs": repeat("="),
-  "the beginning of a scheme": (bytes) => `basic ${" ".repeat(bytes)}`,
-  "a long basic": (bytes) => `basic ${Buffer.from("a:%".repeat(bytes / 4)).toString("base64")}`,
-};
-
 describe("a form", () => {
   const headers = new Headers({ "content-type": "application/x-www-form-urlencoded" });
 
@@ -195,5 +127,75 @@ describe("a header", () => {
     );
   });
 });
+
+/*
+ * Parsers of untrusted bytes work in linear time. Each parser gets the worst input of its grammar. The limits would
+ * end most of these early, so the code behind a limit is also tested with inputs that stay within it.
+ */
+const repeat = (piece: string) => (bytes: number) =>
+  piece.repeat(Math.ceil(bytes / piece.length)).slice(0, bytes);
+
+const distinct = (piece: (i: number) => string, joint: string) => (bytes: number) => {
+  const pieces: string[] = [];
+  for (let size = 0; size < bytes;) {
+    const one = piece(pieces.length);
+    pieces.push(one);
+    size += one.length + joint.length;
+  }
+  return pieces.join(joint);
+};
+
+const inQuotes = (make: (bytes: number) => string) => (bytes: number) =>
+  JSON.stringify(make(bytes));
+
+const FORMS: Record<string, (bytes: number) => string> = {
+  "distinct names": distinct((i) => `a${i}=`, "&"),
+  "one name again and again": repeat("a=1&"),
+  "separators alone": repeat("&"),
+  "escapes in a row": repeat("%61"),
+  "escapes apart": repeat("%61a"),
+  "broken escapes": repeat("%zz%"),
+  "broken UTF-8 behind escapes": repeat("%ff"),
+  "equals signs": repeat("="),
+  "plus signs": repeat("+"),
+  "as many names as there may be": (bytes) =>
+    Array.from({ length: MAX_PARAMETERS }, (_, i) => `a${i}=${"x".repeat(bytes / 64 - 5)}`).join(
+      "&",
+    ),
+};
+
+const BODIES: Record<string, (bytes: number) => string> = {
+  "lists in lists": repeat("["),
+  "objects in objects": repeat('{"a":'),
+  "lists in an unknown field": (bytes) => `{"a":${"[".repeat(bytes / 2)}${"]".repeat(bytes / 2)}}`,
+  "empty lists": (bytes) => `[${distinct(() => "[]", ",")(bytes)}]`,
+  "unknown fields": (bytes) => `{${distinct((i) => `"a${i}":1`, ",")(bytes)}}`,
+  "one field again and again": (bytes) => `{${distinct(() => '"a":1', ",")(bytes)}}`,
+  "fields that are numbers": (bytes) =>
+    `{${distinct((i) => `"${4_294_967_295 - i}":1`, ",")(bytes)}}`,
+  backslashes: inQuotes(repeat("\\")),
+  "quotes behind backslashes": inQuotes(repeat('"')),
+  "a text without an end": (bytes) => `"${repeat("\\\\")(bytes)}`,
+  "a long name": (bytes) => `{"${repeat("a/~")(bytes)}":1}`,
+  "a long number": repeat("1"),
+  blanks: repeat(" "),
+  "a login with a long email": (bytes) =>
+    JSON.stringify({ email: " ".repeat(bytes), password: "x" }),
+  "a login with a long password": (bytes) =>
+    JSON.stringify({ email: "a", password: "😀".repeat(bytes / 4) }),
+  "a login with a password of broken halves": (bytes) =>
+    JSON.stringify({ email: "a", password: "\ud83d".repeat(bytes / 6) }),
+};
+
+const HEADERS: Record<string, (bytes: number) => string> = {
+  blanks: repeat(" "),
+  commas: repeat(","),
+  addresses: repeat("10.0.0.1,"),
+  semicolons: repeat("; "),
+  dots: repeat("a."),
+  "equals signs": repeat("="),
+  "the beginning of a scheme": (bytes) => `basic ${" ".repeat(bytes)}`,
+  "a long basic": (bytes) => `basic ${Buffer.from("a:%".repeat(bytes / 4)).toString("base64")}`,
+};
 
 const LIMIT = 64 * 1024;

@@ -14,9 +14,6 @@ import type { RuleInput } from "../../../src/http/rules.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 
-const LIMIT = 64 * 1024;
-const logged: string[] = [];
-const denied: unknown[] = [];
 const log = { debug() {}, info() {}, warn() {}, error: (event: string) => void logged.push(event) };
 
 const authenticator = {
@@ -97,7 +94,6 @@ const app = new Elysia({ normalize: false })
     })),
   );
 refuseOtherMethods(app, new Set());
-const tooLarge = "x".repeat(LIMIT + 1);
 
 describe("the order of checks", () => {
   // Each row has the error of its title and that of every later row.
@@ -309,6 +305,11 @@ describe("every response", () => {
     expect(alive.headers.get("x-request-id")).toBeTruthy();
   });
 });
+
+const LIMIT = 64 * 1024;
+const logged: string[] = [];
+const denied: unknown[] = [];
+const tooLarge = "x".repeat(LIMIT + 1);
 
 interface Thing {
   readonly thing: { readonly id: number };

@@ -3,8 +3,6 @@ import { describe, expect, test } from "bun:test";
 import { inBatches } from "../../../src/lib/batches.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
-const LIMITS = { questions: 3, waiting: 5, waitMs: 2_000 };
-
 test("answers the first question alone, and questions that arrive meanwhile as one batch in order", async () => {
   const { groups, ask, seen } = createLine();
   const first = ask(1);
@@ -219,6 +217,8 @@ test("a batch is limited by each of its size bounds", async () => {
   await Promise.all(asked.map(ask));
   expect(groups).toEqual([[asked[0], asked[1]], [asked[2]], [asked[3]]]);
 });
+
+const LIMITS = { questions: 3, waiting: 5, waitMs: 2_000 };
 
 /** Questions are numbers that serve as sizes; a batch is answered when the test says so. */
 function createLine(

@@ -3,8 +3,6 @@ import { describe, expect, test } from "bun:test";
 import { addMs } from "../../../src/lib/clock.ts";
 import { LOOK_MS, MAX_SKEW_MS, PostgresClock } from "../../../src/lib/postgres-clock.ts";
 import { createFakeClock } from "../../support/clock.ts";
-const DAY_MS = 86_400_000;
-const HOUR_MS = 3_600_000;
 
 describe("the time of a process", () => {
   test.each([0, 40 * DAY_MS, -40 * DAY_MS])(
@@ -110,6 +108,9 @@ describe("a reported time", () => {
     expect(clock.now()).toEqual(addMs(AT, 2_000));
   });
 });
+
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
 
 const AT = new Date("2026-06-01T12:00:00.000Z");
 

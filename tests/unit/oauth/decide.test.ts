@@ -3,8 +3,6 @@ import { describe, expect, test } from "bun:test";
 import { admitsUser, decideRedemption, decideScope } from "../../../src/oauth/decide.ts";
 import type { AuthorizationCode } from "../../../src/oauth/model.ts";
 
-const now = new Date("2026-06-01T12:00:00Z");
-
 describe("a redemption of an authorization code", () => {
   const rows: [what: string, Partial<AuthorizationCode>, Partial<typeof asked>, string][] = [
     ["that is right", {}, {}, "redeem"],
@@ -46,6 +44,8 @@ test.each([
 ])("a client of company %p admits a user of tenant %p: %p", (companyId, partnerId, isAdmitted) => {
   expect(admitsUser({ companyId }, { partnerId })).toBe(isAdmitted);
 });
+
+const now = new Date("2026-06-01T12:00:00Z");
 
 const later = new Date("2026-06-01T12:01:00Z");
 

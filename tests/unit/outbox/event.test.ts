@@ -5,9 +5,12 @@ import { join } from "node:path";
 import {
   BATCH_EVENTS,
   CATALOG,
+  CONNECTION_EVENTS,
   SUBSCRIBABLE_EVENTS,
   TEST_EVENT,
 } from "../../../src/outbox/event.ts";
+
+const ROOT = join(import.meta.dir, "../../..");
 
 test("the catalog has the events of contract 8.1, in their order, with their bodies", () => {
   const found = CATALOG.map(({ value, envelope, in_batch: inBatch }) => ({
@@ -40,7 +43,26 @@ test("every event has a unique description of one sentence", () => {
   expect(new Set(sentences).size).toBe(CATALOG.length);
 });
 
-const CONTRACT = join(import.meta.dir, "../../../docs/contract/8-events.md");
+test.each([
+  ["a rule", ["src/reviews/decide.ts", "src/providers/decide.ts"]],
+  ["bun run catalog", ["scripts/catalog.ts"]],
+])("%s causes every event except the test", (_, files) => {
+  const text = files.map((file) => readFileSync(join(ROOT, file), "utf8")).join("\n");
+  const values = SUBSCRIBABLE_EVENTS.filter((value) => !text.includes(`"${value}"`));
+  expect(values).toEqual([]);
+});
+
+test("the index of the last change of an axis covers the events that change a connection", () => {
+  const texts = [...new Bun.Glob("*.sql").scanSync(MIGRATIONS)]
+    .toSorted()
+    .map((file) => readFileSync(join(MIGRATIONS, file), "utf8"));
+  const last = texts.join("").split("create index review_history_axis ").at(-1)?.split(";")[0];
+  const events = Array.from(last?.matchAll(/'(\w+)'/g) ?? [], ([, event = ""]) => event);
+  expect<readonly string[]>(CONNECTION_EVENTS).toEqual(events);
+});
+
+const MIGRATIONS = join(ROOT, "db/migrations");
+const CONTRACT = join(ROOT, "docs/contract/8-events.md");
 
 /** Reads the table of contract 8.1, one item per event value. */
 function promised(): { value: string; isReview: boolean; inBatch: boolean }[] {

@@ -11,13 +11,6 @@ import type { RequestResult } from "../../../src/providers/batch.ts";
 import type { ProviderRequest } from "../../../src/providers/decide-batch.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
-const clock = createFakeClock();
-const problemOf = (work: Promise<unknown>) =>
-  work.then(
-    () => "none",
-    (error: unknown) => (error instanceof Problem ? [error.code, error.errors] : error),
-  );
-
 test.each([
   [`sha256=${"0".repeat(64)}`, true],
   [`sha256=${"0".repeat(63)}`, false],
@@ -191,6 +184,14 @@ describe("a request", () => {
     expect([asked.length, verified]).toEqual([0, 1]);
   });
 });
+
+const clock = createFakeClock();
+
+const problemOf = (work: Promise<unknown>) =>
+  work.then(
+    () => "none",
+    (error: unknown) => (error instanceof Problem ? [error.code, error.errors] : error),
+  );
 
 function callWith(headers: Record<string, string>): RequestContext {
   return { requestId: "r", ip: "192.0.2.1", userAgent: null, headers: new Headers(headers) };

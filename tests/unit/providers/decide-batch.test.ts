@@ -11,35 +11,6 @@ import { readEvents } from "../../../src/providers/input.ts";
 import { reviewKey } from "../../../src/providers/model.ts";
 import type { ReviewState, Site } from "../../../src/providers/queries/look-up.ts";
 
-const NOW = new Date("2026-06-01T12:00:00Z");
-const at = NOW.toISOString();
-const SITE = 5;
-const YELPS = 6;
-const PARTNER = 1;
-
-const event = (id: string, type: string, fields: object, site = SITE) => ({
-  id,
-  type,
-  occurred_at: at,
-  store_review_site_id: site,
-  ...fields,
-});
-const review = (external: string, rate = 4) => ({
-  review: { external_review_id: external, rate, reviewer: null, content: null, reviewed_at: at },
-});
-const created = (id: string, external: string, site = SITE) =>
-  event(id, "review.created", review(external), site);
-const updated = (id: string, external: string) => event(id, "review.updated", review(external));
-const faulty = (id: string, external: string) => event(id, "review.created", review(external, 6));
-const changed = (id: string) => event(id, "connection.changed", { axis: "pull", connected: true });
-
-const KEY = reviewKey(SITE, "r");
-const known = { existing: new Set([KEY]) };
-const locked = { ...known, reviews: new Map([[KEY, {} as ReviewState]]) };
-const heldPartner = { heldPartners: new Set([PARTNER]) };
-const heldSite = { heldSites: new Set([SITE]) };
-const seen = { seen: new Set([claimKey("google", "a")]) };
-
 describe("a request in a batch", () => {
   test.each<[string, Partial<BatchLookup>, object, unknown]>([
     ["nothing", {}, created("a", "r"), ["a"]],
@@ -144,6 +115,37 @@ describe("a later request of the batch", () => {
     ]);
   });
 });
+
+const NOW = new Date("2026-06-01T12:00:00Z");
+const at = NOW.toISOString();
+const SITE = 5;
+const YELPS = 6;
+const PARTNER = 1;
+
+const event = (id: string, type: string, fields: object, site = SITE) => ({
+  id,
+  type,
+  occurred_at: at,
+  store_review_site_id: site,
+  ...fields,
+});
+
+const review = (external: string, rate = 4) => ({
+  review: { external_review_id: external, rate, reviewer: null, content: null, reviewed_at: at },
+});
+
+const created = (id: string, external: string, site = SITE) =>
+  event(id, "review.created", review(external), site);
+
+const updated = (id: string, external: string) => event(id, "review.updated", review(external));
+const faulty = (id: string, external: string) => event(id, "review.created", review(external, 6));
+const changed = (id: string) => event(id, "connection.changed", { axis: "pull", connected: true });
+const KEY = reviewKey(SITE, "r");
+const known = { existing: new Set([KEY]) };
+const locked = { ...known, reviews: new Map([[KEY, {} as ReviewState]]) };
+const heldPartner = { heldPartners: new Set([PARTNER]) };
+const heldSite = { heldSites: new Set([SITE]) };
+const seen = { seen: new Set([claimKey("google", "a")]) };
 
 /** A request of one provider; `sealedSecret` is the secret of its signature, which may be outdated. */
 const request = (

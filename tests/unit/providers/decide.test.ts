@@ -14,55 +14,6 @@ import {
 } from "../../../src/providers/model.ts";
 import type { ReviewState, Site } from "../../../src/providers/queries/look-up.ts";
 
-const occurredAt = new Date("2026-06-01T12:00:00Z");
-const reviewedAt = new Date("2026-06-01T11:00:00Z");
-const site: Site = {
-  id: 5,
-  reviewSiteId: 1,
-  slug: "google",
-  name: "Google",
-  storeId: 3,
-  accountId: 2,
-  partnerId: 1,
-  pullConnected: true,
-  pullErrorCode: null,
-  postConnected: true,
-  postErrorCode: null,
-};
-const said: ReportedReview = {
-  rate: 4,
-  reviewer: "Ada",
-  reviewerEmail: undefined,
-  content: "Fine",
-  reviewedAt,
-};
-const stored: ReviewState = {
-  id: 9,
-  siteId: 5,
-  externalReviewId: "r",
-  rate: 4,
-  reviewer: "Ada",
-  reviewerEmail: "ada@mail.test",
-  content: "Fine",
-  profanity: [],
-  reviewedAt,
-  removedAt: null,
-};
-const about = { externalReviewId: "r" };
-const created: Event = { type: "review.created", ...about, review: said };
-const updated = (fields: Partial<ReportedReview>): Event => ({
-  type: "review.updated",
-  ...about,
-  review: { ...said, ...fields },
-});
-const removed: Event = { type: "review.removed", ...about };
-const connection = (axis: "pull" | "post", errorCode: string | null): Event => ({
-  type: "connection.changed",
-  axis,
-  errorCode,
-});
-const gone = { ...stored, removedAt: occurredAt };
-
 describe("a report of a review", () => {
   const reports: [string, string[], Event, ReviewState, number][] = [
     ["that changes nothing", [], updated({}), stored, 0],
@@ -251,6 +202,63 @@ describe("an axis", () => {
     expect(outcome.sites).toMatchObject([{ pullConnected: true, pullErrorCode: null }]);
   });
 });
+
+const occurredAt = new Date("2026-06-01T12:00:00Z");
+const reviewedAt = new Date("2026-06-01T11:00:00Z");
+
+const site: Site = {
+  id: 5,
+  reviewSiteId: 1,
+  slug: "google",
+  name: "Google",
+  storeId: 3,
+  accountId: 2,
+  partnerId: 1,
+  pullConnected: true,
+  pullErrorCode: null,
+  postConnected: true,
+  postErrorCode: null,
+};
+
+const said: ReportedReview = {
+  rate: 4,
+  reviewer: "Ada",
+  reviewerEmail: undefined,
+  content: "Fine",
+  reviewedAt,
+};
+
+const stored: ReviewState = {
+  id: 9,
+  siteId: 5,
+  externalReviewId: "r",
+  rate: 4,
+  reviewer: "Ada",
+  reviewerEmail: "ada@mail.test",
+  content: "Fine",
+  profanity: [],
+  reviewedAt,
+  removedAt: null,
+};
+
+const about = { externalReviewId: "r" };
+const created: Event = { type: "review.created", ...about, review: said };
+
+const updated = (fields: Partial<ReportedReview>): Event => ({
+  type: "review.updated",
+  ...about,
+  review: { ...said, ...fields },
+});
+
+const removed: Event = { type: "review.removed", ...about };
+
+const connection = (axis: "pull" | "post", errorCode: string | null): Event => ({
+  type: "connection.changed",
+  axis,
+  errorCode,
+});
+
+const gone = { ...stored, removedAt: occurredAt };
 
 type Event = ProviderEvent extends infer E
   ? E extends ProviderEvent

@@ -3,18 +3,6 @@ import { describe, expect, test } from "bun:test";
 import { readEvents } from "../../../src/providers/input.ts";
 import { MAX_EVENTS } from "../../../src/providers/model.ts";
 
-const NOW = new Date("2026-06-01T12:00:00Z");
-const review = {
-  external_review_id: "r",
-  rate: 4,
-  reviewer: "Ada",
-  content: "Fine",
-  reviewed_at: "2026-06-01T11:00:00.000+00:00",
-};
-const common = { id: "e", occurred_at: "2026-06-01T12:00:00.000+00:00", store_review_site_id: 5 };
-const created = { ...common, type: "review.created", review };
-const changed = { ...common, type: "connection.changed", axis: "pull" };
-
 describe("a valid event", () => {
   const at = { index: 0, id: "e", siteId: 5, occurredAt: NOW };
   const reported = {
@@ -186,5 +174,19 @@ describe("a body", () => {
     ]);
   });
 });
+
+const NOW = new Date("2026-06-01T12:00:00Z");
+
+const review = {
+  external_review_id: "r",
+  rate: 4,
+  reviewer: "Ada",
+  content: "Fine",
+  reviewed_at: "2026-06-01T11:00:00.000+00:00",
+};
+
+const common = { id: "e", occurred_at: "2026-06-01T12:00:00.000+00:00", store_review_site_id: 5 };
+const created = { ...common, type: "review.created", review };
+const changed = { ...common, type: "connection.changed", axis: "pull" };
 
 const read = (...events: unknown[]) => readEvents({ events }, NOW);

@@ -8,16 +8,6 @@ import { CHARS_PER_BATCH, createBatcher, EVENTS_PER_BATCH } from "../../../src/p
 import type { ProviderRequest } from "../../../src/providers/decide-batch.ts";
 import { readEvents } from "../../../src/providers/input.ts";
 
-const SITE = 7;
-let serial = 0;
-
-// A batch may wait 3 ms for further requests, so a fake clock would never let it start.
-const clock = systemClock;
-const requestOf = (contents: readonly string[]): ProviderRequest => {
-  const read = readEvents({ events: contents.map(created) }, clock.now());
-  return { slug: "google", sealedSecret: "", read, profanity: new Map(), partners: [] };
-};
-
 describe("every text of a request is checked", () => {
   test("before the request enters a batch", async () => {
     expect(await stepsOf([created("a"), created("b")])).toEqual([
@@ -97,6 +87,17 @@ describe("a batch", () => {
     expect(await transactionsOf(requests)).toBe(transactions);
   });
 });
+
+const SITE = 7;
+let serial = 0;
+
+// A batch may wait 3 ms for further requests, so a fake clock would never let it start.
+const clock = systemClock;
+
+const requestOf = (contents: readonly string[]): ProviderRequest => {
+  const read = readEvents({ events: contents.map(created) }, clock.now());
+  return { slug: "google", sealedSecret: "", read, profanity: new Map(), partners: [] };
+};
 
 function created(content: string) {
   serial++;

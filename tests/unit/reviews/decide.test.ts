@@ -11,10 +11,6 @@ import {
 } from "../../../src/reviews/decide.ts";
 import type { FlagMove, FlagStatus } from "../../../src/reviews/model.ts";
 
-const now = new Date("2026-06-01T12:00:00Z");
-const fresh = { removedAt: null, responseBody: null, flagStatus: null };
-const removed = { ...fresh, removedAt: now };
-
 describe("a response", () => {
   const response = { body: "Thanks", userId: 7 };
 
@@ -120,6 +116,10 @@ test("a note is an event with its text and does not change the review", () => {
     event: { name: "note_added", metadata: { body: "Call her." } },
   });
 });
+
+const now = new Date("2026-06-01T12:00:00Z");
+const fresh = { removedAt: null, responseBody: null, flagStatus: null };
+const removed = { ...fresh, removedAt: now };
 
 function short(decision: ReviewDecision): string {
   if (decision.kind === "write") return decision.event.name;

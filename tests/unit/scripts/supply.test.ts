@@ -5,24 +5,6 @@ import { licenceFault } from "../../../scripts/supply/licenses.ts";
 import { packagesOf, readPackages, type Lock } from "../../../scripts/supply/packages.ts";
 import { sbomFaults, sbomOf } from "../../../scripts/supply/sbom.ts";
 
-const ROOT = join(import.meta.dir, "../../..");
-
-/**
- * `a` is shipped and has its own copy of `c`; `d` is a development tool with its own copy of `c`; `e` is a workspace.
- */
-const LOCK: Lock = {
-  workspaces: { "": { dependencies: { "@x/a": "1.0.0" } } },
-  packages: {
-    "@x/a": ["@x/a@1.0.0", "", { dependencies: { b: "^1", c: "^2" } }, "sha512-YQ=="],
-    b: ["b@1.0.0", "", { peerDependencies: { c: "^1", absent: "*" } }, "sha512-Yg=="],
-    c: ["c@1.0.0", "", {}, "sha512-Yw=="],
-    "@x/a/c": ["c@2.0.0", "", {}, "sha512-Yw=="],
-    d: ["d@1.0.0", "", { optionalDependencies: { c: "^3" } }, "sha512-ZA=="],
-    "d/c": ["c@3.0.0", "", {}, "sha512-Yw=="],
-    e: ["e@workspace:scripts/e"],
-  },
-};
-
 describe("the packages of a lock", () => {
   const packages = packagesOf(LOCK, (folder) => `of ${folder}`);
 
@@ -78,3 +60,21 @@ describe("the bill of materials", () => {
     expect([demo.scope, patched[0].scope]).toEqual(["excluded", "required"]);
   });
 });
+
+const ROOT = join(import.meta.dir, "../../..");
+
+/**
+ * `a` is shipped and has its own copy of `c`; `d` is a development tool with its own copy of `c`; `e` is a workspace.
+ */
+const LOCK: Lock = {
+  workspaces: { "": { dependencies: { "@x/a": "1.0.0" } } },
+  packages: {
+    "@x/a": ["@x/a@1.0.0", "", { dependencies: { b: "^1", c: "^2" } }, "sha512-YQ=="],
+    b: ["b@1.0.0", "", { peerDependencies: { c: "^1", absent: "*" } }, "sha512-Yg=="],
+    c: ["c@1.0.0", "", {}, "sha512-Yw=="],
+    "@x/a/c": ["c@2.0.0", "", {}, "sha512-Yw=="],
+    d: ["d@1.0.0", "", { optionalDependencies: { c: "^3" } }, "sha512-ZA=="],
+    "d/c": ["c@3.0.0", "", {}, "sha512-Yw=="],
+    e: ["e@workspace:scripts/e"],
+  },
+};

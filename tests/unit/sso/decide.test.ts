@@ -9,9 +9,6 @@ import {
   consumesState,
 } from "../../../src/sso/decide.ts";
 
-const now = new Date("2026-06-01T12:00:00.000Z");
-const later = new Date("2026-06-01T12:00:00.001Z");
-
 describe("a state of an SSO flow", () => {
   const state = { connectionId: "A", browserHash: "b", expiresAt: later, consumedAt: null };
   const check = { connectionId: "A", browserHash: "b", now };
@@ -85,3 +82,6 @@ describe("the first sign-in through a provider", () => {
     if (one !== undefined && !one.isLinked) expect(userError(one, 1)).toBe(error);
   });
 });
+
+const now = new Date("2026-06-01T12:00:00.000Z");
+const later = new Date("2026-06-01T12:00:00.001Z");

@@ -18,8 +18,6 @@ import type {
   SubscriptionUpdate,
 } from "../../../src/webhooks/model.ts";
 
-const base = { label: "L", webhook_url: "https://partner.example/hook" };
-
 describe("the batch interval", () => {
   test.each([
     ["immediate", undefined, undefined],
@@ -255,3 +253,5 @@ describe("the window of a recovery", () => {
     });
   });
 });
+
+const base = { label: "L", webhook_url: "https://partner.example/hook" };

@@ -1,3 +1,5 @@
+import type { dataTagSymbol } from "@tanstack/react-query";
+
 import { ApiError } from "../../../api/client.ts";
 
 /**
@@ -24,6 +26,11 @@ export function fieldError(error: unknown, field: string): string | undefined {
   const texts = [...(field in errors ? [errors[field]?.join(", ") ?? ""] : []), ...ofEntries];
   return texts.length === 0 ? undefined : texts.join("; ");
 }
+
+/** Type of the data that a query reads, given the function that returns the options of the query. */
+export type DataOf<
+  Options extends (...args: never) => { readonly queryKey: { readonly [dataTagSymbol]: unknown } },
+> = ReturnType<Options>["queryKey"][typeof dataTagSymbol];
 
 /** One page of a cursor-paginated list of the API. */
 export interface CursorPage<Row> {

@@ -4,8 +4,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useLocation } from "wouter";
 
-import { keys } from "../pages/webhooks/data/data.ts";
-import { readCatalog } from "../pages/webhooks/data/reads.ts";
+import { catalogOptions } from "../pages/webhooks/data/reads.ts";
 import { useApi } from "../session/session.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon, type IconName } from "../ui/icon.tsx";
@@ -120,10 +119,8 @@ function useHits(areas: readonly Area[], typed: string) {
     placeholderData: keepPreviousData,
   });
   const catalog = useQuery({
-    queryKey: keys.catalog,
-    queryFn: () => readCatalog({ api, partnerId: undefined }),
+    ...catalogOptions({ api, partnerId: undefined }),
     enabled: areas.some(({ path }) => path === "/events"),
-    staleTime: Infinity,
   });
   const pages = pagesLike(areas, typed);
   if (typed === "") return { hits: pages, isLooking: false };

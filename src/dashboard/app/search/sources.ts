@@ -1,13 +1,8 @@
 import { answerOf, type ApiClient } from "../api/client.ts";
 import { eventsLike } from "../pages/events/schema-fields.ts";
 import { isReviewId, isUlid, type MessageFilter } from "../pages/webhooks/data/filters.ts";
-import { readMessages } from "../pages/webhooks/deliveries/use-messages.ts";
-import {
-  type CatalogEvent,
-  type Message,
-  readSubscriptions,
-  type Subscription,
-} from "../pages/webhooks/data/reads.ts";
+import { type Message, readMessages } from "../pages/webhooks/data/list-reads.ts";
+import { type CatalogEvent, type Subscription } from "../pages/webhooks/data/reads.ts";
 import type { Area } from "../shell/page.tsx";
 import { sentence } from "../ui/format.ts";
 import { RESULTS_PER_GROUP, hasWords, type Hit, type Section } from "./hit.ts";
@@ -61,7 +56,9 @@ export async function search(
 }
 
 async function partnerHits(api: ApiClient, typed: string): Promise<Hit[]> {
-  const { data: subscriptions } = await readSubscriptions({ api, partnerId: undefined });
+  const { data: subscriptions } = await answerOf(
+    api.partner.webhooks.get({ query: { limit: 100 } }),
+  );
   const named = subscriptions.flatMap((one) => subscriptionHits(one, typed));
   const events = await Promise.all(subscriptions.map((one) => eventHits(api, one, typed)));
   return [...events.flat(), ...named];
@@ -84,7 +81,7 @@ function subscriptionHits({ id, label, webhook_url: url }: Subscription, typed: 
  */
 async function eventHits(api: ApiClient, one: Subscription, typed: string): Promise<Hit[]> {
   if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
-  const page = { limit: RESULTS_PER_GROUP, cursor: undefined };
+  const page = { limit: RESULTS_PER_GROUP };
   const filters: MessageFilter[] = isUlid(typed)
     ? [{ event_id: typed.toUpperCase() }]
     : [...(isReviewId(typed) ? [{ review_id: typed }] : []), { external_review_id: typed }];

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useEffectEvent, useRef, useState } from "react";
 
 import { BASE_URL } from "../api/connect.ts";
 import { readIdentity } from "./identity.ts";
@@ -109,20 +109,28 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Reads the event stream at a path below `{base_url}` while the component is mounted. */
-export function useLive(path: string, onMessage: StreamReader["onMessage"]): LiveState {
+/**
+ * Reads the event stream at a path below `{base_url}` while the component is mounted. `handlers` maps the name of an
+ * event to the function that gets its data.
+ */
+export function useLive(
+  path: string,
+  handlers: Readonly<Record<string, (data: never) => void>>,
+): LiveState {
   const { token } = useSession();
   const api = useApi();
   const [state, setState] = useState<LiveState>("connecting");
-  const latest = useRef(onMessage);
-  useEffect(() => {
-    latest.current = onMessage;
-  });
+  const onMessage = useEffectEvent((event: string, data: unknown) =>
+    // The assertion is needed because the types of the data are not known here. The handlers name those that the
+    // server declares for its stream.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    handlers[event]?.(data as never),
+  );
   useEffect(() => {
     const controller = new AbortController();
     const reader: StreamReader = {
       onState: setState,
-      onMessage: (event, data) => latest.current(event, data),
+      onMessage: (event, data) => onMessage(event, data),
       // Sends an API request with the same token. It is answered 401, too, and the API client then ends the session.
       onUnauthorized: () => void readIdentity(api).catch(() => undefined),
     };
@@ -138,12 +146,9 @@ export function useLive(path: string, onMessage: StreamReader["onMessage"]): Liv
  */
 export function useReconnect(live: LiveState, onReconnect: () => void): void {
   const wasAway = useRef(false);
-  const latest = useRef(onReconnect);
+  const reconnect = useEffectEvent(onReconnect);
   useEffect(() => {
-    latest.current = onReconnect;
-  });
-  useEffect(() => {
-    if (live === "live" && wasAway.current) latest.current();
+    if (live === "live" && wasAway.current) reconnect();
     if (live !== "connecting") wasAway.current = live === "waiting";
   }, [live]);
 }

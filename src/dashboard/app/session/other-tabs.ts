@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useEffectEvent, useRef, useState } from "react";
 
 import { storedSession, type Session } from "./identity.ts";
 
@@ -36,20 +36,21 @@ interface OtherTabs {
 /** Exchanges sessions and sign-outs with the other tabs. Returns true while this tab waits for an answer. */
 export function useOtherTabs({ hasNoSession, onSession, onEnded }: OtherTabs): boolean {
   const [isAsking, setAsking] = useState(hasNoSession && !isFramed());
-  const begin = useRef({ hasNoSession, onSession, onEnded });
+  const hadNoSession = useRef(hasNoSession);
+  const take = useEffectEvent(onSession);
+  const end = useEffectEvent(onEnded);
   useEffect(() => {
     const channel = openChannel();
     if (channel === undefined) return undefined;
-    const { current } = begin;
-    const id = current.hasNoSession ? randomId() : undefined;
+    const id = hadNoSession.current ? randomId() : undefined;
     const isLate = deadline(LATE_ANSWER_MS);
     let isTaken = false;
     channel.addEventListener("message", ({ data }: MessageEvent<Message>) => {
-      if (data.kind === "ended") current.onEnded(data.token);
+      if (data.kind === "ended") end(data.token);
       if (data.kind === "ask") answer(channel, data.id);
       if (data.kind !== "answer" || data.id !== id || isTaken || isLate()) return;
       isTaken = true;
-      current.onSession(data.session);
+      take(data.session);
       setAsking(false);
     });
     if (id !== undefined) post(channel, { kind: "ask", id });

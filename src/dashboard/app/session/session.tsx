@@ -1,10 +1,10 @@
 import {
   createContext,
   type ReactNode,
-  type RefObject,
   use,
   useCallback,
   useEffect,
+  useEffectEvent,
   useMemo,
   useRef,
   useState,
@@ -59,32 +59,24 @@ export interface SessionState {
 export const SessionContext = createContext<SessionState | undefined>(undefined);
 
 export function SessionProvider({ children }: { readonly children: ReactNode }) {
-  const {
-    session,
-    ended,
-    ssoCallback,
-    startSession,
-    adoptSession,
-    dropSession,
-    onSignedOutElsewhere,
-    renew,
-    revoke,
-  } = useSessionChanges();
+  const { session, ended, ssoCallback, ...change } = useSessionChanges();
+  const { startSession, dropSession, closeSession } = change;
   const token = session?.token;
   const api = useMemo(
     () => apiWith(token, () => token !== undefined && dropSession(token, "expired")),
     [token, dropSession],
   );
-  useFreshIdentity(api, token, renew);
+  useFreshIdentity(api, token, change.renew);
   const isAsking = useOtherTabs({
     hasNoSession: token === undefined && ssoCallback.kind === "none",
-    onSession: adoptSession,
-    onEnded: onSignedOutElsewhere,
+    // Starts the session that another tab handed over, unless a user signed in to this tab meanwhile.
+    onSession: (handed) => token === undefined && startSession(handed, { remember: true }),
+    onEnded: (ofToken) => closeSession(ofToken, "signed_out"),
   });
   const isRemembered = storedSession.exists();
   const actions = {
     signIn: startSession,
-    signOut: revoke,
+    signOut: change.revoke,
     ...impersonationActions(session, startSession),
   };
   return (
@@ -138,13 +130,20 @@ function useSessionChanges() {
     },
     [startSession],
   );
-  const renew = useCallback((next: Session) => {
+  const renew = (next: Session) => {
     if (currentToken.current !== next.token) return;
     const withOrigin = { ...next, ...(origin.current && { origin: origin.current }) };
     if (storedSession.exists()) storedSession.write(withOrigin);
     setSession(withOrigin);
-  }, []);
-  const { closeSession, ...actions } = useRemoteChanges(currentToken, startSession, dropSession);
+  };
+  /** Ends a session that the user signed out, here or in another tab, and discards its drafts. */
+  const closeSession = (ofToken: string, reason?: EndReason) => {
+    if (currentToken.current !== ofToken) return;
+    // Resets the address, so that the next user starts at the first page of their role.
+    history.replaceState(null, "", HOME);
+    discardDrafts();
+    dropSession(ofToken, reason);
+  };
   const revoke = () => {
     if (token === undefined) return;
     const tokens = [token, ...(session?.origin === undefined ? [] : [session.origin.token])];
@@ -155,40 +154,7 @@ function useSessionChanges() {
       if (currentToken.current === undefined) setEnded(isCertain ? "signed_out" : "unconfirmed");
     });
   };
-  return { session, ended, ssoCallback, startSession, dropSession, renew, revoke, ...actions };
-}
-
-/**
- * Returns the session changes that other tabs may trigger in this tab, and `closeSession`, which ends a session
- * and discards its drafts.
- */
-function useRemoteChanges(
-  currentToken: RefObject<string | undefined>,
-  startSession: SessionState["signIn"],
-  dropSession: (ofToken: string, reason?: EndReason) => void,
-) {
-  /** Starts the session that another tab handed over, unless a user signed in to this tab meanwhile. */
-  const adoptSession = useCallback(
-    (handed: Session) => {
-      if (currentToken.current === undefined) startSession(handed, { remember: true });
-    },
-    [currentToken, startSession],
-  );
-  const closeSession = useCallback(
-    (ofToken: string, reason?: EndReason) => {
-      if (currentToken.current !== ofToken) return;
-      // Resets the address, so that the next user starts at the first page of their role.
-      history.replaceState(null, "", HOME);
-      discardDrafts();
-      dropSession(ofToken, reason);
-    },
-    [currentToken, dropSession],
-  );
-  const onSignedOutElsewhere = useCallback(
-    (ofToken: string) => closeSession(ofToken, "signed_out"),
-    [closeSession],
-  );
-  return { adoptSession, closeSession, onSignedOutElsewhere };
+  return { session, ended, ssoCallback, startSession, dropSession, closeSession, renew, revoke };
 }
 
 /**
@@ -217,16 +183,17 @@ function useFreshIdentity(
   renew: (next: Session) => void,
 ): void {
   const restored = useRef(token);
+  const show = useEffectEvent(renew);
   useEffect(() => {
     if (token === undefined || token !== restored.current) return;
     restored.current = undefined;
     readIdentity(api).then(
-      (identity) => renew({ ...identity, token }),
+      (identity) => show({ ...identity, token }),
       // Ignores errors: a 401 has already ended the session, and after any other error the page keeps the
       // stored user data.
       () => undefined,
     );
-  }, [api, token, renew]);
+  }, [api, token]);
 }
 
 export function useSessionState(): SessionState {

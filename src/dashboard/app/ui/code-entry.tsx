@@ -107,12 +107,7 @@ function CodeField({ first, code, onEnter, isWrong, isBusy }: CodeFieldProps) {
   );
 }
 
-interface ResendProps {
-  readonly sentAt: number;
-  readonly onResend: () => void;
-}
-
-function Resend({ sentAt, onResend }: ResendProps) {
+function Resend({ sentAt, onResend }: { readonly sentAt: number; readonly onResend: () => void }) {
   const wait = useCountdown(sentAt + COOLDOWN_MS);
   return (
     <Group justify="center">

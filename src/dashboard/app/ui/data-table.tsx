@@ -1,10 +1,9 @@
 import { Table } from "@mantine/core";
-import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { type ReactNode, type Ref, useEffect, useLayoutEffect, useRef, useState } from "react";
 
 import type { PagedList } from "./pages.ts";
 import { useIsNarrow } from "./use-is-narrow.ts";
-import { useNextPage, useOffset } from "./virtual-rows.tsx";
+import { useVisibleRows } from "./virtual-rows.tsx";
 
 export interface DataTableProps<Row> {
   /** Caption of the table for screen readers; it is not visible. */
@@ -73,7 +72,6 @@ function Cells({ columns, end }: CellsProps) {
   ));
 }
 
-const OVERSCAN = 10;
 /** Estimated heights of a row and of a card in px, used until the real heights are measured. */
 const ROW_PX = 62;
 const CARD_PX = 260;
@@ -87,30 +85,21 @@ interface VirtualDataTableProps<Row> extends Omit<DataTableProps<Row>, "rows"> {
 /** A `DataTable` that renders only the rows in view, for long lists. The page scrolls, not the table. */
 export function VirtualDataTable<Row>(props: VirtualDataTableProps<Row>) {
   const { caption, list, rowKey, columns, end } = props;
-  const { slots } = list;
-  const { anchor: body, offset } = useOffset<HTMLTableSectionElement>();
+  const { slots, pages } = list;
   const isNarrow = useIsNarrow("md");
-  // The rule warns because the virtualizer is a mutable object. It is not passed to memoized components here.
-  // oxlint-disable-next-line react/incompatible-library
-  const virtualizer = useWindowVirtualizer({
-    count: slots.length,
-    estimateSize: () => (isNarrow ? CARD_PX : ROW_PX),
+  const visible = useVisibleRows<HTMLTableSectionElement>(list, {
+    heightOf: () => (isNarrow ? CARD_PX : ROW_PX),
     gap: isNarrow ? CARD_GAP_PX : 0,
-    overscan: OVERSCAN,
-    // Renders rows that scroll into view in a separate task, so that scrolling itself stays smooth.
-    useFlushSync: false,
-    scrollMargin: offset,
   });
-  const items = virtualizer.getVirtualItems();
+  const { anchor: body, virtualizer, items, above, below } = visible;
   const { head, widths } = useFixedWidths(!isNarrow && items.length > 0);
-  const hasMore = useNextPage(list, items);
   const some = slots.find((row) => row !== undefined);
   const titles = some === undefined ? [] : Object.keys(columns(some));
   return (
     <Table
       className="data-table"
       verticalSpacing="sm"
-      aria-rowcount={hasMore ? -1 : slots.length + 1}
+      aria-rowcount={pages.hasNextPage ? -1 : slots.length + 1}
       layout={widths === undefined ? "auto" : "fixed"}
     >
       <Table.Caption className="unseen">{caption}</Table.Caption>
@@ -125,7 +114,7 @@ export function VirtualDataTable<Row>(props: VirtualDataTableProps<Row>) {
         <HeadRow titles={titles} end={end} ref={head} />
       </Table.Thead>
       <Table.Tbody ref={body}>
-        <Space height={(items.at(0)?.start ?? offset) - offset} />
+        <Space height={above} />
         {items.map(({ index }) => {
           const row = slots[index];
           return (
@@ -143,7 +132,7 @@ export function VirtualDataTable<Row>(props: VirtualDataTableProps<Row>) {
             </Table.Tr>
           );
         })}
-        <Space height={virtualizer.getTotalSize() + offset - (items.at(-1)?.end ?? offset)} />
+        <Space height={below} />
       </Table.Tbody>
     </Table>
   );

@@ -1,8 +1,17 @@
-import { Button, Group, Modal, type ModalRootProps, Stack, Text } from "@mantine/core";
+import {
+  Button,
+  type ButtonProps,
+  Group,
+  Modal,
+  type ModalRootProps,
+  Stack,
+  Text,
+} from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useMutation } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
+import { notify } from "./notify.ts";
 import { ErrorNotice } from "./states.tsx";
 
 interface DialogProps extends Omit<ModalRootProps, "title"> {
@@ -45,6 +54,8 @@ interface ConfirmProps {
   /** False while the user must still fill in a field of the dialog. */
   readonly isReady?: boolean;
   readonly onConfirm: () => Promise<unknown>;
+  /** Notification after the action has succeeded. */
+  readonly done?: string;
 }
 
 /**
@@ -54,7 +65,11 @@ interface ConfirmProps {
 export function Confirm(props: ConfirmProps) {
   const { opened, onClose, title, children, action, danger = false, isReady = true } = props;
   const { mutate, error, isPending } = useMutation({
-    mutationFn: props.onConfirm,
+    // Names the result here and not in `onSuccess`, which would get the text of a later render.
+    mutationFn: async () => {
+      await props.onConfirm();
+      if (props.done !== undefined) notify.done(props.done);
+    },
     onSuccess: onClose,
   });
   return (
@@ -83,17 +98,47 @@ export function Confirm(props: ConfirmProps) {
 }
 
 interface ConfirmedProps extends Omit<ConfirmProps, "opened" | "onClose"> {
-  /** Renders the button that opens the dialog. The button must call `ask`. */
-  readonly renderButton: (ask: () => void) => ReactNode;
+  readonly label: string;
+  readonly button?: ButtonProps & { readonly "aria-label"?: string };
 }
 
 /** Button with a dialog that asks for confirmation before the action runs. */
-export function ConfirmedAction({ renderButton, ...question }: ConfirmedProps) {
+export function ConfirmedAction({ label, button, ...question }: ConfirmedProps) {
   const [opened, { open, close }] = useDisclosure();
   return (
     <>
-      {renderButton(open)}
+      <Button variant="default" {...button} onClick={open}>
+        {label}
+      </Button>
       <Confirm opened={opened} onClose={close} {...question} />
     </>
+  );
+}
+
+interface ActiveSwitchProps extends Pick<ConfirmedProps, "button" | "children"> {
+  readonly isActive: boolean;
+  readonly name: string;
+  /** Noun of the question, if it is not the name. */
+  readonly noun?: string;
+  readonly onSwitch: (isActive: boolean) => Promise<unknown>;
+  readonly done: string;
+}
+
+/** Button that deactivates or activates something, after a dialog has explained the consequences. */
+export function ActiveSwitch({ isActive, name, noun = name, ...props }: ActiveSwitchProps) {
+  const { button, onSwitch, done, children } = props;
+  const action = isActive ? "Deactivate" : "Activate";
+  return (
+    <ConfirmedAction
+      label={action}
+      button={{ size: "xs", "aria-label": `${action} ${name}`, ...button }}
+      title={`${action} ${noun}?`}
+      action={action}
+      danger={isActive}
+      onConfirm={() => onSwitch(!isActive)}
+      done={done}
+    >
+      {children}
+    </ConfirmedAction>
   );
 }

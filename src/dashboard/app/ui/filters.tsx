@@ -13,30 +13,35 @@ import { useIsNarrow } from "./use-is-narrow.ts";
  */
 export function useFilters<const N extends string>(names: readonly N[]) {
   const [params, setParams] = useSearchParams();
+  const update = (change: (before: URLSearchParams) => URLSearchParams) =>
+    setParams(change, { replace: true });
+  /** Returns the value of a filter; undefined if the filter is not set. */
+  const get = (name: N): string | undefined => params.get(name) || undefined;
+  const set = (changes: { readonly [K in N]?: string | undefined }): void =>
+    setAll(Object.entries<string | undefined>(changes));
+  const setAll = (changes: readonly (readonly [name: string, value: string | undefined])[]) =>
+    update((before) => {
+      const after = new URLSearchParams(before);
+      for (const [name, value] of changes) {
+        if (value === undefined || value === "") after.delete(name);
+        else after.set(name, value);
+      }
+      return after;
+    });
   return {
-    /** Returns the value of a filter; undefined if the filter is not set. */
-    get: (name: N): string | undefined => params.get(name) || undefined,
-    set: (changes: { readonly [K in N]?: string | undefined }): void => {
-      setParams(
-        (before) => {
-          const after = new URLSearchParams(before);
-          for (const [name, value] of Object.entries<string | undefined>(changes)) {
-            if (value === undefined || value === "") after.delete(name);
-            else after.set(name, value);
-          }
-          return after;
-        },
-        { replace: true },
-      );
-    },
+    get,
+    set,
+    /** Returns the properties that connect a field to a filter. */
+    field: (name: N) => ({
+      value: get(name),
+      onChange: (value: string | undefined) => setAll([[name, value]]),
+    }),
     count: names.filter((name) => params.has(name)).length,
-    clear: (): void => {
-      setParams(
+    clear: () =>
+      update(
         (before) =>
           new URLSearchParams([...before].filter(([one]) => !names.some((n) => n === one))),
-        { replace: true },
-      );
-    },
+      ),
   };
 }
 

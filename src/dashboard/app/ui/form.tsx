@@ -123,18 +123,25 @@ function isShownBy(names: readonly unknown[], error: unknown): boolean {
   );
 }
 
-type AnyForm = Pick<FormState<object>, "error" | "isErrorAtFields" | "isBusy" | "submit">;
+type AnyForm = Pick<FormState<object>, "error" | "isErrorAtFields" | "isBusy" | "submit" | "reset">;
 
 interface FormProps {
   readonly form: AnyForm;
   readonly children: ReactNode;
-  /** Buttons of the form, rendered below the fields and the error. */
-  readonly buttons: ReactNode;
+  /** Verb on the button that sends the form. */
+  readonly action?: string;
+  /** False while the user must still fill in a field. */
+  readonly isReady?: boolean;
+  /** Called by the Cancel button of a form in a dialog, after the user's changes were discarded. */
+  readonly onCancel?: () => void;
+  /** Buttons below the fields and the error, in place of the default ones. */
+  readonly buttons?: ReactNode;
   /** Renders the error of the last submission in place of the default error notice. */
   readonly renderError?: (error: Error) => ReactNode;
   /** True if the browser validates required fields before the form is sent. */
   readonly isCheckedByBrowser?: boolean;
   readonly gap?: StackProps["gap"];
+  readonly variant?: ButtonProps["variant"];
 }
 
 /**
@@ -142,7 +149,7 @@ interface FormProps {
  * invalid field gets the focus.
  */
 export function Form(props: FormProps) {
-  const { form, children, buttons, isCheckedByBrowser = false, gap = "md" } = props;
+  const { form, children, isCheckedByBrowser = false, gap = "md" } = props;
   const { renderError = (error) => <ErrorNotice error={error} /> } = props;
   const { error } = form;
   const element = useRef<HTMLFormElement>(null);
@@ -161,7 +168,7 @@ export function Form(props: FormProps) {
       <Stack gap={gap}>
         {children}
         {error !== null && !form.isErrorAtFields && renderError(error)}
-        {buttons}
+        {props.buttons ?? <Buttons {...props} />}
       </Stack>
     </form>
   );
@@ -178,19 +185,17 @@ export function SubmitButton({ form, isReady = true, ...button }: SubmitProps) {
   return <Button type="submit" loading={form.isBusy} disabled={!isReady} {...button} />;
 }
 
-interface DialogButtonsProps {
-  readonly form: AnyForm & Pick<FormState<object>, "reset">;
-  /** Verb on the button that sends the form. */
-  readonly action: string;
-  readonly onCancel: () => void;
-  readonly isReady?: boolean;
-}
-
 /**
- * Buttons of a form in a dialog. Cancel discards the user's changes. Escape or a click outside closes the
- * dialog and keeps the changes for the next time.
+ * Button that sends the form. A form in a dialog also has Cancel, which discards the user's changes. Escape or a click
+ * outside closes the dialog and keeps the changes for the next time.
  */
-export function DialogButtons({ form, action, onCancel, isReady = true }: DialogButtonsProps) {
+function Buttons({ form, action, isReady = true, onCancel, variant = "filled" }: FormProps) {
+  const submit = (
+    <SubmitButton form={form} isReady={isReady} variant={variant}>
+      {action}
+    </SubmitButton>
+  );
+  if (onCancel === undefined) return <Group>{submit}</Group>;
   const cancel = () => {
     form.reset();
     onCancel();
@@ -200,9 +205,7 @@ export function DialogButtons({ form, action, onCancel, isReady = true }: Dialog
       <Button variant="default" onClick={cancel} disabled={form.isBusy}>
         Cancel
       </Button>
-      <SubmitButton form={form} isReady={isReady}>
-        {action}
-      </SubmitButton>
+      {submit}
     </Group>
   );
 }

@@ -1,5 +1,5 @@
 import { Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
-import { type ReactNode, useEffect, useRef } from "react";
+import { Fragment, type ReactNode, useEffect, useRef } from "react";
 import { Link } from "wouter";
 
 import { Icon } from "./icon.tsx";
@@ -110,5 +110,51 @@ export function NamedValue({
         </Text>
       )}
     </div>
+  );
+}
+
+interface CellTextProps {
+  readonly title: ReactNode;
+  /** Details in a second line. */
+  readonly children?: ReactNode;
+}
+
+/** Content of a table cell that names its row. */
+export function CellText({ title, children }: CellTextProps) {
+  return (
+    <>
+      <Text fw={600} size="sm">
+        {title}
+      </Text>
+      {children !== undefined && <Dimmed>{children}</Dimmed>}
+    </>
+  );
+}
+
+/** Details in a small line below a value. */
+export function Dimmed({ children }: { readonly children: ReactNode }) {
+  return (
+    <Text size="xs" c="dimmed">
+      {children}
+    </Text>
+  );
+}
+
+interface FactsProps {
+  readonly facts: readonly (readonly [name: string, value: ReactNode])[];
+}
+
+/** List of names with their values. */
+export function Facts({ facts }: FactsProps) {
+  return (
+    <dl className="facts">
+      {facts.map(([name, value], i) => (
+        // Two facts may have the same name, as details of the audit log are named by the action.
+        <Fragment key={i}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </Fragment>
+      ))}
+    </dl>
   );
 }

@@ -1,24 +1,10 @@
 import { Button, Group, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 
-import type { CursorPage } from "../api/client.ts";
 import { DataTable, type DataTableProps, VirtualDataTable } from "./data-table.tsx";
 import { counted } from "./format.ts";
-import { usePages, type PagedList } from "./pages.ts";
+import type { PagedList } from "./pages.ts";
 import { EmptyState, ErrorNotice, Loading } from "./states.tsx";
-
-/** Reads a list of the API page by page. While rows for changed filters load, the previous rows stay visible. */
-export function useList<Row>(
-  key: readonly unknown[],
-  load: (cursor: string | undefined) => Promise<CursorPage<Row>>,
-  options: { readonly refetchInterval?: number } = {},
-): PagedList<Row> {
-  const read = async (cursor: string | undefined) => {
-    const { data, next_cursor: next } = await load(cursor);
-    return { rows: data, next };
-  };
-  return usePages(key, read, options);
-}
 
 /** Returns the loaded rows, without evicted ones. */
 export const rowsOf = <Row,>({ slots }: PagedList<Row>): readonly Row[] =>

@@ -1,23 +1,21 @@
 import {
   type InfiniteData,
+  infiniteQueryOptions,
   keepPreviousData,
   type QueryClient,
+  type QueryKey,
   useInfiniteQuery,
   type UseInfiniteQueryResult,
   useQueryClient,
 } from "@tanstack/react-query";
-import { useCallback, useEffect, useMemo, useRef } from "react";
+import { useEffect, useEffectEvent, useMemo, useRef } from "react";
 
+import type { CursorPage } from "../api/client.ts";
 import { evictDistant, type KeptPage, pagesOf, slotsOf } from "./kept-pages.ts";
 
 type Cursor = string | undefined;
 type Pages<Row> = InfiniteData<KeptPage<Row>, Cursor>;
 const FIRST: Cursor = undefined;
-
-export interface ReadPage<Row> {
-  readonly rows: readonly Row[];
-  readonly next: string | null;
-}
 
 export interface PagedList<Row> {
   readonly pages: UseInfiniteQueryResult<Pages<Row>>;
@@ -34,81 +32,79 @@ export interface PagedList<Row> {
 
 /**
  * Query options that prevent automatic refetches of lists with more than one page, because TanStack Query would
- * read every page again.
+ * read every page again. Such a list follows an event stream.
  */
-const READ_ONCE = {
+export const READ_ONCE = {
   staleTime: Number.POSITIVE_INFINITY,
-  refetchOnMount: ({ state: { data } }: { state: { data: Pages<unknown> | undefined } }) =>
-    data?.pages.length === 1 ? "always" : false,
+  refetchOnMount: ({ state: { data } }: { state: { data?: InfiniteData<unknown> | undefined } }) =>
+    data?.pages.length === 1 ? ("always" as const) : false,
   refetchOnWindowFocus: false,
   refetchOnReconnect: false,
 } as const;
 
-interface PagesOptions {
-  /** True if an event stream reports changes of the list, so that automatic refetches are not needed. */
-  readonly isReadOnce?: boolean;
-  readonly refetchInterval?: number;
-}
-
-/**
- * Reads a list page by page, and keeps only the rows near the view in memory. While rows for changed filters
- * load, the previous rows stay visible.
- */
-export function usePages<Row>(
-  queryKey: readonly unknown[],
-  read: (cursor: Cursor) => Promise<ReadPage<Row>>,
-  { isReadOnce = false, ...options }: PagesOptions = {},
-): PagedList<Row> {
-  const queries = useQueryClient();
-  const load = async (cursor: Cursor): Promise<KeptPage<Row>> => {
-    const { rows, next } = await read(cursor);
+/** Options of a list that `read` reads page by page. While rows for changed filters load, the previous rows stay visible. */
+export function listOptions<Row>(
+  queryKey: QueryKey,
+  read: (cursor: Cursor) => Promise<CursorPage<Row>>,
+) {
+  const load = async (cursor?: Cursor): Promise<KeptPage<Row>> => {
+    const { data: rows, next_cursor: next } = await read(cursor);
     return { rows, count: rows.length, next };
   };
-  const pages = useInfiniteQuery<KeptPage<Row>, Error, Pages<Row>, readonly unknown[], Cursor>({
+  const options = infiniteQueryOptions<KeptPage<Row>, Error, Pages<Row>, QueryKey, Cursor>({
     queryKey,
     queryFn: ({ pageParam }) => load(pageParam),
     initialPageParam: FIRST,
     getNextPageParam: ({ next }) => next ?? undefined,
     placeholderData: keepPreviousData,
-    ...(isReadOnce && READ_ONCE),
-    ...options,
   });
+  return { ...options, load };
+}
+
+export type ListOptions<Row> = ReturnType<typeof listOptions<Row>>;
+
+/** Type of the rows of a list, given the function that returns the options of the list. */
+export type RowOf<
+  Options extends (...args: never) => { readonly load: () => Promise<KeptPage<unknown>> },
+> = NonNullable<Awaited<ReturnType<ReturnType<Options>["load"]>>["rows"]>[number];
+
+/**
+ * Reads a list page by page, and keeps only the rows near the view in memory. `maxPages` of TanStack Query would
+ * drop pages at the ends of the list, and read them again one after the other when the user jumps through the list.
+ */
+export function useList<Row>(options: ListOptions<Row>): PagedList<Row> {
+  const queries = useQueryClient();
+  const { queryKey: key, load } = options;
+  const pages = useInfiniteQuery(options);
   const slots = useMemo(() => slotsOf(pages.data?.pages ?? []), [pages.data]);
-  const latest = useRef({ load, queryKey });
-  useEffect(() => {
-    latest.current = { load, queryKey };
-  });
   const loading = useRef(new Set<number>());
   const inView = useRef<readonly [first: number, last: number]>(undefined);
-  const onView = useCallback(
-    (first: number, last: number) => {
-      inView.current = [first, last];
-      const { queryKey: key, load: again } = latest.current;
-      const held = queries.getQueryData<Pages<Row>>(key);
-      if (held === undefined) return;
-      const near = pagesOf(held.pages, first, last);
-      keep(queries, key, near);
-      for (const index of near) {
-        if (held.pages[index]?.rows !== undefined || loading.current.has(index)) continue;
-        loading.current.add(index);
-        void again(held.pageParams[index])
-          .then((page) => put(queries, key, { index, cursor: held.pageParams[index], page }))
-          .catch(() => {})
-          .finally(() => loading.current.delete(index));
-      }
-    },
-    [queries],
-  );
+  const onView = (first: number, last: number) => {
+    inView.current = [first, last];
+    const held = queries.getQueryData<Pages<Row>>(key);
+    if (held === undefined) return;
+    const near = pagesOf(held.pages, first, last);
+    keep(queries, key, near);
+    for (const index of near) {
+      if (held.pages[index]?.rows !== undefined || loading.current.has(index)) continue;
+      loading.current.add(index);
+      void load(held.pageParams[index])
+        .then((page) => put(queries, key, { index, cursor: held.pageParams[index], page }))
+        .catch(() => {})
+        .finally(() => loading.current.delete(index));
+    }
+  };
   // Evicts distant rows again after a refetch, because a refetch loads the rows of all pages.
-  useEffect(() => {
+  const evict = useEffectEvent(({ length }: typeof slots) => {
     const [first, last] = inView.current ?? [];
-    if (first !== undefined && last !== undefined && first in slots) onView(first, last);
-  }, [slots, onView]);
-  const readNewest = () => refetchFirst(queries, queryKey);
+    if (first !== undefined && last !== undefined && first < length) onView(first, last);
+  });
+  useEffect(() => evict(slots), [slots]);
+  const readNewest = () => refetchFirst(queries, key);
   return { pages, slots, onView, readNewest };
 }
 
-function keep(queries: QueryClient, key: readonly unknown[], near: readonly number[]): void {
+function keep(queries: QueryClient, key: QueryKey, near: readonly number[]): void {
   queries.setQueryData<Pages<unknown>>(key, (old) => {
     if (old === undefined) return old;
     const pages = evictDistant(old.pages, near);
@@ -122,7 +118,7 @@ function keep(queries: QueryClient, key: readonly unknown[], near: readonly numb
  */
 function put<Row>(
   queries: QueryClient,
-  key: readonly unknown[],
+  key: QueryKey,
   { index, cursor, page }: { index: number; cursor: Cursor; page: KeptPage<Row> },
 ): void {
   queries.setQueryData<Pages<Row>>(key, (old) => {
@@ -133,7 +129,7 @@ function put<Row>(
   });
 }
 
-async function refetchFirst(queries: QueryClient, queryKey: readonly unknown[]): Promise<void> {
+async function refetchFirst(queries: QueryClient, queryKey: QueryKey): Promise<void> {
   queries.setQueryData<Pages<unknown>>(
     queryKey,
     (old) => old && { pages: old.pages.slice(0, 1), pageParams: old.pageParams.slice(0, 1) },

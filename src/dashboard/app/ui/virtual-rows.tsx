@@ -1,8 +1,9 @@
-import { useWindowVirtualizer, type VirtualItem } from "@tanstack/react-virtual";
+import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import {
   type ReactNode,
   type RefObject,
   useEffect,
+  useEffectEvent,
   useLayoutEffect,
   useRef,
   useState,
@@ -14,7 +15,7 @@ import type { PagedList } from "./pages.ts";
  * Measures the distance in px between an element and the top of the page, and measures again when the content
  * above changes its height.
  */
-export function useOffset<E extends HTMLElement>(): {
+function useOffset<E extends HTMLElement>(): {
   readonly anchor: RefObject<E | null>;
   readonly offset: number;
 } {
@@ -33,27 +34,49 @@ export function useOffset<E extends HTMLElement>(): {
   return { anchor, offset };
 }
 
-/** Number of rows below the view at which the next page is loaded. */
-const PREFETCH_ROWS = 5;
+interface RowsOptions {
+  /** Returns the estimated height of a row in px, used until the real height is measured. */
+  readonly heightOf: (index: number) => number;
+  readonly gap?: number;
+  readonly getItemKey?: (index: number) => string | number;
+  /** Number of rows below the view at which the next page is loaded. */
+  readonly prefetch?: number;
+}
 
-/** Loads the next page when the user scrolls near the end of a list. Returns whether the server has more rows. */
-export function useNextPage(
+/**
+ * Chooses the rows of a list that are in view, and loads the next page when the user scrolls near the end. `above` and
+ * `below` are the heights in px of the rows that are not rendered.
+ */
+export function useVisibleRows<E extends HTMLElement>(
   { pages, slots, onView }: PagedList<unknown>,
-  items: readonly VirtualItem[],
-): boolean {
-  const { hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage } = pages;
+  { heightOf, prefetch = 5, ...options }: RowsOptions,
+) {
+  const { anchor, offset } = useOffset<E>();
+  // The rule warns because the virtualizer is a mutable object. It is not passed to memoized components here.
+  // oxlint-disable-next-line react/incompatible-library
+  const virtualizer = useWindowVirtualizer({
+    count: slots.length,
+    estimateSize: heightOf,
+    overscan: OVERSCAN,
+    // Renders rows that scroll into view in a separate task, so that scrolling itself stays smooth.
+    useFlushSync: false,
+    scrollMargin: offset,
+    ...options,
+  });
+  const items = virtualizer.getVirtualItems();
   const first = items.at(0)?.index ?? 0;
   const last = items.at(-1)?.index ?? 0;
+  const { hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage } = pages;
   const isNearEnd =
-    last >= slots.length - PREFETCH_ROWS &&
-    hasNextPage &&
-    !isFetchingNextPage &&
-    !isFetchNextPageError;
+    last >= slots.length - prefetch && hasNextPage && !isFetchingNextPage && !isFetchNextPageError;
   useEffect(() => {
     if (isNearEnd) void fetchNextPage();
   }, [isNearEnd, fetchNextPage]);
-  useEffect(() => onView(first, last), [onView, first, last]);
-  return hasNextPage;
+  const view = useEffectEvent(onView);
+  useEffect(() => view(first, last), [first, last]);
+  const above = (items.at(0)?.start ?? offset) - offset;
+  const below = virtualizer.getTotalSize() - ((items.at(-1)?.end ?? offset) - offset);
+  return { anchor, virtualizer, items, above, below };
 }
 
 const OVERSCAN = 10;
@@ -79,22 +102,10 @@ interface VirtualRowsProps<Row> {
 /** List with rows of different heights that renders only the rows in view. The page scrolls, not the list. */
 export function VirtualRows<Row>(props: VirtualRowsProps<Row>) {
   const { label, className, list, height, children } = props;
-  const { slots } = list;
-  const { anchor, offset } = useOffset<HTMLUListElement>();
-  // The rule warns because the virtualizer is a mutable object. It is not passed to memoized components here.
-  // oxlint-disable-next-line react/incompatible-library
-  const virtualizer = useWindowVirtualizer({
-    count: slots.length,
-    estimateSize: () => height,
-    overscan: OVERSCAN,
-    // Renders rows that scroll into view in a separate task, so that scrolling itself stays smooth.
-    useFlushSync: false,
-    scrollMargin: offset,
+  const { slots, pages } = list;
+  const { anchor, virtualizer, items, above, below } = useVisibleRows<HTMLUListElement>(list, {
+    heightOf: () => height,
   });
-  const items = virtualizer.getVirtualItems();
-  const hasMore = useNextPage(list, items);
-  const above = (items.at(0)?.start ?? offset) - offset;
-  const below = virtualizer.getTotalSize() - ((items.at(-1)?.end ?? offset) - offset);
   return (
     <ul
       ref={anchor}
@@ -108,7 +119,7 @@ export function VirtualRows<Row>(props: VirtualRowsProps<Row>) {
           ref: virtualizer.measureElement,
           "data-index": index,
           "aria-posinset": index + 1,
-          "aria-setsize": hasMore ? -1 : slots.length,
+          "aria-setsize": pages.hasNextPage ? -1 : slots.length,
         };
         if (row !== undefined) return children(row, at);
         return (

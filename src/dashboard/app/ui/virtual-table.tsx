@@ -1,31 +1,22 @@
 import { Button, Text } from "@mantine/core";
-import { useWindowVirtualizer, type VirtualItem } from "@tanstack/react-virtual";
 import { useCallback, useEffect, type CSSProperties, type ReactNode } from "react";
 
+import type { PagedList } from "./pages.ts";
 import { ErrorNotice } from "./states.tsx";
 import { useIsNarrow } from "./use-is-narrow.ts";
-import { useOffset } from "./virtual-rows.tsx";
+import { useVisibleRows } from "./virtual-rows.tsx";
 
-const OVERSCAN = 8;
 /** Number of rows below the view at which the next page is loaded. */
 const PREFETCH_ROWS = 60;
 
-interface EndProps {
-  readonly hasMore: boolean;
-  readonly isLoading: boolean;
-  readonly error: unknown;
-  readonly onMore: () => void;
-  /** Plural noun of the rows, such as `attempts`. */
-  readonly noun: string;
-}
-
-interface VirtualTableProps<Row> extends EndProps {
+export interface VirtualTableProps<Row> {
+  readonly list: PagedList<Row>;
   readonly label: string;
   /** Kind of table, from which the style sheet derives the column widths. */
   readonly kind: string;
+  /** Plural noun of the rows, such as `attempts`. */
+  readonly noun: string;
   readonly columns: readonly string[];
-  /** Rows of the table, with undefined in place of evicted rows. */
-  readonly rows: readonly (Row | undefined)[];
   readonly keyOf: (row: Row) => string;
   readonly heightOf: (row: Row | undefined, isNarrow: boolean) => number;
   /**
@@ -33,37 +24,37 @@ interface VirtualTableProps<Row> extends EndProps {
    * scrolls.
    */
   readonly renderLine: (row: Row) => ReactNode;
-  /**
-   * Called with the indexes of the first and the last row in view. The function must not change between
-   * renders, because each change triggers a call.
-   */
-  readonly onView: (first: number, last: number) => void;
 }
 
 /** Table with any number of rows that renders only the rows in view. The page scrolls, not the table. */
 export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
-  const { label, kind, columns, rows, keyOf, heightOf, renderLine, onView } = props;
-  const { hasMore, isLoading, error, onMore } = props;
+  const { list, label, kind, columns, keyOf, heightOf, renderLine, noun } = props;
+  const { slots: rows, pages } = list;
   const isNarrow = useIsNarrow("sm");
-  const { anchor: body, offset } = useOffset<HTMLTableSectionElement>();
-  const virtualizer = useLines({ rows, keyOf, heightOf }, { isNarrow, offset });
-  const items = virtualizer.getVirtualItems();
-  const first = items.at(0)?.index ?? 0;
-  const last = items.at(-1)?.index ?? 0;
-  const isNearEnd = hasMore && !isLoading && error === null && last >= rows.length - PREFETCH_ROWS;
-  useEffect(() => {
-    if (isNearEnd) onMore();
-  }, [isNearEnd, onMore]);
-  useEffect(() => onView(first, last), [onView, first, last]);
+  // Memoized, because the virtualizer measures all rows again when this function changes.
+  const getItemKey = useCallback(
+    (index: number) => {
+      const row = rows[index];
+      return row === undefined ? index : keyOf(row);
+    },
+    [rows, keyOf],
+  );
+  const visible = useVisibleRows<HTMLTableSectionElement>(list, {
+    heightOf: (index) => heightOf(rows[index], isNarrow),
+    getItemKey,
+    prefetch: PREFETCH_ROWS,
+  });
+  const { anchor: body, virtualizer, items, above, below } = visible;
+  // The rule does not know that the virtualizer measures by `heightOf` and `isNarrow`.
+  // oxlint-disable-next-line react/exhaustive-effect-dependencies
+  useEffect(() => virtualizer.measure(), [virtualizer, heightOf, isNarrow]);
   const usual = heightOf(undefined, isNarrow);
   const sized: CSSProperties & { "--row-height": string } = { "--row-height": `${usual}px` };
-  const above = (items.at(0)?.start ?? offset) - offset;
-  const below = virtualizer.getTotalSize() - ((items.at(-1)?.end ?? offset) - offset);
   return (
     <>
       <table
         aria-label={label}
-        aria-rowcount={hasMore ? -1 : rows.length + 1}
+        aria-rowcount={pages.hasNextPage ? -1 : rows.length + 1}
         className="attempts"
         data-kind={kind}
         style={sized}
@@ -82,76 +73,40 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
           className="attempt-body"
           style={{ paddingTop: above, paddingBottom: below }}
         >
-          <Lines items={items} usualHeight={usual} rows={rows} renderLine={renderLine} />
+          {/* Only rows of unusual height get an inline style, because browsers share the computed style of
+              identical elements, and compare elements with inline styles one by one. */}
+          {items.map(({ index, key, size }) => (
+            <tr
+              key={key}
+              aria-rowindex={index + 2}
+              className="attempt-line"
+              {...(size !== usual && { style: { height: size } })}
+            >
+              {rows[index] === undefined ? <td>…</td> : renderLine(rows[index])}
+            </tr>
+          ))}
         </tbody>
       </table>
-      <TableEnd {...{ hasMore, isLoading, error, onMore, noun: props.noun }} />
+      <TableEnd pages={pages} noun={noun} />
     </>
   );
 }
 
-type Measured<Row> = Pick<VirtualTableProps<Row>, "rows" | "keyOf" | "heightOf">;
-
-function useLines<Row>(
-  { rows, keyOf, heightOf }: Measured<Row>,
-  { isNarrow, offset }: { readonly isNarrow: boolean; readonly offset: number },
-) {
-  // Memoized, because the virtualizer measures all rows again when this function changes.
-  const getItemKey = useCallback(
-    (index: number) => {
-      const row = rows[index];
-      return row === undefined ? index : keyOf(row);
-    },
-    [rows, keyOf],
-  );
-  // The rule warns because the virtualizer is a mutable object. It is not passed to memoized components here.
-  // oxlint-disable-next-line react/incompatible-library
-  const virtualizer = useWindowVirtualizer({
-    count: rows.length,
-    estimateSize: (index) => heightOf(rows[index], isNarrow),
-    overscan: OVERSCAN,
-    // Renders rows that scroll into view in a separate task, so that scrolling itself stays smooth.
-    useFlushSync: false,
-    scrollMargin: offset,
-    getItemKey,
-  });
-  useEffect(() => virtualizer.measure(), [virtualizer, heightOf, isNarrow]);
-  return virtualizer;
-}
-
-interface LinesProps<Row> extends Pick<VirtualTableProps<Row>, "rows" | "renderLine"> {
-  readonly items: readonly VirtualItem[];
-  readonly usualHeight: number;
-}
-
-/**
- * Renders the rows. Only rows of unusual height get an inline style, because browsers share the computed style
- * of identical elements, and compare elements with inline styles one by one.
- */
-function Lines<Row>({ items, usualHeight, rows, renderLine }: LinesProps<Row>) {
-  return items.map(({ index, key, size }) => (
-    <tr
-      key={key}
-      aria-rowindex={index + 2}
-      className="attempt-line"
-      {...(size !== usualHeight && { style: { height: size } })}
-    >
-      {rows[index] === undefined ? <td>…</td> : renderLine(rows[index])}
-    </tr>
-  ));
-}
-
-function TableEnd({ hasMore, isLoading, error, onMore, noun }: EndProps) {
-  if (error !== null) return <ErrorNotice error={error} retry={onMore} />;
+function TableEnd({
+  pages: { error, hasNextPage, isFetchingNextPage, fetchNextPage },
+  noun,
+}: Pick<PagedList<unknown>, "pages"> & { readonly noun: string }) {
+  const more = () => void fetchNextPage();
+  if (error !== null) return <ErrorNotice error={error} retry={more} />;
   return (
     <Text size="sm" c="dimmed" ta="center" py="md" component="div" mih={52}>
-      {isLoading && `Loading older ${noun} …`}
-      {!isLoading && hasMore && (
-        <Button variant="subtle" size="compact-sm" onClick={onMore}>
+      {isFetchingNextPage && `Loading older ${noun} …`}
+      {!isFetchingNextPage && hasNextPage && (
+        <Button variant="subtle" size="compact-sm" onClick={more}>
           Load older {noun}
         </Button>
       )}
-      {!hasMore && "These are all. Attempts are kept for 30 days."}
+      {!hasNextPage && "These are all. Attempts are kept for 30 days."}
     </Text>
   );
 }

@@ -6,19 +6,6 @@ import {
   type PostResultKind,
   postponeMs,
 } from "../../../../dispatcher/actor/decide.ts";
-const after = (delayMs: number) => ({ kind: "retry", delayMs }) as const;
-const delivered = { kind: "delivered" } as const;
-const failed = { kind: "failed" } as const;
-const interrupted = { kind: "interrupted" } as const;
-
-/** The decisions after attempts 1, 2, 3 and 4, by result (contract 7.7). */
-const TABLE: Record<PostResultKind, readonly unknown[]> = {
-  accepted: [delivered, delivered, delivered, delivered],
-  rejected: [after(60_000), after(300_000), after(1_800_000), failed],
-  failed: [after(60_000), after(300_000), after(1_800_000), failed],
-  gone: [failed, failed, failed, failed],
-  aborted: [interrupted, interrupted, interrupted, interrupted],
-};
 
 describe("an attempt", () => {
   for (const [ending, row] of Object.entries(TABLE) as [PostResultKind, readonly unknown[]][])
@@ -53,5 +40,19 @@ test("a failure of our own is followed by a wait of 1 s, twice as long each time
     1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000,
   ]);
 });
+
+const after = (delayMs: number) => ({ kind: "retry", delayMs }) as const;
+const delivered = { kind: "delivered" } as const;
+const failed = { kind: "failed" } as const;
+const interrupted = { kind: "interrupted" } as const;
+
+/** The decisions after attempts 1, 2, 3 and 4, by result (contract 7.7). */
+const TABLE: Record<PostResultKind, readonly unknown[]> = {
+  accepted: [delivered, delivered, delivered, delivered],
+  rejected: [after(60_000), after(300_000), after(1_800_000), failed],
+  failed: [after(60_000), after(300_000), after(1_800_000), failed],
+  gone: [failed, failed, failed, failed],
+  aborted: [interrupted, interrupted, interrupted, interrupted],
+};
 
 const retryDelaysMs = [60_000, 300_000, 1_800_000];

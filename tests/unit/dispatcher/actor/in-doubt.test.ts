@@ -12,7 +12,6 @@ import {
 import { MAX_UNRECORDED } from "../../../../dispatcher/actor/lane.ts";
 import { Actor, MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
 import { DrivenActor, entry, load, sends, start } from "../../../support/actor.ts";
-const upTo = (count: number) => Array.from({ length: count }, (_, n) => n + 1);
 
 test("the first 17 entries of each lane may have been sent, and no other", () => {
   show(1, upTo(64));
@@ -183,6 +182,8 @@ test("a shard is open until all that was noted has been looked at and repeated",
   actor.inDoubt?.marked.delete(1);
   expect(inDoubtShards.has(1)).toBe(false);
 });
+
+const upTo = (count: number) => Array.from({ length: count }, (_, n) => n + 1);
 
 const takeover = start;
 

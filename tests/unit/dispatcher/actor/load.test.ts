@@ -18,13 +18,6 @@ import {
   start,
 } from "../../../support/actor.ts";
 
-const FLAGS = ["repeats", "stale", "wanted", "more", "room", "waits", "recent"] as const;
-
-/** Every combination of the flags. */
-const CASES = Array.from({ length: 2 ** FLAGS.length }, (_, bits) =>
-  Object.fromEntries(FLAGS.map((flag, at) => [flag, (bits & (1 << at)) !== 0])),
-) as Record<(typeof FLAGS)[number], boolean>[];
-
 describe("the next load of an actor", () => {
   test.each(CASES)("follows the table: %o", (flags) => {
     const fits = TABLE.filter(({ when }) =>
@@ -193,6 +186,13 @@ test.each([
   driven.loaded({ entries: [entry(1), entry(2)] });
   expect(sent(driven.tell(event))).toEqual([]);
 });
+
+const FLAGS = ["repeats", "stale", "wanted", "more", "room", "waits", "recent"] as const;
+
+/** Every combination of the flags. */
+const CASES = Array.from({ length: 2 ** FLAGS.length }, (_, bits) =>
+  Object.fromEntries(FLAGS.map((flag, at) => [flag, (bits & (1 << at)) !== 0])),
+) as Record<(typeof FLAGS)[number], boolean>[];
 
 type Flag = boolean | undefined;
 

@@ -13,13 +13,6 @@ import { Actor, MAX_QUEUED, MAX_TESTS } from "../../../../dispatcher/actor/state
 import type { Decision } from "../../../../dispatcher/actor/decide.ts";
 import { entry, kinds, later, load, sent, start, subscription } from "../../../support/actor.ts";
 
-const delivered: Decision = { kind: "delivered" };
-
-let actor: Actor;
-let now: Date;
-
-const tell = (event: ActorEvent): Effect[] => step(actor, event, now);
-
 describe("one lane", () => {
   test("sends one entry at a time, the next one after the answer and before its commit", () => {
     expect(sent(loaded([entry(1), entry(2)]))).toEqual([1]);
@@ -452,6 +445,11 @@ test("reads on when all tests that a load had room for are under way or done", (
   });
   expect(kinds(effects).filter((kind) => kind === "load")).toHaveLength(1);
 });
+
+const delivered: Decision = { kind: "delivered" };
+let actor: Actor;
+let now: Date;
+const tell = (event: ActorEvent): Effect[] => step(actor, event, now);
 
 beforeEach(() => {
   actor = new Actor("S", 1);

@@ -3,11 +3,6 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import type { Decision } from "../../../../dispatcher/actor/decide.ts";
 import { MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
 import { DrivenActor, entry, kinds, later, load, sent, start } from "../../../support/actor.ts";
-const failed: Decision = { kind: "failed" };
-const retry = (delayMs: number): Decision => ({ kind: "retry", delayMs });
-const waiting = (sequence: number, ms: number) =>
-  entry(sequence, { reviewId: sequence, attempt: 2, dueAt: later(ms) });
-const busy = (sequence: number) => entry(sequence, { reviewId: sequence });
 
 describe("the wake that an actor plans", () => {
   test.each([
@@ -134,6 +129,14 @@ describe("a test event that waits", () => {
     expect(kinds(driven.end("main"))).not.toContain("load");
   });
 });
+
+const failed: Decision = { kind: "failed" };
+const retry = (delayMs: number): Decision => ({ kind: "retry", delayMs });
+
+const waiting = (sequence: number, ms: number) =>
+  entry(sequence, { reviewId: sequence, attempt: 2, dueAt: later(ms) });
+
+const busy = (sequence: number) => entry(sequence, { reviewId: sequence });
 
 const byReview = { ordering: "review" } as const;
 

@@ -6,9 +6,6 @@ import {
   type OpenIncident,
 } from "../../../../dispatcher/alerts/decide.ts";
 
-const at = new Date("2026-06-01T12:00:00Z");
-const ago = (minutes: number) => new Date(at.getTime() - minutes * 60_000);
-
 describe("without an incident", () => {
   test.each([
     [{}, []],
@@ -129,6 +126,9 @@ describe("in an incident", () => {
     expect(decide({ state: "deleted" }, {})).toEqual({ ended: "deleted", raised: [] });
   });
 });
+
+const at = new Date("2026-06-01T12:00:00Z");
+const ago = (minutes: number) => new Date(at.getTime() - minutes * 60_000);
 
 const RULES = { at, oldestWaitingMinutes: 15 };
 

@@ -7,8 +7,6 @@ import {
   ResponseParser,
 } from "../../../../dispatcher/http/message.ts";
 
-const OK = "HTTP/1.1 200 OK\r\n";
-
 describe("valid answers", () => {
   test("give status, headers in lower case with repeats joined, and the body", () => {
     const parser = parse(
@@ -76,42 +74,6 @@ describe("valid answers", () => {
       });
   });
 });
-
-const MALFORMED = {
-  "not HTTP": "SSH-2.0-OpenSSH_9.2\r\n\r\n",
-  "HTTP/2": "HTTP/2 200\r\n\r\n",
-  "HTTP/1.2": "HTTP/1.2 200 OK\r\n\r\n",
-  "a blank line before the status": `\r\n${OK}\r\n`,
-  "a status of two digits": "HTTP/1.1 20 OK\r\n\r\n",
-  "a status of four digits": "HTTP/1.1 2000 OK\r\n\r\n",
-  "a status of 000": "HTTP/1.1 000 OK\r\n\r\n",
-  "two spaces before the status": "HTTP/1.1  200 OK\r\n\r\n",
-  "a tab before the status": "HTTP/1.1\t200 OK\r\n\r\n",
-  "bare LF throughout": "HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
-  "a bare LF between headers": `${OK}A: b\nC: d\r\n\r\n`,
-  "a bare CR in a header": `${OK}A: b\rC: d\r\n\r\n`,
-  "a NUL in a header": `${OK}A: b\0\r\n\r\n`,
-  "a folded header": `${OK}A: b\r\n c\r\n\r\n`,
-  "a space before the colon": `${OK}Content-Length : 2\r\n\r\nok`,
-  "a header without a colon": `${OK}Content-Length 2\r\n\r\nok`,
-  "a header without a name": `${OK}: 2\r\n\r\n`,
-  "a name beyond ASCII": `${OK}N\u00e4me: 2\r\n\r\n`,
-  "both Content-Length and Transfer-Encoding": `${OK}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
-  "two equal lengths": `${OK}Content-Length: 2\r\nContent-Length: 2\r\n\r\nok`,
-  "two different lengths": `${OK}Content-Length: 2\r\ncontent-length: 3\r\n\r\nok`,
-  "a list of lengths": `${OK}Content-Length: 2, 2\r\n\r\nok`,
-  "a negative length": `${OK}Content-Length: -1\r\n\r\n`,
-  "a signed length": `${OK}Content-Length: +2\r\n\r\nok`,
-  "a hexadecimal length": `${OK}Content-Length: 0x2\r\n\r\nok`,
-  "an empty length": `${OK}Content-Length:\r\n\r\n`,
-  "a huge length": `${OK}Content-Length: 9999999999999999\r\n\r\n`,
-  "a length with a no-break space": `${OK}Content-Length: 2\u00a0\r\n\r\nok`,
-  "an unknown transfer coding": `${OK}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
-  "chunked twice": `${OK}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
-  "a disguised transfer coding": `${OK}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`,
-  "chunks in HTTP/1.0": "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-  "an unasked protocol switch": "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
-};
 
 const MALFORMED_CHUNKS = {
   "no size": "\r\n0\r\n\r\n",
@@ -289,6 +251,44 @@ test("a repeated head reads as it did before, and another one as it says", () =>
   expect(read(`${OK}Bad line\r\n\r\n`).state).toBe("invalid");
   expect(read(ANSWERS.empty).state).toBe("complete");
 });
+
+const OK = "HTTP/1.1 200 OK\r\n";
+
+const MALFORMED = {
+  "not HTTP": "SSH-2.0-OpenSSH_9.2\r\n\r\n",
+  "HTTP/2": "HTTP/2 200\r\n\r\n",
+  "HTTP/1.2": "HTTP/1.2 200 OK\r\n\r\n",
+  "a blank line before the status": `\r\n${OK}\r\n`,
+  "a status of two digits": "HTTP/1.1 20 OK\r\n\r\n",
+  "a status of four digits": "HTTP/1.1 2000 OK\r\n\r\n",
+  "a status of 000": "HTTP/1.1 000 OK\r\n\r\n",
+  "two spaces before the status": "HTTP/1.1  200 OK\r\n\r\n",
+  "a tab before the status": "HTTP/1.1\t200 OK\r\n\r\n",
+  "bare LF throughout": "HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
+  "a bare LF between headers": `${OK}A: b\nC: d\r\n\r\n`,
+  "a bare CR in a header": `${OK}A: b\rC: d\r\n\r\n`,
+  "a NUL in a header": `${OK}A: b\0\r\n\r\n`,
+  "a folded header": `${OK}A: b\r\n c\r\n\r\n`,
+  "a space before the colon": `${OK}Content-Length : 2\r\n\r\nok`,
+  "a header without a colon": `${OK}Content-Length 2\r\n\r\nok`,
+  "a header without a name": `${OK}: 2\r\n\r\n`,
+  "a name beyond ASCII": `${OK}N\u00e4me: 2\r\n\r\n`,
+  "both Content-Length and Transfer-Encoding": `${OK}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+  "two equal lengths": `${OK}Content-Length: 2\r\nContent-Length: 2\r\n\r\nok`,
+  "two different lengths": `${OK}Content-Length: 2\r\ncontent-length: 3\r\n\r\nok`,
+  "a list of lengths": `${OK}Content-Length: 2, 2\r\n\r\nok`,
+  "a negative length": `${OK}Content-Length: -1\r\n\r\n`,
+  "a signed length": `${OK}Content-Length: +2\r\n\r\nok`,
+  "a hexadecimal length": `${OK}Content-Length: 0x2\r\n\r\nok`,
+  "an empty length": `${OK}Content-Length:\r\n\r\n`,
+  "a huge length": `${OK}Content-Length: 9999999999999999\r\n\r\n`,
+  "a length with a no-break space": `${OK}Content-Length: 2\u00a0\r\n\r\nok`,
+  "an unknown transfer coding": `${OK}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+  "chunked twice": `${OK}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+  "a disguised transfer coding": `${OK}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`,
+  "chunks in HTTP/1.0": "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+  "an unasked protocol switch": "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
+};
 
 function parse(...pieces: (string | Buffer)[]): ResponseParser {
   const parser = new ResponseParser();

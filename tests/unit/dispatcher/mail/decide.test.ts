@@ -9,15 +9,6 @@ import {
 } from "../../../../dispatcher/mail/decide.ts";
 import { addMs } from "../../../../src/lib/clock.ts";
 
-const now = new Date("2026-06-01T12:00:00.000Z");
-const mail = {
-  attempt: 1,
-  expiresAt: null,
-  readable: true,
-  retryDelaysMs: MAIL_RETRY_DELAYS_MS,
-};
-const MINUTES = [1, 5, 30, 120, 360, 720, 1_440];
-
 describe("every outcome at every attempt", () => {
   for (const attempt of [1, 2, 3, 4, 5, 6, 7, 8, 9]) {
     const at = { ...mail, attempt };
@@ -65,6 +56,17 @@ test("a mail that no key opens waits without using up an attempt", () => {
     errorCode: "unreadable",
   });
 });
+
+const now = new Date("2026-06-01T12:00:00.000Z");
+
+const mail = {
+  attempt: 1,
+  expiresAt: null,
+  readable: true,
+  retryDelaysMs: MAIL_RETRY_DELAYS_MS,
+};
+
+const MINUTES = [1, 5, 30, 120, 360, 720, 1_440];
 
 const fault = { errorCode: "smtp_451", error: "RCPT TO was answered 451." };
 

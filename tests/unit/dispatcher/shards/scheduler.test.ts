@@ -6,6 +6,7 @@ import { SWEEP_MS, type SweptSubscription } from "../../../../dispatcher/store/s
 import { addMs } from "../../../../src/lib/clock.ts";
 import type { Schedule, Wake } from "../../../../src/outbox/schedule.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
+
 let ended: AbortController;
 let running: Promise<void>;
 

@@ -2,20 +2,6 @@ import { describe, expect, test } from "bun:test";
 
 import { nextOf, type ReadEntry } from "../../../../dispatcher/store/load-queries.ts";
 
-const entry = (sequence: number, fields: Partial<ReadEntry> = {}) => {
-  const { gap = 0 } = fields;
-  // `nextOf` looks at nothing else of an entry.
-  return {
-    sequence,
-    isLogged: true,
-    isTest: false,
-    gap,
-    previous: sequence - gap - 1,
-    ...fields,
-  } as unknown as ReadEntry;
-};
-const row = (sequence: number) => entry(sequence, { isLogged: false });
-
 describe("the entries of a load", () => {
   test("are those of the log and of the rows in the order of the sequence, up to the limit, tests apart", () => {
     const found = [row(3), row(7), entry(11), entry(12), entry(13), entry(5, { isTest: true })];
@@ -85,6 +71,21 @@ describe("a load that leaves out reviews, of a log that goes on behind the windo
     });
   });
 });
+
+const entry = (sequence: number, fields: Partial<ReadEntry> = {}) => {
+  const { gap = 0 } = fields;
+  // `nextOf` looks at nothing else of an entry.
+  return {
+    sequence,
+    isLogged: true,
+    isTest: false,
+    gap,
+    previous: sequence - gap - 1,
+    ...fields,
+  } as unknown as ReadEntry;
+};
+
+const row = (sequence: number) => entry(sequence, { isLogged: false });
 
 /** Loads for a subscription whose offset is 10. */
 function loaded(

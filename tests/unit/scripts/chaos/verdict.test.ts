@@ -20,6 +20,7 @@ import {
   SUBSCRIPTION,
   wrongAnswer,
 } from "./valid-facts.ts";
+
 const asked = (operation: Partial<Operation> & Pick<Operation, "kind">): Operation => ({
   subscriptionId: SUBSCRIPTION,
   startedMs: at(0),

@@ -1,17 +1,21 @@
 import { Button, Group, Text, UnstyledButton } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
 import { useId } from "react";
 
+import { useApi } from "../../session/session.tsx";
 import { Copy } from "../../ui/copy.tsx";
 import { sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
+import { Facts } from "../../ui/layout.tsx";
 import { Tag } from "../../ui/badges.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import type { RowProps } from "../../ui/virtual-rows.tsx";
-import { useCompany } from "../companies/data.ts";
+import { companyOptions } from "../companies/data.ts";
 import { useTeamNames } from "../partner/team-data.ts";
-import { useUser } from "../users/data.ts";
-import { useSubscriptions } from "../webhooks/data/data.ts";
+import { userOptions } from "../users/data.ts";
+import { useReader } from "../webhooks/data/data.ts";
+import { subscriptionsOptions } from "../webhooks/data/reads.ts";
 import { actionWords, detailPairs, isSevere } from "./audit-words.ts";
 import { useIsOperator, type AuditEntry } from "./data.ts";
 
@@ -104,7 +108,7 @@ function Subject({ details }: Pick<AuditEntry, "details">) {
  * longer exists.
  */
 function SubscriptionLabel({ id }: { readonly id: string }) {
-  const { data } = useSubscriptions();
+  const { data } = useQuery(subscriptionsOptions(useReader()));
   const label = data?.data.find((one) => one.id === id)?.label;
   return label === undefined ? null : `: ${label}`;
 }
@@ -115,13 +119,13 @@ function SubscriptionLabel({ id }: { readonly id: string }) {
  */
 function UserName({ id }: { readonly id: number }) {
   const isOperator = useIsOperator();
-  const { data } = useUser(isOperator ? id : null);
+  const { data } = useQuery(userOptions(useApi(), isOperator ? id : null));
   const team = useTeamNames(!isOperator);
   return data?.name ?? team.get(id) ?? `user ${id}`;
 }
 
 function SubjectCompany({ id }: { readonly id: number }) {
-  const { data } = useCompany(useIsOperator() ? id : null);
+  const { data } = useQuery(companyOptions(useApi(), useIsOperator() ? id : null));
   return data?.name ?? `company ${id}`;
 }
 
@@ -129,37 +133,24 @@ function Details({ entry, onActor }: EntryProps) {
   const { actor_id: actor, impersonator_id: impersonator, request_id: request } = entry;
   return (
     <div className="audit-details">
-      <dl className="facts">
-        <dt>When</dt>
-        <dd>
-          <ExactTime at={entry.at} />
-        </dd>
-        <dt>Action</dt>
-        <dd>
-          <code>{entry.action}</code>
-        </dd>
-        <dt>Who</dt>
-        <dd>
-          <Who id={actor} name={entry.actor_name} />
-        </dd>
-        {impersonator !== null && (
-          <>
-            <dt>Impersonated by</dt>
-            <dd>
-              <Who id={impersonator} name={entry.impersonator_name} />
-            </dd>
-          </>
-        )}
-        {detailPairs(entry.details).map(([name, value]) => (
-          <Fact key={name} name={sentence(name)} value={value} />
-        ))}
-        <Fact name="IP address" value={entry.ip ?? "Unknown"} />
-        <Fact name="User agent" value={entry.user_agent ?? "None"} />
-        <dt>Request</dt>
-        <dd>
-          <RequestId id={request} />
-        </dd>
-      </dl>
+      <Facts
+        facts={[
+          ...Object.entries({
+            When: <ExactTime at={entry.at} />,
+            Action: <code>{entry.action}</code>,
+            Who: <Who id={actor} name={entry.actor_name} />,
+            ...(impersonator !== null && {
+              "Impersonated by": <Who id={impersonator} name={entry.impersonator_name} />,
+            }),
+          }),
+          ...detailPairs(entry.details).map(([name, value]) => [sentence(name), value] as const),
+          ...Object.entries({
+            "IP address": entry.ip ?? "Unknown",
+            "User agent": entry.user_agent ?? "None",
+            Request: <RequestId id={request} />,
+          }),
+        ]}
+      />
       {actor !== null && (
         <Button mt="sm" size="xs" variant="default" onClick={() => onActor(actor)}>
           Only what this user did
@@ -179,22 +170,8 @@ function RequestId({ id }: { readonly id: string | null }) {
   );
 }
 
-function Fact({ name, value }: { readonly name: string; readonly value: string }) {
-  return (
-    <>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </>
-  );
-}
-
-interface WhoProps {
-  readonly id: number | null;
-  readonly name: string | null;
-}
-
-function Who({ id, name }: WhoProps) {
-  const { data } = useUser(useIsOperator() ? id : null);
+function Who({ id, name }: { readonly id: number | null; readonly name: string | null }) {
+  const { data } = useQuery(userOptions(useApi(), useIsOperator() ? id : null));
   if (id === null) return "Nobody who is known here";
   return `${name ?? "Unknown"}${data === undefined ? "" : `, ${data.email}`} (user ${id})`;
 }

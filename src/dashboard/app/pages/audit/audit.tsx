@@ -1,28 +1,30 @@
 import { Button, CloseButton, Select, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
-import { useSession } from "../../session/session.tsx";
+import { useApi, useSession } from "../../session/session.tsx";
 import { explain } from "../../ui/explain.ts";
 import { ChoiceFilter, FilterBar, TimeField, useFilters } from "../../ui/filters.tsx";
 import { idOf, sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
 import { List } from "../../ui/list.tsx";
+import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { VirtualRows } from "../../ui/virtual-rows.tsx";
-import { useAllAccounts } from "../partner/accounts-data.ts";
+import { allAccountsOptions } from "../partner/accounts-data.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
-import { useFindByEmail, useUser } from "../users/data.ts";
+import { findByEmail, userOptions } from "../users/data.ts";
 import { ACTION_WORDS, auditQuery, FILTERS } from "./audit-words.ts";
 import { AuditLine } from "./audit-line.tsx";
 import "./audit.css";
-import { useAuditLog, useIsOperator } from "./data.ts";
+import { auditLogOptions, useIsOperator } from "./data.ts";
 
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 
 export function Page() {
   const filters = useFilters(FILTERS);
-  const entries = useAuditLog(auditQuery(filters.get));
+  const entries = useList(auditLogOptions(useApi(), useIsOperator(), auditQuery(filters.get)));
   return (
     <>
       <PageHeader
@@ -85,12 +87,16 @@ interface OwnCompanyProps {
 /** Filters a partner's audit log by company: the partner itself or one of its accounts. */
 function OwnCompanyFilter(props: OwnCompanyProps) {
   const { company } = useSession();
-  const accounts = useAllAccounts().data ?? [];
+  const accounts = useQuery(allAccountsOptions(useApi())).data ?? [];
   const all = [company, ...accounts].map(({ id, name }) => [String(id), name] as const);
   return <ChoiceFilter label="Their company" any="Every company" choices={all} {...props} />;
 }
 
-function AuditFilters({ filters: { get, set, count, clear } }: { readonly filters: Filters }) {
+function AuditFilters({
+  filters: { get, set, field, count, clear },
+}: {
+  readonly filters: Filters;
+}) {
   const isOperator = useIsOperator();
   const action = get("action");
   const isKnown = action === undefined || action in ACTION_WORDS;
@@ -119,10 +125,10 @@ function AuditFilters({ filters: { get, set, count, clear } }: { readonly filter
           />
         </>
       ) : (
-        <OwnCompanyFilter value={get("company")} onChange={(company) => set({ company })} />
+        <OwnCompanyFilter {...field("company")} />
       )}
-      <TimeField label="From" value={get("since")} onChange={(since) => set({ since })} />
-      <TimeField label="Before" value={get("until")} onChange={(until) => set({ until })} />
+      <TimeField label="From" {...field("since")} />
+      <TimeField label="Before" {...field("until")} />
     </FilterBar>
   );
 }
@@ -137,7 +143,7 @@ interface ActorFilterProps {
  * user presses Enter.
  */
 function ActorFilter({ value, onChange }: ActorFilterProps) {
-  const { data: chosen } = useUser(value ?? null);
+  const { data: chosen } = useQuery(userOptions(useApi(), value));
   const [typed, setTyped] = useState<string>();
   const { error, find } = useActorSearch(onChange);
   const apply = async () => {
@@ -173,7 +179,7 @@ function ActorFilter({ value, onChange }: ActorFilterProps) {
 
 /** Resolves an email or a user id to a user id. If no user has the email, `error` says so. */
 function useActorSearch(onFound: (id: string | undefined) => void) {
-  const findByEmail = useFindByEmail();
+  const api = useApi();
   const [error, setError] = useState<string>();
   const find = async (text: string) => {
     setError(undefined);
@@ -181,7 +187,7 @@ function useActorSearch(onFound: (id: string | undefined) => void) {
     const id = idOf(text);
     if (id !== undefined) return onFound(String(id));
     try {
-      const user = await findByEmail(text);
+      const user = await findByEmail(api, text);
       if (user === undefined) return setError("Nobody has this email.");
       onFound(String(user.id));
     } catch (caught) {

@@ -1,6 +1,6 @@
-import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
-import { useApi, useSession } from "../../session/session.tsx";
-import { useList } from "../../ui/list.tsx";
+import { type ApiClient, answerOf, pageAt } from "../../api/client.ts";
+import { useSession } from "../../session/session.tsx";
+import { listOptions, type RowOf } from "../../ui/pages.ts";
 import type { AuditQuery } from "./audit-words.ts";
 
 /**
@@ -9,20 +9,11 @@ import type { AuditQuery } from "./audit-words.ts";
  */
 export const useIsOperator = (): boolean => useSession().company.type === "platform";
 
-interface Reading {
-  readonly isOperator: boolean;
-  readonly query: AuditQuery;
-}
-
-function readEntries(api: ApiClient, { isOperator, query }: Reading, cursor: string | undefined) {
+export function auditLogOptions(api: ApiClient, isOperator: boolean, query: AuditQuery) {
   const log = isOperator ? api.admin["audit-log"] : api.partner["audit-log"];
-  return answerOf(log.get({ query: { ...query, ...pageAt(cursor) } }));
+  return listOptions(["audit-log", query], (cursor) =>
+    answerOf(log.get({ query: { ...query, ...pageAt(cursor) } })),
+  );
 }
 
-export type AuditEntry = Awaited<ReturnType<typeof readEntries>>["data"][number];
-
-export function useAuditLog(query: AuditQuery) {
-  const api = useApi();
-  const isOperator = useIsOperator();
-  return useList(["audit-log", query], (cursor) => readEntries(api, { isOperator, query }, cursor));
-}
+export type AuditEntry = RowOf<typeof auditLogOptions>;

@@ -1,10 +1,11 @@
 import { Button, Tabs } from "@mantine/core";
 import { useState } from "react";
 
+import { Dialog } from "../../ui/dialog.tsx";
 import { useFilters } from "../../ui/filters.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
-import { AccountForm, PartnerForm } from "./company-forms.tsx";
+import { NewAccount, NewPartner } from "./company-forms.tsx";
 import { AccountList, PartnerList } from "./company-lists.tsx";
 
 export function Page() {
@@ -46,8 +47,12 @@ export function Page() {
           <AccountList onCreate={() => setCreating("accounts")} />
         </Tabs.Panel>
       </Tabs>
-      <PartnerForm opened={creating === "partners"} onClose={stop} />
-      <AccountForm opened={creating === "accounts"} onClose={stop} />
+      <Dialog opened={creating === "partners"} onClose={stop} title="New partner" size="lg">
+        <NewPartner onClose={stop} />
+      </Dialog>
+      <Dialog opened={creating === "accounts"} onClose={stop} title="New account" size="lg">
+        <NewAccount onClose={stop} />
+      </Dialog>
     </>
   );
 }

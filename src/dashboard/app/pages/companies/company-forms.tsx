@@ -3,8 +3,10 @@ import "@mantine/core/styles/ColorInput.css";
 import "@mantine/core/styles/ColorPicker.css";
 import "@mantine/core/styles/ColorSwatch.css";
 
-import { Dialog } from "../../ui/dialog.tsx";
-import { DialogButtons, Form, type FormState, useForm } from "../../ui/form.tsx";
+import { useQuery } from "@tanstack/react-query";
+
+import { useApi } from "../../session/session.tsx";
+import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { counted } from "../../ui/format.ts";
 import { notify } from "../../ui/notify.ts";
 import {
@@ -17,7 +19,7 @@ import {
   storeNames,
 } from "./company-drafts.ts";
 import { CompanySelect } from "./company-select.tsx";
-import { useCompanyActions, usePlans } from "./data.ts";
+import { plansOptions, useCompanyActions } from "./data.ts";
 
 function NameField({ form }: { readonly form: FormState<CompanyDraft> }) {
   return <TextInput label="Name" required data-autofocus {...form.text("name")} />;
@@ -48,22 +50,13 @@ function BrandingFields({ form }: { readonly form: FormState<CompanyDraft> }) {
   );
 }
 
-interface AccountFormProps {
-  readonly opened: boolean;
+interface NewCompanyProps {
   readonly onClose: () => void;
 }
 
-export function AccountForm({ opened, onClose }: AccountFormProps) {
-  return (
-    <Dialog opened={opened} onClose={onClose} title="New account" size="lg">
-      <NewAccount onClose={onClose} />
-    </Dialog>
-  );
-}
-
-function NewAccount({ onClose }: { readonly onClose: () => void }) {
+export function NewAccount({ onClose }: NewCompanyProps) {
   const { createAccount } = useCompanyActions();
-  const plans = usePlans().data ?? [];
+  const plans = useQuery(plansOptions(useApi())).data ?? [];
   // Selects the first plan by default. The plans may load after the form has opened, so the default cannot be
   // an initial value.
   const withPlan = (draft: AccountDraft) => ({
@@ -81,10 +74,7 @@ function NewAccount({ onClose }: { readonly onClose: () => void }) {
     },
   });
   return (
-    <Form
-      form={form}
-      buttons={<DialogButtons form={form} action="Create account" onCancel={onClose} />}
-    >
+    <Form form={form} action="Create account" onCancel={onClose}>
       <NameField form={form} />
       <CompanySelect
         label="Partner"
@@ -122,20 +112,7 @@ function StoresField({ form }: { readonly form: FormState<AccountDraft> }) {
   );
 }
 
-interface PartnerFormProps {
-  readonly opened: boolean;
-  readonly onClose: () => void;
-}
-
-export function PartnerForm({ opened, onClose }: PartnerFormProps) {
-  return (
-    <Dialog opened={opened} onClose={onClose} title="New partner" size="lg">
-      <NewPartner onClose={onClose} />
-    </Dialog>
-  );
-}
-
-function NewPartner({ onClose }: { readonly onClose: () => void }) {
+export function NewPartner({ onClose }: NewCompanyProps) {
   const { createPartner } = useCompanyActions();
   const form = useForm({
     name: "new partner",
@@ -152,10 +129,7 @@ function NewPartner({ onClose }: { readonly onClose: () => void }) {
     },
   });
   return (
-    <Form
-      form={form}
-      buttons={<DialogButtons form={form} action="Create partner" onCancel={onClose} />}
-    >
+    <Form form={form} action="Create partner" onCancel={onClose}>
       <NameField form={form} />
       <BrandingFields form={form} />
       <WhiteLabelFields form={form} />

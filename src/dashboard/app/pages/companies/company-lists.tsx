@@ -1,38 +1,40 @@
-import { Anchor, Button, Text } from "@mantine/core";
+import { Anchor, Button } from "@mantine/core";
 import { Link } from "wouter";
 
+import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
-import { ConfirmedAction } from "../../ui/dialog.tsx";
+import { ActiveSwitch } from "../../ui/dialog.tsx";
 import { FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
 import { TableList } from "../../ui/list.tsx";
-import { notify } from "../../ui/notify.ts";
+import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import { ActiveFilter, activeQuery, CompanySelect } from "./company-select.tsx";
 import {
   type CompanyFilter,
   type CompanyType,
-  useAccounts,
+  accountsOptions,
+  partnersOptions,
   useCompanyActions,
-  usePartners,
 } from "./data.ts";
 import { Stores } from "./stores.tsx";
+import { CellText } from "../../ui/layout.tsx";
 
 interface CompanyListProps {
   readonly onCreate: () => void;
 }
 
 export function PartnerList({ onCreate }: CompanyListProps) {
-  const { get, set, count, clear } = useFilters(["name", "active"]);
+  const { get, field, count, clear } = useFilters(["name", "active"]);
   return (
     <>
       <FilterBar count={count} onClear={clear}>
-        <TextFilter label="Name" value={get("name")} onChange={(name) => set({ name })} />
-        <ActiveFilter value={get("active")} onChange={(active) => set({ active })} />
+        <TextFilter label="Name" {...field("name")} />
+        <ActiveFilter {...field("active")} />
       </FilterBar>
       <TableList
-        list={usePartners(filterOf(get))}
+        list={useList(partnersOptions(useApi(), filterOf(get)))}
         noun={["partner", "partners"]}
         empty={<NoCompany isFiltered={count > 0} type="partner" onCreate={onCreate} />}
         table={{
@@ -55,13 +57,13 @@ export function PartnerList({ onCreate }: CompanyListProps) {
 }
 
 export function AccountList({ onCreate }: CompanyListProps) {
-  const { get, set, count, clear } = useFilters(["name", "active", "partner"]);
+  const { get, set, field, count, clear } = useFilters(["name", "active", "partner"]);
   const partnerId = idOf(get("partner"));
   const filter = { ...filterOf(get), ...(partnerId !== undefined && { partner_id: partnerId }) };
   return (
     <>
       <FilterBar count={count} onClear={clear}>
-        <TextFilter label="Name" value={get("name")} onChange={(name) => set({ name })} />
+        <TextFilter label="Name" {...field("name")} />
         <CompanySelect
           label="Partner"
           types={["partner"]}
@@ -69,10 +71,10 @@ export function AccountList({ onCreate }: CompanyListProps) {
           value={partnerId}
           onChange={(partner) => set({ partner: partner && String(partner.id) })}
         />
-        <ActiveFilter value={get("active")} onChange={(active) => set({ active })} />
+        <ActiveFilter {...field("active")} />
       </FilterBar>
       <TableList
-        list={useAccounts(filter)}
+        list={useList(accountsOptions(useApi(), filter))}
         noun={["account", "accounts"]}
         empty={<NoCompany isFiltered={count > 0} type="account" onCreate={onCreate} />}
         table={{
@@ -108,20 +110,19 @@ interface NameProps {
 
 function NameAndNumber({ id, name, href }: NameProps) {
   return (
-    <>
-      <Text fw={600} size="sm">
-        {href === undefined ? (
+    <CellText
+      title={
+        href === undefined ? (
           name
         ) : (
           <Anchor component={Link} href={href} inherit>
             {name}
           </Anchor>
-        )}
-      </Text>
-      <Text size="xs" c="dimmed">
-        Number {id}
-      </Text>
-    </>
+        )
+      }
+    >
+      Number {id}
+    </CellText>
   );
 }
 
@@ -168,28 +169,18 @@ interface CompanySwitchProps {
   readonly company: { readonly id: number; readonly name: string; readonly is_active: boolean };
 }
 
-/** Button that deactivates or activates a company, after a dialog has explained the consequences. */
 function CompanySwitch({ type, company }: CompanySwitchProps) {
   const { setActive } = useCompanyActions();
   const { id, name, is_active: isActive } = company;
-  const action = isActive ? "Deactivate" : "Activate";
   return (
-    <ConfirmedAction
-      renderButton={(ask) => (
-        <Button size="xs" variant="default" onClick={ask} aria-label={`${action} ${name}`}>
-          {action}
-        </Button>
-      )}
-      title={`${action} ${name}?`}
-      action={action}
-      danger={isActive}
-      onConfirm={async () => {
-        await setActive(type, id, !isActive);
-        notify.done(`${name} is ${isActive ? "inactive: nobody there is signed in" : "active"}.`);
-      }}
+    <ActiveSwitch
+      isActive={isActive}
+      name={name}
+      onSwitch={(next) => setActive(type, id, next)}
+      done={`${name} is ${isActive ? "inactive: nobody there is signed in" : "active"}.`}
     >
       {isActive ? ENDS[type] : STARTS[type]}
-    </ConfirmedAction>
+    </ActiveSwitch>
   );
 }
 

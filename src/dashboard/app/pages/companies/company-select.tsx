@@ -1,10 +1,16 @@
 import { Select } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
-import { useSession } from "../../session/session.tsx";
+import { useApi, useSession } from "../../session/session.tsx";
 import { ChoiceFilter } from "../../ui/filters.tsx";
-import { type CompanyChoice, type CompanyType, useCompany, useCompanyChoices } from "./data.ts";
+import {
+  type CompanyChoice,
+  companyChoicesOptions,
+  companyOptions,
+  type CompanyType,
+} from "./data.ts";
 
 type AnyType = CompanyType | "platform";
 
@@ -24,13 +30,18 @@ const TYPING_MS = 250;
 /** Selects a company by name. The server runs the search, because there may be thousands of companies. */
 export function CompanySelect(props: CompanySelectProps) {
   const { label, types, value, onChange, placeholder = "Type a name", error, required } = props;
+  const api = useApi();
   const { company: own } = useSession();
   const [search, setSearch] = useState("");
-  const { data: chosen } = useCompany(value ?? null);
+  const { data: chosen } = useQuery(companyOptions(api, value));
   // Skips the search while the field shows the name of the selected company, because the user did not type that text.
   const [typed] = useDebouncedValue(search === chosen?.name ? "" : search.trim(), TYPING_MS);
-  const partners = useCompanyChoices("partner", typed, types.includes("partner"));
-  const accounts = useCompanyChoices("account", typed, types.includes("account"));
+  const choicesOf = (type: CompanyType) => ({
+    ...companyChoicesOptions(api, type, typed),
+    enabled: types.includes(type),
+  });
+  const partners = useQuery(choicesOf("partner"));
+  const accounts = useQuery(choicesOf("account"));
   const found: Record<AnyType, readonly CompanyChoice[]> = {
     platform: [{ id: own.id, name: own.name, stores: [] }],
     partner: partners.data ?? [],
@@ -64,7 +75,7 @@ function itemOf({ id, name }: { readonly id: number; readonly name: string }) {
 }
 
 export function CompanyName({ id }: { readonly id: number | null }) {
-  const { data } = useCompany(id);
+  const { data } = useQuery(companyOptions(useApi(), id));
   if (id === null) return "–";
   return data?.name ?? `Company ${id}`;
 }

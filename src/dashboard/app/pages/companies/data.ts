@@ -1,9 +1,9 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 
-import { allPages, answerOf, pageAt } from "../../api/client.ts";
+import { allPages, answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { useList } from "../../ui/list.tsx";
+import { listOptions } from "../../ui/pages.ts";
 import {
   accountBody,
   partnerBody,
@@ -29,16 +29,17 @@ export interface CompanyChoice {
 const NAMES_STALE_MS = 60_000;
 const CHOICES = 20;
 
-export function usePartners(filter: CompanyFilter) {
-  const api = useApi();
-  return useList(["partners", filter], (cursor) =>
+export function partnersOptions(api: ApiClient, filter: CompanyFilter) {
+  return listOptions(["partners", filter], (cursor) =>
     answerOf(api.admin.partners.get({ query: { ...filter, ...pageAt(cursor) } })),
   );
 }
 
-export function useAccounts(filter: CompanyFilter & { readonly partner_id?: number }) {
-  const api = useApi();
-  return useList(["accounts", filter], (cursor) =>
+export function accountsOptions(
+  api: ApiClient,
+  filter: CompanyFilter & { readonly partner_id?: number },
+) {
+  return listOptions(["accounts", filter], (cursor) =>
     answerOf(api.admin.accounts.get({ query: { ...filter, ...pageAt(cursor) } })),
   );
 }
@@ -55,38 +56,32 @@ export function usePartnerName(): (id: number) => string {
   return (id) => names.get(id) ?? `Partner ${id}`;
 }
 
-export function usePlans() {
-  const api = useApi();
-  return useQuery({
+export const plansOptions = (api: ApiClient) =>
+  queryOptions({
     queryKey: ["plans"],
     queryFn: () => allPages((cursor) => answerOf(api.admin.plans.get({ query: pageAt(cursor) }))),
     staleTime: NAMES_STALE_MS,
   });
-}
 
 /** Reads one company by id, for pages that show the company's name but only know its id. */
-export function useCompany(id: number | null) {
-  const api = useApi();
-  return useQuery({
+export const companyOptions = (api: ApiClient, id: number | null | undefined) =>
+  queryOptions({
     queryKey: ["company", id],
     queryFn: () => answerOf(api.admin.companies({ id: String(id) }).get()),
-    enabled: id !== null,
+    enabled: typeof id === "number",
     staleTime: NAMES_STALE_MS,
   });
-}
 
 /** Reads the first companies of a type whose name contains the text, as choices of a select. */
-export function useCompanyChoices(type: CompanyType, name: string, enabled: boolean) {
-  const api = useApi();
+export function companyChoicesOptions(api: ApiClient, type: CompanyType, name: string) {
   const query = { limit: CHOICES, ...(name !== "" && { name }) };
-  return useQuery<CompanyChoice[]>({
+  return queryOptions<CompanyChoice[]>({
     queryKey: [`${type}s`, "choices", name],
     queryFn: async () => {
       if (type === "account") return (await answerOf(api.admin.accounts.get({ query }))).data;
       const { data } = await answerOf(api.admin.partners.get({ query }));
       return data.map((one) => ({ ...one, stores: [] }));
     },
-    enabled,
     staleTime: NAMES_STALE_MS,
     placeholderData: (before) => before,
   });

@@ -1,13 +1,15 @@
 import { Alert, Anchor, Group, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { Link, Redirect, Route, Switch, useParams } from "wouter";
 
+import { useApi } from "../../session/session.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { idOf } from "../../ui/format.ts";
 import { PageHeader } from "../../ui/layout.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
 import { READING_PAGES } from "../webhooks/pages.ts";
 import { ViewedPartnerContext } from "../webhooks/data/data.ts";
-import { useCompany } from "./data.ts";
+import { companyOptions } from "./data.ts";
 
 const BACK = { href: "~/dashboard/companies", title: "Companies" };
 
@@ -15,7 +17,7 @@ const BACK = { href: "~/dashboard/companies", title: "Companies" };
 export function Page() {
   const { partner = "" } = useParams();
   const id = idOf(partner);
-  const company = useCompany(id ?? null);
+  const company = useQuery(companyOptions(useApi(), id));
   if (id === undefined) return <NotFound />;
   if (company.data === undefined)
     return (
@@ -44,12 +46,7 @@ export function Page() {
   );
 }
 
-interface WayProps {
-  readonly to: string;
-  readonly children: string;
-}
-
-function Way({ to, children }: WayProps) {
+function Way({ to, children }: { readonly to: string; readonly children: string }) {
   return (
     <Text size="sm">
       <Anchor component={Link} href={`~/dashboard${to}`} inherit underline="always">

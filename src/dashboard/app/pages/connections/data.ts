@@ -2,7 +2,7 @@ import { useQueryClient } from "@tanstack/react-query";
 
 import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { useList } from "../../ui/list.tsx";
+import { listOptions, type RowOf } from "../../ui/pages.ts";
 
 /** Values of the form for an SSO connection before they are sent. */
 export interface SsoDraft {
@@ -60,16 +60,10 @@ interface ProviderDraft {
   readonly slug: string;
 }
 
-interface SsoFilter {
-  readonly company_id?: number;
-}
-
-export function useProviders() {
-  const api = useApi();
-  return useList(["providers"], (cursor) =>
+export const providersOptions = (api: ApiClient) =>
+  listOptions(["providers"], (cursor) =>
     answerOf(api.admin.providers.get({ query: pageAt(cursor) })),
   );
-}
 
 /** Requests that create or change providers. Each request invalidates the cached provider list. */
 export function useProviderActions() {
@@ -87,17 +81,12 @@ export function useProviderActions() {
   };
 }
 
-function readSsoConnections(api: ApiClient, filter: SsoFilter, cursor: string | undefined) {
-  const query = { ...filter, ...pageAt(cursor) };
-  return answerOf(api.admin["sso-connections"].get({ query }));
-}
+export const ssoConnectionsOptions = (api: ApiClient, filter: { readonly company_id?: number }) =>
+  listOptions(["sso-connections", filter], (cursor) =>
+    answerOf(api.admin["sso-connections"].get({ query: { ...filter, ...pageAt(cursor) } })),
+  );
 
-export type SsoConnection = Awaited<ReturnType<typeof readSsoConnections>>["data"][number];
-
-export function useSsoConnections(filter: SsoFilter) {
-  const api = useApi();
-  return useList(["sso-connections", filter], (cursor) => readSsoConnections(api, filter, cursor));
-}
+export type SsoConnection = RowOf<typeof ssoConnectionsOptions>;
 
 /** Requests that create or change SSO connections. Each request invalidates the cached list of connections. */
 export function useSsoActions() {

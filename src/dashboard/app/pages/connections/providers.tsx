@@ -1,13 +1,16 @@
 import { Button, Code, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
+import { useApi } from "../../session/session.tsx";
 import { SecretField } from "../../ui/copy.tsx";
 import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
-import { DialogButtons, Form, useForm } from "../../ui/form.tsx";
+import { Form, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
+import { CellText } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
+import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
-import { type ProviderSecret, useProviderActions, useProviders } from "./data.ts";
+import { type ProviderSecret, providersOptions, useProviderActions } from "./data.ts";
 
 /**
  * List of the providers, which are review sites that report events. Each provider signs its events with a
@@ -15,6 +18,7 @@ import { type ProviderSecret, useProviderActions, useProviders } from "./data.ts
  */
 export function Providers() {
   const [isCreating, setCreating] = useState(false);
+  const stop = () => setCreating(false);
   const [secret, setSecret] = useState<ProviderSecret>();
   return (
     <>
@@ -27,18 +31,14 @@ export function Providers() {
         </Button>
       </Group>
       <TableList
-        list={useProviders()}
+        list={useList(providersOptions(useApi()))}
         noun={["provider", "providers"]}
         empty={<NoProvider onCreate={() => setCreating(true)} />}
         table={{
           caption: "Providers, newest first",
           end: "Change",
           columns: (one) => ({
-            Name: (
-              <Text fw={600} size="sm">
-                {one.name}
-              </Text>
-            ),
+            Name: <CellText title={one.name} />,
             Slug: <Code>{one.slug}</Code>,
             "Reports to": (
               <Code>
@@ -53,7 +53,9 @@ export function Providers() {
           }),
         }}
       />
-      <ProviderForm opened={isCreating} onClose={() => setCreating(false)} onSecret={setSecret} />
+      <Dialog opened={isCreating} onClose={stop} title="New provider" size="lg">
+        <NewProvider onClose={stop} onSecret={setSecret} />
+      </Dialog>
       <ProviderSecretDialog provider={secret} onClose={() => setSecret(undefined)} />
     </>
   );
@@ -81,11 +83,8 @@ function RotateSecret({ provider: { id, name }, onSecret }: RotateSecretProps) {
   const { rotateSecret } = useProviderActions();
   return (
     <ConfirmedAction
-      renderButton={(ask) => (
-        <Button size="xs" variant="default" onClick={ask} aria-label={`Rotate secret of ${name}`}>
-          Rotate secret
-        </Button>
-      )}
+      label="Rotate secret"
+      button={{ size: "xs", "aria-label": `Rotate secret of ${name}` }}
       title={`Rotate the secret of ${name}?`}
       action="Rotate secret"
       danger
@@ -102,18 +101,6 @@ interface NewProviderProps {
   readonly onSecret: (secret: ProviderSecret) => void;
 }
 
-interface ProviderFormProps extends NewProviderProps {
-  readonly opened: boolean;
-}
-
-function ProviderForm({ opened, onClose, onSecret }: ProviderFormProps) {
-  return (
-    <Dialog opened={opened} onClose={onClose} title="New provider" size="lg">
-      <NewProvider onClose={onClose} onSecret={onSecret} />
-    </Dialog>
-  );
-}
-
 function NewProvider({ onClose, onSecret }: NewProviderProps) {
   const { create } = useProviderActions();
   const form = useForm({
@@ -127,10 +114,7 @@ function NewProvider({ onClose, onSecret }: NewProviderProps) {
     },
   });
   return (
-    <Form
-      form={form}
-      buttons={<DialogButtons form={form} action="Create provider" onCancel={onClose} />}
-    >
+    <Form form={form} action="Create provider" onCancel={onClose}>
       <TextInput
         label="Name"
         description="As people know the site."

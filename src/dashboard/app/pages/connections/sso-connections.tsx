@@ -1,19 +1,21 @@
 import { Button, Group, Paper, Text } from "@mantine/core";
 import { useState } from "react";
 
+import { useApi } from "../../session/session.tsx";
 import { StateBadge, Tag } from "../../ui/badges.tsx";
 import { Copy } from "../../ui/copy.tsx";
-import { ConfirmedAction } from "../../ui/dialog.tsx";
+import { ActiveSwitch, ConfirmedAction } from "../../ui/dialog.tsx";
 import { FilterBar, useFilters } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
+import { Facts } from "../../ui/layout.tsx";
 import { List } from "../../ui/list.tsx";
-import { notify } from "../../ui/notify.ts";
+import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { VirtualRows } from "../../ui/virtual-rows.tsx";
 import { CompanyName, CompanySelect } from "../companies/company-select.tsx";
-import { type SsoConnection, useSsoActions, useSsoConnections } from "./data.ts";
+import { type SsoConnection, ssoConnectionsOptions, useSsoActions } from "./data.ts";
 import { SsoForm } from "./sso-form.tsx";
 
 /** Estimated height of a connection card in px, for a connection with one domain and a short issuer URL. */
@@ -24,7 +26,9 @@ export function SsoConnections() {
   const [editing, setEditing] = useState<SsoConnection | "new">();
   const create = () => setEditing("new");
   const companyId = idOf(get("company"));
-  const connections = useSsoConnections(companyId === undefined ? {} : { company_id: companyId });
+  const connections = useList(
+    ssoConnectionsOptions(useApi(), companyId === undefined ? {} : { company_id: companyId }),
+  );
   return (
     <>
       <Group justify="space-between" mb="md" gap="sm">
@@ -109,39 +113,32 @@ function Connection({ connection, onEdit }: ConnectionProps) {
         </div>
         <SsoActions connection={connection} onEdit={onEdit} />
       </Group>
-      <dl className="facts">
-        <dt>Domains</dt>
-        <dd>
-          <Group gap={6}>
-            {domains.map((one) => (
-              <Tag key={one} isQuiet>
-                {one}
-              </Tag>
-            ))}
-          </Group>
-        </dd>
-        <dt>Redirect URI</dt>
-        <dd>
-          <Group gap={4} wrap="nowrap">
-            <Text size="sm" ff="monospace" className="shrinks">
-              {redirectUri}
-            </Text>
-            <Copy value={redirectUri} label="Copy the redirect URI" />
-          </Group>
-        </dd>
-        <dt>Client id</dt>
-        <dd>{connection.client_id}</dd>
-        <dt>Passwords</dt>
-        <dd>
-          {withPassword
+      <Facts
+        facts={Object.entries({
+          Domains: (
+            <Group gap={6}>
+              {domains.map((one) => (
+                <Tag key={one} isQuiet>
+                  {one}
+                </Tag>
+              ))}
+            </Group>
+          ),
+          "Redirect URI": (
+            <Group gap={4} wrap="nowrap">
+              <Text size="sm" ff="monospace" className="shrinks">
+                {redirectUri}
+              </Text>
+              <Copy value={redirectUri} label="Copy the redirect URI" />
+            </Group>
+          ),
+          "Client id": connection.client_id,
+          Passwords: withPassword
             ? "Allowed too: people of these domains choose at sign-in."
-            : "Refused for these domains: everybody goes to the identity provider."}
-        </dd>
-        <dt>Changed</dt>
-        <dd>
-          <ExactTime at={connection.updated_at} />
-        </dd>
-      </dl>
+            : "Refused for these domains: everybody goes to the identity provider.",
+          Changed: <ExactTime at={connection.updated_at} />,
+        })}
+      />
     </Paper>
   );
 }
@@ -167,29 +164,20 @@ function SsoActions({ connection, onEdit }: ActionProps & { readonly onEdit: () 
   );
 }
 
-/** Button that deactivates or activates an SSO connection. */
 function ConnectionSwitch({ connection: { id, issuer, is_active: isActive } }: ActionProps) {
   const { setActive } = useSsoActions();
-  const action = isActive ? "Deactivate" : "Activate";
   return (
-    <ConfirmedAction
-      renderButton={(ask) => (
-        <Button size="xs" variant="default" onClick={ask} aria-label={`${action} ${issuer}`}>
-          {action}
-        </Button>
-      )}
-      title={`${action} the connection?`}
-      action={action}
-      danger={isActive}
-      onConfirm={async () => {
-        await setActive(id, !isActive);
-        notify.done(`The connection is ${isActive ? "inactive" : "active"}.`);
-      }}
+    <ActiveSwitch
+      isActive={isActive}
+      name={issuer}
+      noun="the connection"
+      onSwitch={(next) => setActive(id, next)}
+      done={`The connection is ${isActive ? "inactive" : "active"}.`}
     >
       {isActive
         ? "Nobody signs in through it until it is active again. Passwords work for its domains, where people have one. Whoever is signed in stays so."
         : "People of its domains sign in through it again, as its settings say."}
-    </ConfirmedAction>
+    </ActiveSwitch>
   );
 }
 
@@ -197,24 +185,13 @@ function DeleteConnection({ connection: { id, issuer } }: ActionProps) {
   const { remove } = useSsoActions();
   return (
     <ConfirmedAction
-      renderButton={(ask) => (
-        <Button
-          size="xs"
-          variant="subtle"
-          color="red"
-          onClick={ask}
-          aria-label={`Delete ${issuer}`}
-        >
-          Delete
-        </Button>
-      )}
+      label="Delete"
+      button={{ size: "xs", variant: "subtle", color: "red", "aria-label": `Delete ${issuer}` }}
       title="Delete the connection?"
       action="Delete"
       danger
-      onConfirm={async () => {
-        await remove(id);
-        notify.done("The connection is deleted.");
-      }}
+      onConfirm={() => remove(id)}
+      done="The connection is deleted."
     >
       Its settings, its client secret and the links between its people and the identity provider are
       gone. Whoever is signed in stays so.

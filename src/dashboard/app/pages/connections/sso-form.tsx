@@ -1,7 +1,7 @@
 import { PasswordInput, Switch, TagsInput, TextInput } from "@mantine/core";
 
 import { Dialog } from "../../ui/dialog.tsx";
-import { DialogButtons, Form, type FormState, useForm } from "../../ui/form.tsx";
+import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { discardDraft } from "../../ui/drafts.ts";
 import { notify } from "../../ui/notify.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
@@ -56,10 +56,7 @@ function NewConnection({ onClose }: { readonly onClose: () => void }) {
     },
   });
   return (
-    <Form
-      form={form}
-      buttons={<DialogButtons form={form} action="Create connection" onCancel={onClose} />}
-    >
+    <Form form={form} action="Create connection" onCancel={onClose}>
       <CompanySelect
         label="Company"
         types={["partner", "account"]}
@@ -93,10 +90,7 @@ function ChangeConnection({ connection, onClose }: ChangeConnectionProps) {
     },
   });
   return (
-    <Form
-      form={form}
-      buttons={<DialogButtons form={form} action="Save changes" onCancel={onClose} />}
-    >
+    <Form form={form} action="Save changes" onCancel={onClose}>
       <ProviderFields form={form} isNew={false} />
       <PeopleFields form={form} />
     </Form>

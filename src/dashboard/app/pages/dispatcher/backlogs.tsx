@@ -1,15 +1,18 @@
 import { Anchor, Group, SegmentedControl, Text } from "@mantine/core";
 import { Link, useSearchParams } from "wouter";
 
+import { useApi } from "../../session/session.tsx";
 import { duration, number } from "../../ui/format.ts";
 import { TableList } from "../../ui/list.tsx";
+import { useList } from "../../ui/pages.ts";
 import { Panel } from "../../ui/panel.tsx";
 import { StateBadge, Tag } from "../../ui/badges.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useNow } from "../../ui/use-time.ts";
 import { diagnosisOf } from "../webhooks/deliveries/attempt-words.ts";
 import { lettersOf } from "./concerns.ts";
-import { useBacklogs, type Backlog, type DispatcherState } from "./data.ts";
+import { type Backlog, backlogsOptions, type DispatcherState } from "./data.ts";
+import { Dimmed } from "../../ui/layout.tsx";
 
 /** Interval in ms after which the queue ages are rendered again. The ages grow even when no new data arrives. */
 const TICK_MS = 5_000;
@@ -28,7 +31,7 @@ function queuedInWords(queued: number): string {
 export function Backlogs({ dispatchers }: Pick<DispatcherState, "dispatchers">) {
   const [params, setParams] = useSearchParams();
   const order = params.get("order") === "age" ? "age" : "depth";
-  const backlogs = useBacklogs(order);
+  const backlogs = useList(backlogsOptions(useApi(), order));
   const letters = lettersOf(dispatchers);
   const now = useNow(TICK_MS);
   return (
@@ -83,9 +86,7 @@ function Subscription({ backlog }: BacklogProps) {
       <Anchor component={Link} href={`/companies/${partner}/webhooks/${id}`} size="sm" fw={600}>
         {label}
       </Anchor>
-      <Text size="xs" c="dimmed">
-        {name}
-      </Text>
+      <Dimmed>{name}</Dimmed>
     </>
   );
 }
@@ -106,9 +107,9 @@ function LastError({ error }: { readonly error: Backlog["last_error"] }) {
   return (
     <>
       {title}
-      <Text size="xs" c="dimmed">
+      <Dimmed>
         <Time at={error.at} />
-      </Text>
+      </Dimmed>
     </>
   );
 }

@@ -9,6 +9,7 @@ import { ExactTime, Time } from "../../ui/time.tsx";
 import { usePartnerName } from "../companies/data.ts";
 import { lettersOf } from "./concerns.ts";
 import type { DispatcherState } from "./data.ts";
+import { CellText, Dimmed } from "../../ui/layout.tsx";
 
 interface HeadsProps {
   readonly rows: DispatcherState["blocked_heads"];
@@ -43,7 +44,7 @@ function HeadsTable({ rows }: HeadsProps) {
       rows={rows}
       rowKey={(one) => `${one.subscription_id}:${one.sequence}`}
       columns={(one) => ({
-        Partner: <Name>{partner(one.partner_id)}</Name>,
+        Partner: <CellText title={partner(one.partner_id)} />,
         Event: (
           <>
             <Anchor
@@ -115,18 +116,18 @@ export function Dispatchers({ rows }: { readonly rows: DispatcherState["dispatch
       rows={rows}
       rowKey={(one) => one.id}
       columns={(one) => ({
-        Dispatcher: <Name>{letters.get(one.id)}</Name>,
+        Dispatcher: <CellText title={letters.get(one.id)} />,
         Id: <Id id={one.id} label="Copy the dispatcher's id" />,
         "Running since": <ExactTime at={one.started_at} />,
         "Last sign of life": `${duration(one.silent_ms / 1_000)} ago`,
         Holds: (
           <>
             {counted(one.shards, "shard")}
-            <Text size="xs" c="dimmed">
+            <Dimmed>
               {one.subscriptions === 0
                 ? "nothing queued"
                 : `${counted(one.subscriptions, "subscription")} with events`}
-            </Text>
+            </Dimmed>
           </>
         ),
         Lag: duration(one.lag_s),
@@ -160,14 +161,6 @@ function SubscriptionLink({ partnerId, id, children }: SubscriptionLinkProps) {
 function Nothing({ children }: { readonly children: ReactNode }) {
   return (
     <Text size="sm" c="dimmed">
-      {children}
-    </Text>
-  );
-}
-
-function Name({ children }: { readonly children: ReactNode }) {
-  return (
-    <Text fw={600} size="sm">
       {children}
     </Text>
   );

@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 import type { LiveState } from "../../session/live.ts";
 import { Verdict } from "../../ui/badges.tsx";
 import { counted, duration, number } from "../../ui/format.ts";
-import { PageHeader } from "../../ui/layout.tsx";
+import { Dimmed, PageHeader } from "../../ui/layout.tsx";
 import { Panel } from "../../ui/panel.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { useNow } from "../../ui/use-time.ts";
@@ -124,9 +124,7 @@ function Total({ title, value, children }: TotalProps) {
         {title}
       </Text>
       <Text className="total">{value}</Text>
-      <Text size="xs" c="dimmed">
-        {children}
-      </Text>
+      <Dimmed>{children}</Dimmed>
     </Paper>
   );
 }

@@ -1,4 +1,5 @@
 import { Anchor, NativeSelect, SegmentedControl, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useParams } from "wouter";
 
@@ -8,8 +9,13 @@ import { DataTable } from "../../ui/data-table.tsx";
 import { inLines } from "../../ui/format.ts";
 import { PageHeader, Section } from "../../ui/layout.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
-import { useCatalog, useSubscriptions } from "../webhooks/data/data.ts";
-import type { CatalogEvent, Subscription } from "../webhooks/data/reads.ts";
+import { useReader } from "../webhooks/data/data.ts";
+import {
+  type CatalogEvent,
+  catalogOptions,
+  type Subscription,
+  subscriptionsOptions,
+} from "../webhooks/data/reads.ts";
 import { TestEvent } from "../webhooks/test-event.tsx";
 import "./events.css";
 import { fieldsOf, reachOf } from "./schema-fields.ts";
@@ -18,7 +24,7 @@ const BACK = { href: "/events", title: "Event catalog" };
 
 export function Page() {
   const { event: value = "" } = useParams();
-  const catalog = useCatalog();
+  const catalog = useQuery(catalogOptions(useReader()));
   const event = catalog.data?.events.find((one) => one.value === value);
   if (event !== undefined) return <EventPage key={value} event={event} />;
   if (catalog.data !== undefined) return <NotFound />;
@@ -118,7 +124,7 @@ interface SendProps {
 /** Sends the event as a test to the selected subscription and shows the receiver's response. */
 function SendAsTest({ event }: SendProps) {
   return (
-    <Loaded query={useSubscriptions()}>
+    <Loaded query={useQuery(subscriptionsOptions(useReader()))}>
       {({ data }) => <ToOne event={event} subscriptions={data} />}
     </Loaded>
   );

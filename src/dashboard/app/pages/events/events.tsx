@@ -1,4 +1,5 @@
 import { Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 
 import { TextFilter, useFilters } from "../../ui/filters.tsx";
@@ -6,15 +7,15 @@ import { counted, sentence } from "../../ui/format.ts";
 import { PageHeader, Section } from "../../ui/layout.tsx";
 import { Row, Rows } from "../../ui/rows.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
-import { useCatalog } from "../webhooks/data/data.ts";
-import type { CatalogEvent } from "../webhooks/data/reads.ts";
+import { useReader } from "../webhooks/data/data.ts";
+import { type CatalogEvent, catalogOptions } from "../webhooks/data/reads.ts";
 import { eventsLike } from "./schema-fields.ts";
 
 import "./events.css";
 
 /** Catalog of all events that a webhook subscription can receive. */
 export function Page() {
-  const { get, set } = useFilters(["q"]);
+  const { get, field } = useFilters(["q"]);
   const typed = get("q") ?? "";
   return (
     <>
@@ -27,11 +28,10 @@ export function Page() {
           <TextFilter
             label="Search"
             placeholder="A word of the name, the description or a field"
-            value={get("q")}
-            onChange={(q) => set({ q })}
+            {...field("q")}
           />
         </search>
-        <Loaded query={useCatalog()}>
+        <Loaded query={useQuery(catalogOptions(useReader()))}>
           {({ events }) => <Found events={eventsLike(events, typed)} typed={typed} />}
         </Loaded>
       </Stack>

@@ -1,21 +1,23 @@
 import { Button, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
+import { useApi } from "../../session/session.tsx";
 import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
-import { DialogButtons, Form, useForm } from "../../ui/form.tsx";
+import { Form, useForm } from "../../ui/form.tsx";
 import { Section } from "../../ui/layout.tsx";
 import { List } from "../../ui/list.tsx";
-import { notify } from "../../ui/notify.ts";
+import { useList } from "../../ui/pages.ts";
 import { Row, Rows } from "../../ui/rows.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { LastUsed, Time } from "../../ui/time.tsx";
-import { type ApiToken, type TokenDraft, useApiTokenActions, useApiTokens } from "./data.ts";
+import { type ApiToken, apiTokensOptions, type TokenDraft, useApiTokenActions } from "./data.ts";
 import { ScopesField } from "./scopes-field.tsx";
 import { scopeWords } from "./scopes.ts";
 import { ShownOnce } from "./shown-once.tsx";
 
 export function ApiTokensSection() {
   const [isCreating, setCreating] = useState(false);
+  const stop = () => setCreating(false);
   const [secret, setSecret] = useState<string>();
   return (
     <Section
@@ -27,7 +29,7 @@ export function ApiTokensSection() {
         </Button>
       }
     >
-      <List list={useApiTokens()} more="Show older ones" empty={<NoToken />}>
+      <List list={useList(apiTokensOptions(useApi()))} more="Show older ones" empty={<NoToken />}>
         {(rows) => (
           <Rows label="API tokens">
             {rows.map((one) => (
@@ -36,7 +38,9 @@ export function ApiTokensSection() {
           </Rows>
         )}
       </List>
-      <TokenForm opened={isCreating} onClose={() => setCreating(false)} onSecret={setSecret} />
+      <Dialog opened={isCreating} onClose={stop} title="Create an API token" centered>
+        <NewToken onClose={stop} onSecret={setSecret} />
+      </Dialog>
       <ShownOnce
         title="Your new token"
         label="API token"
@@ -78,18 +82,13 @@ function DeleteToken({ token: { id, name } }: TokenProps) {
   const { remove } = useApiTokenActions();
   return (
     <ConfirmedAction
-      renderButton={(ask) => (
-        <Button variant="default" size="xs" onClick={ask} aria-label={`Delete the token ${name}`}>
-          Delete
-        </Button>
-      )}
+      label="Delete"
+      button={{ size: "xs", "aria-label": `Delete the token ${name}` }}
       title="Delete the token?"
       action="Delete"
       danger
-      onConfirm={async () => {
-        await remove(id);
-        notify.done("The token is deleted.");
-      }}
+      onConfirm={() => remove(id)}
+      done="The token is deleted."
     >
       Whatever uses <strong>{name}</strong> stops working at once.
     </ConfirmedAction>
@@ -99,18 +98,6 @@ function DeleteToken({ token: { id, name } }: TokenProps) {
 interface NewTokenProps {
   readonly onClose: () => void;
   readonly onSecret: (token: string) => void;
-}
-
-interface TokenFormProps extends NewTokenProps {
-  readonly opened: boolean;
-}
-
-function TokenForm({ opened, onClose, onSecret }: TokenFormProps) {
-  return (
-    <Dialog opened={opened} onClose={onClose} title="Create an API token" centered>
-      <NewToken onClose={onClose} onSecret={onSecret} />
-    </Dialog>
-  );
 }
 
 const EMPTY_TOKEN: TokenDraft = { name: "", scopes: [] };
@@ -132,14 +119,9 @@ function NewToken({ onClose, onSecret }: NewTokenProps) {
     <Form
       form={form}
       isCheckedByBrowser
-      buttons={
-        <DialogButtons
-          form={form}
-          action="Create token"
-          onCancel={onClose}
-          isReady={scopes.length > 0}
-        />
-      }
+      action="Create token"
+      onCancel={onClose}
+      isReady={scopes.length > 0}
     >
       <TextInput
         label="Name"

@@ -2,7 +2,7 @@ import { Checkbox, Radio, Stack, Switch, Textarea, TextInput } from "@mantine/co
 
 import { apiErrorOf } from "../../api/client.ts";
 import { Dialog } from "../../ui/dialog.tsx";
-import { DialogButtons, Form, type FormState, useForm } from "../../ui/form.tsx";
+import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { discardDraft } from "../../ui/drafts.ts";
 import { notify } from "../../ui/notify.ts";
 import {
@@ -73,7 +73,9 @@ function NewClient({ path, onClose, onSecret }: NewClientProps) {
     <Form
       form={form}
       isCheckedByBrowser
-      buttons={<Buttons form={form} action="Create client" onCancel={onClose} />}
+      isReady={isComplete(form.draft)}
+      action="Create client"
+      onCancel={onClose}
     >
       <NameField form={form} />
       <KindField
@@ -107,7 +109,9 @@ function EditClient({ path, client, onClose }: EditClientProps) {
     <Form
       form={form}
       isCheckedByBrowser
-      buttons={<Buttons form={form} action="Save" onCancel={onClose} />}
+      isReady={isComplete(form.draft)}
+      action="Save"
+      onCancel={onClose}
     >
       <NameField form={form} />
       <AccessFields form={form} path={path} />
@@ -119,15 +123,8 @@ interface FieldsProps {
   readonly form: FormState<ClientDraft>;
 }
 
-interface ButtonsProps extends FieldsProps {
-  readonly action: string;
-  readonly onCancel: () => void;
-}
-
-function Buttons(props: ButtonsProps) {
-  const { scopes, grantTypes } = props.form.draft;
-  return <DialogButtons {...props} isReady={scopes.length > 0 && grantTypes.length > 0} />;
-}
+const isComplete = ({ scopes, grantTypes }: ClientDraft): boolean =>
+  scopes.length > 0 && grantTypes.length > 0;
 
 function NameField({ form }: FieldsProps) {
   return (

@@ -2,7 +2,7 @@ import { useQueryClient } from "@tanstack/react-query";
 
 import { answerOf, type ApiClient, atCursor } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { useList } from "../../ui/list.tsx";
+import { listOptions, type RowOf } from "../../ui/pages.ts";
 import { clientBody, isPlatformPath, type ClientDraft, type ClientsPath } from "./client-model.ts";
 import type { Scope } from "./scopes.ts";
 
@@ -10,16 +10,12 @@ const PAGE = 20;
 
 const tokensOf = (api: ApiClient) => api.account["personal-access-tokens"];
 
-function readTokens(api: ApiClient, cursor: string | undefined) {
-  return answerOf(tokensOf(api).get({ query: { limit: PAGE, ...atCursor(cursor) } }));
-}
+export const apiTokensOptions = (api: ApiClient) =>
+  listOptions(["api-tokens"], (cursor) =>
+    answerOf(tokensOf(api).get({ query: { limit: PAGE, ...atCursor(cursor) } })),
+  );
 
-export type ApiToken = Awaited<ReturnType<typeof readTokens>>["data"][number];
-
-export function useApiTokens() {
-  const api = useApi();
-  return useList(["api-tokens"], (cursor) => readTokens(api, cursor));
-}
+export type ApiToken = RowOf<typeof apiTokensOptions>;
 
 export interface TokenDraft {
   readonly name: string;
@@ -49,21 +45,17 @@ function clientsAt(api: ApiClient, path: ClientsPath) {
   return isPlatformPath(path) ? api.sso.clients : api.partner["oauth-clients"];
 }
 
-function readClients(api: ApiClient, path: ClientsPath, cursor: string | undefined) {
-  return answerOf(clientsAt(api, path).get({ query: { limit: PAGE, ...atCursor(cursor) } }));
-}
+export const oauthClientsOptions = (api: ApiClient, path: ClientsPath) =>
+  listOptions(["oauth-clients", path], (cursor) =>
+    answerOf(clientsAt(api, path).get({ query: { limit: PAGE, ...atCursor(cursor) } })),
+  );
 
-export type OAuthClient = Awaited<ReturnType<typeof readClients>>["data"][number];
+export type OAuthClient = RowOf<typeof oauthClientsOptions>;
 
 /** Secret of an OAuth client; null for a public client. The API returns a secret only when it is created or rotated. */
 export interface NewClientSecret {
   readonly client_id: string;
   readonly client_secret: string | null;
-}
-
-export function useOAuthClients(path: ClientsPath) {
-  const api = useApi();
-  return useList(["oauth-clients", path], (cursor) => readClients(api, path, cursor));
 }
 
 /** Requests that create, change or delete OAuth clients. Each request invalidates the cached list of clients. */

@@ -3,8 +3,9 @@ import { Stack, Text } from "@mantine/core";
 import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { counted } from "../../ui/format.ts";
-import { PageHeader, Section } from "../../ui/layout.tsx";
-import { TableList, useList } from "../../ui/list.tsx";
+import { CellText, PageHeader, Section } from "../../ui/layout.tsx";
+import { TableList } from "../../ui/list.tsx";
+import { listOptions, type RowOf, useList } from "../../ui/pages.ts";
 import { LastUsed, Time } from "../../ui/time.tsx";
 import { ApiTokensSection } from "./api-tokens.tsx";
 import { clientsPathOf } from "./client-model.ts";
@@ -31,11 +32,10 @@ export function Page() {
   );
 }
 
-function readTokens(api: ApiClient, cursor: string | undefined) {
-  return answerOf(api.partner.tokens.get({ query: pageAt(cursor) }));
-}
-
-type TeamToken = Awaited<ReturnType<typeof readTokens>>["data"][number];
+const teamTokensOptions = (api: ApiClient) =>
+  listOptions(["team-tokens"], (cursor) =>
+    answerOf(api.partner.tokens.get({ query: pageAt(cursor) })),
+  );
 
 const KINDS: Readonly<Record<string, string>> = {
   dashboard_pat: "Personal access token of these pages",
@@ -48,15 +48,13 @@ const KINDS: Readonly<Record<string, string>> = {
  * last use. Tokens of sign-in sessions are not listed.
  */
 function TokenUses() {
-  const api = useApi();
-  const tokens = useList(["team-tokens"], (cursor) => readTokens(api, cursor));
   return (
     <Section
       title="Tokens in use"
       description="Of everybody in your team, apart from sign-ins: where each was used, to the minute. An address that nobody knows is a reason for the holder to end the token."
     >
       <TableList
-        list={tokens}
+        list={useList(teamTokensOptions(useApi()))}
         noun={["token", "tokens"]}
         empty={
           <Text size="sm" c="dimmed">
@@ -67,15 +65,10 @@ function TokenUses() {
           caption: "Tokens of the team, newest first",
           columns: (one) => ({
             Token: (
-              <>
-                <Text size="sm" fw={600}>
-                  {one.name ?? KINDS[one.kind] ?? one.kind}
-                </Text>
-                <Text size="xs" c="dimmed">
-                  {one.user_name}
-                  {one.name !== null && `, ${KINDS[one.kind] ?? one.kind}`}
-                </Text>
-              </>
+              <CellText title={one.name ?? KINDS[one.kind] ?? one.kind}>
+                {one.user_name}
+                {one.name !== null && `, ${KINDS[one.kind] ?? one.kind}`}
+              </CellText>
             ),
             Used: <LastUsed at={one.last_used_at} />,
             Where: <Uses token={one} />,
@@ -86,7 +79,7 @@ function TokenUses() {
   );
 }
 
-function Uses({ token: { uses } }: { readonly token: TeamToken }) {
+function Uses({ token: { uses } }: { readonly token: RowOf<typeof teamTokensOptions> }) {
   const [newest] = uses;
   if (newest === undefined) return "Nowhere yet";
   const addresses = new Set(uses.map(({ ip }) => ip)).size;

@@ -1,6 +1,7 @@
 import { Button, Group, Menu, Text } from "@mantine/core";
 import { useState } from "react";
 
+import { useApi } from "../../session/session.tsx";
 import { Tag } from "../../ui/badges.tsx";
 import { Copy } from "../../ui/copy.tsx";
 import { Confirm } from "../../ui/dialog.tsx";
@@ -9,6 +10,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { Section } from "../../ui/layout.tsx";
 import { List } from "../../ui/list.tsx";
 import { notify } from "../../ui/notify.ts";
+import { useList } from "../../ui/pages.ts";
 import { Row, Rows } from "../../ui/rows.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
@@ -17,8 +19,8 @@ import { type ClientsPath, isPlatformPath } from "./client-model.ts";
 import {
   type NewClientSecret,
   type OAuthClient,
+  oauthClientsOptions,
   useOAuthClientActions,
-  useOAuthClients,
 } from "./data.ts";
 import { scopeWords } from "./scopes.ts";
 import { ShownOnce } from "./shown-once.tsx";
@@ -40,7 +42,11 @@ export function OAuthClientsSection({ path }: { readonly path: ClientsPath }) {
         </Button>
       }
     >
-      <List list={useOAuthClients(path)} more="Show older ones" empty={<NoClient />}>
+      <List
+        list={useList(oauthClientsOptions(useApi(), path))}
+        more="Show older ones"
+        empty={<NoClient />}
+      >
         {(rows) => (
           <Rows label="OAuth clients">
             {rows.map((one) => (

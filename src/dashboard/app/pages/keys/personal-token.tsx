@@ -9,7 +9,6 @@ import { CodeBlock, SecretField } from "../../ui/copy.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Section } from "../../ui/layout.tsx";
-import { notify } from "../../ui/notify.ts";
 import { ErrorNotice } from "../../ui/states.tsx";
 import { ExactTime, LastUsed } from "../../ui/time.tsx";
 
@@ -74,18 +73,13 @@ function Token({ token, regenerate, remove }: TokenProps) {
 function RegenerateToken({ regenerate }: Pick<TokenProps, "regenerate">) {
   return (
     <ConfirmedAction
-      renderButton={(ask) => (
-        <Button variant="default" size="xs" onClick={ask}>
-          Regenerate
-        </Button>
-      )}
+      label="Regenerate"
+      button={{ size: "xs" }}
       title="Regenerate the token?"
       action="Regenerate"
       danger
-      onConfirm={async () => {
-        await regenerate();
-        notify.done("There is a new token. The old one works no more.");
-      }}
+      onConfirm={regenerate}
+      done="There is a new token. The old one works no more."
     >
       The present token stops working at once, and with it everything that uses it, until it has the
       new one. This cannot be taken back.
@@ -96,18 +90,13 @@ function RegenerateToken({ regenerate }: Pick<TokenProps, "regenerate">) {
 function DeleteToken({ remove }: Pick<TokenProps, "remove">) {
   return (
     <ConfirmedAction
-      renderButton={(ask) => (
-        <Button variant="light" color="red" size="xs" onClick={ask}>
-          Delete
-        </Button>
-      )}
+      label="Delete"
+      button={{ variant: "light", color: "red", size: "xs" }}
       title="Delete the token?"
       action="Delete"
       danger
-      onConfirm={async () => {
-        await remove();
-        notify.done("The token is deleted.");
-      }}
+      onConfirm={remove}
+      done="The token is deleted."
     >
       Everything that uses it stops working at once. You can generate another one later.
     </ConfirmedAction>

@@ -1,43 +1,29 @@
-import { useQuery } from "@tanstack/react-query";
+import { queryOptions } from "@tanstack/react-query";
 
 import { allPages, answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { apiWith } from "../../api/connect.ts";
 import { readIdentity } from "../../session/identity.ts";
 import { useApi, useSessionState } from "../../session/session.tsx";
-import { useList } from "../../ui/list.tsx";
+import { listOptions, type RowOf } from "../../ui/pages.ts";
 
-interface AccountFilter {
-  readonly name?: string;
-  readonly is_active?: "true" | "false";
-}
-
-const NAMES_STALE_MS = 60_000;
-
-function readAccounts(
+export const ownAccountsOptions = (
   api: ApiClient,
-  query: AccountFilter & { readonly limit?: number; readonly cursor?: string },
-) {
-  return answerOf(api.partner.accounts.get({ query }));
-}
-
-export type Account = Awaited<ReturnType<typeof readAccounts>>["data"][number];
-
-export function useOwnAccounts(filter: AccountFilter) {
-  const api = useApi();
-  return useList(["own-accounts", filter], (cursor) =>
-    readAccounts(api, { ...filter, ...pageAt(cursor) }),
+  filter: { readonly name?: string; readonly is_active?: "true" | "false" },
+) =>
+  listOptions(["own-accounts", filter], (cursor) =>
+    answerOf(api.partner.accounts.get({ query: { ...filter, ...pageAt(cursor) } })),
   );
-}
+
+export type Account = RowOf<typeof ownAccountsOptions>;
 
 /** Reads all accounts of the partner, as choices of selects. */
-export function useAllAccounts() {
-  const api = useApi();
-  return useQuery({
+export const allAccountsOptions = (api: ApiClient) =>
+  queryOptions({
     queryKey: ["own-accounts", "all"],
-    queryFn: () => allPages((cursor) => readAccounts(api, pageAt(cursor))),
-    staleTime: NAMES_STALE_MS,
+    queryFn: () =>
+      allPages((cursor) => answerOf(api.partner.accounts.get({ query: pageAt(cursor) }))),
+    staleTime: 60_000,
   });
-}
 
 /** Starts impersonation of an account's owner. The API writes the given reason into the audit log. */
 export function useActAsOwner() {

@@ -1,20 +1,22 @@
 import { Button, Text, TextInput } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 
+import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { Confirm } from "../../ui/dialog.tsx";
 import { FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
-import { PageHeader } from "../../ui/layout.tsx";
+import { CellText, PageHeader } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
+import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
-import { type Account, useActAsOwner, useOwnAccounts } from "./accounts-data.ts";
+import { type Account, ownAccountsOptions, useActAsOwner } from "./accounts-data.ts";
 import { ActiveFilter, activeQuery } from "../companies/company-select.tsx";
 import { Stores } from "../companies/stores.tsx";
 
 /** Page that lists the accounts of a partner. Accounts are the partner's customers. */
 export function Page() {
-  const { get, set, count, clear } = useFilters(["name", "active"]);
+  const { get, set, field, count, clear } = useFilters(["name", "active"]);
   const [acting, setActing] = useState<Account>();
   const name = get("name");
   return (
@@ -25,10 +27,12 @@ export function Page() {
       />
       <FilterBar count={count} onClear={clear}>
         <TextFilter label="Name" value={name} onChange={(next) => set({ name: next })} />
-        <ActiveFilter value={get("active")} onChange={(active) => set({ active })} />
+        <ActiveFilter {...field("active")} />
       </FilterBar>
       <TableList
-        list={useOwnAccounts({ ...(name && { name }), ...activeQuery(get("active")) })}
+        list={useList(
+          ownAccountsOptions(useApi(), { ...(name && { name }), ...activeQuery(get("active")) }),
+        )}
         noun={["account", "accounts"]}
         empty={
           <EmptyState
@@ -56,16 +60,7 @@ function columnsOf(
   onAct: (account: Account) => void,
 ): Readonly<Record<string, ReactNode>> {
   return {
-    Name: (
-      <>
-        <Text fw={600} size="sm">
-          {one.name}
-        </Text>
-        <Text size="xs" c="dimmed">
-          Number {one.id}
-        </Text>
-      </>
-    ),
+    Name: <CellText title={one.name}>Number {one.id}</CellText>,
     Plan: one.plan.name,
     Stores: <Stores stores={one.stores} />,
     State: <StateBadge state={one.is_active ? "active" : "inactive"} />,

@@ -1,29 +1,23 @@
 import { Anchor, Button, Group, Radio, Stack, Text, Textarea } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
-import { answerOf, type ApiClient } from "../../api/client.ts";
+import { answerOf, type ApiClient, type DataOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { SecretField } from "../../ui/copy.tsx";
-import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
+import { Form, useForm } from "../../ui/form.tsx";
 import { PageHeader, Section } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ErrorNotice, Loaded } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 
-const KEY = ["embedding"];
+const embeddingOptions = (api: ApiClient) =>
+  queryOptions({
+    queryKey: ["embedding"],
+    queryFn: () => answerOf(api.partner.embedding.get()),
+  });
 
-function readEmbedding(api: ApiClient) {
-  return answerOf(api.partner.embedding.get());
-}
-
-type Embedding = Awaited<ReturnType<typeof readEmbedding>>;
 type LinkAccess = "read" | "write";
-
-function useEmbedding() {
-  const api = useApi();
-  return useQuery({ queryKey: KEY, queryFn: () => readEmbedding(api) });
-}
 
 function useEmbeddingActions() {
   const api = useApi();
@@ -32,7 +26,8 @@ function useEmbeddingActions() {
     /** Saves the origins that may embed the portal in a frame. The text has one origin per line. */
     save: async (text: string) => {
       const origins = text.split(/[\s,;]+/).filter((line) => line !== "");
-      queries.setQueryData(KEY, await answerOf(api.partner.embedding.patch({ origins })));
+      const saved = await answerOf(api.partner.embedding.patch({ origins }));
+      queries.setQueryData(embeddingOptions(api).queryKey, saved);
     },
     /** Creates a portal link and returns its address, which can be opened only once. */
     makeLink: (access: LinkAccess) =>
@@ -42,7 +37,7 @@ function useEmbeddingActions() {
 
 /** Page that sets the origins allowed to embed the webhooks pages, and creates a portal link for a trial. */
 export function Page() {
-  const embedding = useEmbedding();
+  const embedding = useQuery(embeddingOptions(useApi()));
   return (
     <>
       <PageHeader
@@ -65,7 +60,7 @@ export function Page() {
   );
 }
 
-function Origins({ settings }: { readonly settings: Embedding }) {
+function Origins({ settings }: { readonly settings: DataOf<typeof embeddingOptions> }) {
   const { save } = useEmbeddingActions();
   const form = useForm({
     name: "embedding",
@@ -83,14 +78,7 @@ function Origins({ settings }: { readonly settings: Embedding }) {
       title="Whose pages may show it in a frame"
       description="Browsers refuse it on all others. Without any, links open in a window of their own."
     >
-      <Form
-        form={form}
-        buttons={
-          <Group>
-            <SubmitButton form={form}>Save</SubmitButton>
-          </Group>
-        }
-      >
+      <Form form={form} action="Save">
         <Textarea
           label="Origins"
           description="One a line, up to 10: https, or http on localhost."

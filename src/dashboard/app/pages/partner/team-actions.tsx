@@ -2,9 +2,10 @@ import { Button, Group, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 
 import { useSession } from "../../session/session.tsx";
-import { ConfirmedAction } from "../../ui/dialog.tsx";
+import { ActiveSwitch, ConfirmedAction } from "../../ui/dialog.tsx";
 import { notify } from "../../ui/notify.ts";
 import { useTeamActions, type TeamUser } from "./team-data.ts";
+import { Dimmed } from "../../ui/layout.tsx";
 
 interface UserProps {
   readonly user: TeamUser;
@@ -24,13 +25,11 @@ export function TeamActions({ user, lastOwner }: TeamActionsProps) {
     <Group gap="xs" justify="flex-end" className="row-actions">
       {user.is_active && !user.has_password && <InviteAgain user={user} />}
       {user.id === lastOwner?.id ? (
-        <Text size="xs" c="dimmed">
-          The only active owner
-        </Text>
+        <Dimmed>The only active owner</Dimmed>
       ) : (
         <>
           {user.is_active && <RoleSwitch user={user} />}
-          <ActiveSwitch user={user} />
+          <MemberSwitch user={user} />
         </>
       )}
     </Group>
@@ -64,17 +63,12 @@ function RoleSwitch({ user: { id, name, role } }: UserProps) {
   const words = isOwner ? "Make admin" : "Make owner";
   return (
     <ConfirmedAction
-      renderButton={(ask) => (
-        <Button size="xs" variant="default" onClick={ask} aria-label={`${words}: ${name}`}>
-          {words}
-        </Button>
-      )}
+      label={words}
+      button={{ size: "xs", "aria-label": `${words}: ${name}` }}
       title={isOwner ? `Make ${name} an admin?` : `Make ${name} an owner?`}
       action={words}
-      onConfirm={async () => {
-        await setRole(id, isOwner ? "partner_admin" : "partner_owner");
-        notify.done(`${name} is ${isOwner ? "an admin" : "an owner"}.`);
-      }}
+      onConfirm={() => setRole(id, isOwner ? "partner_admin" : "partner_owner")}
+      done={`${name} is ${isOwner ? "an admin" : "an owner"}.`}
     >
       {me.id === id && (
         <Text size="sm" fw={600} mb="xs">
@@ -88,24 +82,15 @@ function RoleSwitch({ user: { id, name, role } }: UserProps) {
   );
 }
 
-function ActiveSwitch({ user: { id, name, email, is_active: isActive } }: UserProps) {
+function MemberSwitch({ user: { id, name, email, is_active: isActive } }: UserProps) {
   const { setActive } = useTeamActions();
   const { user: me } = useSession();
-  const action = isActive ? "Deactivate" : "Activate";
   return (
-    <ConfirmedAction
-      renderButton={(ask) => (
-        <Button size="xs" variant="default" onClick={ask} aria-label={`${action} ${name}`}>
-          {action}
-        </Button>
-      )}
-      title={`${action} ${name}?`}
-      action={action}
-      danger={isActive}
-      onConfirm={async () => {
-        await setActive(id, !isActive);
-        notify.done(`${name} is ${isActive ? "inactive and signed out" : "active"}.`);
-      }}
+    <ActiveSwitch
+      isActive={isActive}
+      name={name}
+      onSwitch={(next) => setActive(id, next)}
+      done={`${name} is ${isActive ? "inactive and signed out" : "active"}.`}
     >
       {isActive && me.id === id && (
         <Text size="sm" fw={600} mb="xs">
@@ -115,6 +100,6 @@ function ActiveSwitch({ user: { id, name, email, is_active: isActive } }: UserPr
       {isActive
         ? `${email} is signed out everywhere at once and cannot sign in. Tokens and API keys end for good.`
         : `${email} can sign in again. Tokens and API keys of before stay ended.`}
-    </ConfirmedAction>
+    </ActiveSwitch>
   );
 }

@@ -3,7 +3,7 @@ import { useMemo } from "react";
 
 import { allPages, answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { useList } from "../../ui/list.tsx";
+import { listOptions, type RowOf } from "../../ui/pages.ts";
 
 /** Roles that members of a partner's team can have. */
 export type TeamRole = "partner_owner" | "partner_admin";
@@ -14,29 +14,19 @@ export interface Teammate {
   readonly role: TeamRole;
 }
 
-function readTeam(api: ApiClient, cursor: string | undefined) {
-  return answerOf(api.partner.users.get({ query: pageAt(cursor) }));
-}
+export const teamOptions = (api: ApiClient) =>
+  listOptions(["team"], (cursor) => answerOf(api.partner.users.get({ query: pageAt(cursor) })));
 
-export type TeamUser = Awaited<ReturnType<typeof readTeam>>["data"][number];
-
-const KEY = ["team"];
-/** Cached names may be up to a minute old, because names rarely change. */
-const NAMES_STALE_MS = 60_000;
-
-export function useTeam() {
-  const api = useApi();
-  return useList(KEY, (cursor) => readTeam(api, cursor));
-}
+export type TeamUser = RowOf<typeof teamOptions>;
 
 /** Returns the names of the team members by user id, for pages that only know user ids. */
 export function useTeamNames(enabled: boolean): ReadonlyMap<number, string> {
   const api = useApi();
   const { data } = useQuery({
-    queryKey: [...KEY, "names"],
-    queryFn: () => allPages((cursor) => readTeam(api, cursor)),
+    queryKey: ["team", "names"],
+    queryFn: () => allPages((cursor) => answerOf(api.partner.users.get({ query: pageAt(cursor) }))),
     enabled,
-    staleTime: NAMES_STALE_MS,
+    staleTime: 60_000,
   });
   return useMemo(() => new Map(data?.map((one) => [one.id, one.name])), [data]);
 }
@@ -47,7 +37,7 @@ export function useTeamActions() {
   const queries = useQueryClient();
   const done = async <T>(call: Promise<T>): Promise<T> => {
     const answer = await call;
-    await queries.invalidateQueries({ queryKey: KEY });
+    await queries.invalidateQueries({ queryKey: ["team"] });
     return answer;
   };
   return {

@@ -2,21 +2,21 @@ import { Button, NativeSelect, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
 import { roleName } from "../../session/identity.ts";
-import { useSession } from "../../session/session.tsx";
+import { useApi, useSession } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { DialogButtons, Form, useForm } from "../../ui/form.tsx";
+import { Form, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { PageHeader } from "../../ui/layout.tsx";
+import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
 import { rowsOf, TableList } from "../../ui/list.tsx";
 import { notify } from "../../ui/notify.ts";
-import type { PagedList } from "../../ui/pages.ts";
+import { type PagedList, useList } from "../../ui/pages.ts";
 import { Time } from "../../ui/time.tsx";
 import {
   type Teammate,
   type TeamRole,
+  teamOptions,
   type TeamUser,
-  useTeam,
   useTeamActions,
 } from "./team-data.ts";
 import { TeamActions } from "./team-actions.tsx";
@@ -34,9 +34,10 @@ function lastOwnerOf(team: PagedList<TeamUser>): TeamUser | undefined {
 /** Page of the partner's team. Owners can change the team; admins can only read it. */
 export function Page() {
   const [isInviting, setInviting] = useState(false);
+  const stop = () => setInviting(false);
   const { user: me } = useSession();
   const isOwner = me.role === "partner_owner";
-  const team = useTeam();
+  const team = useList(teamOptions(useApi()));
   return (
     <>
       <PageHeader
@@ -62,25 +63,15 @@ export function Page() {
           end: "Change",
           columns: (one) => ({
             Name: (
-              <>
-                <Text fw={600} size="sm">
-                  {one.name}
-                  {one.id === me.id && " (you)"}
-                </Text>
-                <Text size="xs" c="dimmed">
-                  {one.email}
-                </Text>
-              </>
+              <CellText title={one.id === me.id ? `${one.name} (you)` : one.name}>
+                {one.email}
+              </CellText>
             ),
             Role: roleName(one.role),
             State: (
               <>
                 <StateBadge state={one.is_active ? "active" : "inactive"} />
-                {one.is_active && !one.has_password && (
-                  <Text size="xs" c="dimmed">
-                    Has set no password
-                  </Text>
-                )}
+                {one.is_active && !one.has_password && <Dimmed>Has set no password</Dimmed>}
               </>
             ),
             Since: <Time at={one.created_at} />,
@@ -88,7 +79,9 @@ export function Page() {
           }),
         }}
       />
-      <InviteForm opened={isInviting} onClose={() => setInviting(false)} />
+      <Dialog opened={isInviting} onClose={stop} title="Invite to the team">
+        <Invitation onClose={stop} />
+      </Dialog>
     </>
   );
 }
@@ -102,20 +95,7 @@ const MEANING: Readonly<Record<TeamRole, string>> = {
 
 const EMPTY: Teammate = { name: "", email: "", role: "partner_admin" };
 
-interface InviteFormProps {
-  readonly opened: boolean;
-  readonly onClose: () => void;
-}
-
-function InviteForm({ opened, onClose }: InviteFormProps) {
-  return (
-    <Dialog opened={opened} onClose={onClose} title="Invite to the team">
-      <Invitation onClose={onClose} />
-    </Dialog>
-  );
-}
-
-function Invitation({ onClose }: Pick<InviteFormProps, "onClose">) {
+function Invitation({ onClose }: { readonly onClose: () => void }) {
   const { invite } = useTeamActions();
   const form = useForm({
     name: "invitation",
@@ -129,7 +109,7 @@ function Invitation({ onClose }: Pick<InviteFormProps, "onClose">) {
   });
   const { role } = form.draft;
   return (
-    <Form form={form} buttons={<DialogButtons form={form} action="Invite" onCancel={onClose} />}>
+    <Form form={form} action="Invite" onCancel={onClose}>
       <Text size="sm">
         We mail a link that sets the first password, or that leads to your identity provider. It
         works for seven days.

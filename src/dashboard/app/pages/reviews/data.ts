@@ -1,74 +1,64 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 
-import { allPages, answerOf, type ApiClient, pageAt } from "../../api/client.ts";
+import { allPages, answerOf, type ApiClient, type DataOf, pageAt } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { useList } from "../../ui/list.tsx";
+import { listOptions } from "../../ui/pages.ts";
 import type { FlagMove, ReviewQuery } from "./review-model.ts";
-
-function readSites(api: ApiClient) {
-  return allPages((cursor) => answerOf(api.account["review-sites"].get({ query: pageAt(cursor) })));
-}
-
-export type StoreReviewSite = Awaited<ReturnType<typeof readSites>>[number];
 
 /**
  * Reads the connections between the account's stores and the review sites. The names of stores and review sites
  * come from this response, too.
  */
-export function useSites(staleTime = 0) {
-  const api = useApi();
-  return useQuery({ queryKey: ["sites"], queryFn: () => readSites(api), staleTime });
-}
+export const sitesOptions = (api: ApiClient) =>
+  queryOptions({
+    queryKey: ["sites"],
+    queryFn: () =>
+      allPages((cursor) => answerOf(api.account["review-sites"].get({ query: pageAt(cursor) }))),
+    staleTime: 0,
+  });
 
-function readReview(api: ApiClient, id: string) {
-  // Encodes the review id, because the address may contain any text as id and the API client does not encode
-  // path segments.
-  return answerOf(api.account.reviews({ id: encodeURIComponent(id) }).get());
-}
+export type StoreReviewSite = DataOf<typeof sitesOptions>[number];
 
-export type ReviewWithHistory = Awaited<ReturnType<typeof readReview>>;
+export const reviewOptions = (api: ApiClient, id: string) =>
+  queryOptions({
+    queryKey: ["review", id],
+    // Encodes the review id, because the address may contain any text as id and the API client does not encode
+    // path segments.
+    queryFn: () => answerOf(api.account.reviews({ id: encodeURIComponent(id) }).get()),
+  });
+
+export type ReviewWithHistory = DataOf<typeof reviewOptions>;
 export type Review = Omit<ReviewWithHistory, "history">;
 
 /** Cached names of users and stores may be up to a minute old, because names rarely change. */
 const NAMES_STALE_MS = 60_000;
 
-export function useReviews(query: ReviewQuery) {
-  const api = useApi();
-  return useList(["reviews", query], (cursor) =>
+export const reviewsOptions = (api: ApiClient, query: ReviewQuery) =>
+  listOptions(["reviews", query], (cursor) =>
     answerOf(api.account.reviews.get({ query: { ...query, ...pageAt(cursor) } })),
   );
-}
-
-export function useReview(id: string) {
-  const api = useApi();
-  return useQuery({ queryKey: ["review", id], queryFn: () => readReview(api, id) });
-}
 
 /**
  * Reads the active users of the account. With `storeId`, reads only the users who can see that store, because
  * only they can be assigned its reviews.
  */
-export function useColleagues(storeId?: number) {
-  const api = useApi();
-  return useQuery({
+export const colleaguesOptions = (api: ApiClient, storeId?: number) =>
+  queryOptions({
     queryKey: ["colleagues", storeId],
     queryFn: () =>
-      allPages((cursor) =>
-        answerOf(
-          api.account.users.get({
-            query: { ...pageAt(cursor), ...(storeId && { store_id: storeId }) },
-          }),
-        ),
-      ),
+      allPages((cursor) => {
+        const query = { ...pageAt(cursor), ...(storeId && { store_id: storeId }) };
+        return answerOf(api.account.users.get({ query }));
+      }),
     staleTime: NAMES_STALE_MS,
   });
-}
 
 /** Returns functions that map the ids in a review (users, stores, review sites) to names. */
 export function useNames() {
-  const { data: sites } = useSites(NAMES_STALE_MS);
-  const { data: users } = useColleagues();
+  const api = useApi();
+  const { data: sites } = useQuery({ ...sitesOptions(api), staleTime: NAMES_STALE_MS });
+  const { data: users } = useQuery(colleaguesOptions(api));
   return useMemo(() => {
     const stores = new Map(sites?.map((one) => [one.store_id, one.store_name]));
     const sources = new Map(sites?.map((one) => [one.provider, one.name]));
@@ -92,9 +82,9 @@ export function useReviewActions(reviewId: number) {
   const queries = useQueryClient();
   const review = api.account.reviews({ id: reviewId });
   const show = (answer: Review) => {
-    const key = ["review", String(reviewId)];
-    queries.setQueryData<ReviewWithHistory>(key, (before) => before && { ...before, ...answer });
-    void queries.invalidateQueries({ queryKey: key });
+    const { queryKey } = reviewOptions(api, String(reviewId));
+    queries.setQueryData(queryKey, (before) => before && { ...before, ...answer });
+    void queries.invalidateQueries({ queryKey });
     void queries.invalidateQueries({ queryKey: ["reviews"] });
     return answer;
   };

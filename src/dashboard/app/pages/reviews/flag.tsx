@@ -1,13 +1,14 @@
 import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 
-import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
+import { Form, useForm } from "../../ui/form.tsx";
 import { sentence } from "../../ui/format.ts";
 import { notify } from "../../ui/notify.ts";
 import { StateBadge } from "../../ui/badges.tsx";
 import { ErrorNotice } from "../../ui/states.tsx";
 import { useReviewActions, type Review } from "./data.ts";
 import { FLAG_MEANING, transitionsOf } from "./review-model.ts";
+import { Dimmed } from "../../ui/layout.tsx";
 
 const MAX_CHARS = 1_000;
 
@@ -77,9 +78,7 @@ function FlagMoves({ review }: { readonly review: Review }) {
         ))}
       </Group>
       {error !== null && <ErrorNotice error={error} />}
-      <Text size="xs" c="dimmed">
-        Changes are passed on to the account owner.
-      </Text>
+      <Dimmed>Changes are passed on to the account owner.</Dimmed>
     </Stack>
   );
 }
@@ -100,13 +99,9 @@ function FlagForm({ review, source }: FlagProps) {
     <Form
       form={form}
       gap="xs"
-      buttons={
-        <Group>
-          <SubmitButton form={form} variant="default" isReady={form.draft.reason.trim() !== ""}>
-            Flag review
-          </SubmitButton>
-        </Group>
-      }
+      action="Flag review"
+      variant="default"
+      isReady={form.draft.reason.trim() !== ""}
     >
       <Textarea
         label={review.flag === null ? "Why should it be checked?" : "Flag it again, because"}

@@ -33,12 +33,17 @@ export function describeEntry(entry: HistoryEntry, names: NameLookup): Descripti
   const actor: Fields = { ...Object(entry.actor) };
   const name = text(actor["name"]) ?? "Somebody";
   const who = actor["type"] === "system" ? names.source(name) : name;
-  const describe = Object.hasOwn(DESCRIPTIONS, entry.event) ? DESCRIPTIONS[entry.event] : undefined;
+  const describe = isDescribed(entry.event) ? DESCRIPTIONS[entry.event] : undefined;
   const metadata: Fields = { ...Object(entry.metadata) };
   return { who, ...(describe?.(metadata, names) ?? { what: sentence(entry.event).toLowerCase() }) };
 }
 
-const DESCRIPTIONS: Readonly<Record<string, Describe>> = {
+/** Returns whether the pages have words and an icon for an event. */
+export function isDescribed(event: string): event is keyof typeof DESCRIPTIONS {
+  return Object.hasOwn(DESCRIPTIONS, event);
+}
+
+export const DESCRIPTIONS = {
   review_received: () => ({ what: "brought in the review" }),
   review_updated: ({ changed, restored }) => ({
     what:
@@ -72,7 +77,7 @@ const DESCRIPTIONS: Readonly<Record<string, Describe>> = {
     what: "passed the response on",
     more: text(mail) === undefined ? "" : (NOTICES[String(mail)] ?? ""),
   }),
-};
+} satisfies Record<string, Describe>;
 
 const FIELDS: Readonly<Record<string, string>> = {
   rate: "the rating",

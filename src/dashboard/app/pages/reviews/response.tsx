@@ -61,18 +61,13 @@ function DeleteResponse({ review }: { readonly review: Review }) {
   const { deleteResponse } = useReviewActions(review.id);
   return (
     <ConfirmedAction
-      renderButton={(ask) => (
-        <Button variant="subtle" color="red" onClick={ask}>
-          Delete response
-        </Button>
-      )}
+      label="Delete response"
+      button={{ variant: "subtle", color: "red" }}
       title="Delete the response?"
       action="Delete"
       danger
-      onConfirm={async () => {
-        await deleteResponse();
-        notify.done("The response is deleted.");
-      }}
+      onConfirm={deleteResponse}
+      done="The response is deleted."
     >
       The review is then without a response again. Its text stays in the history of this review,
       where only your colleagues see it.

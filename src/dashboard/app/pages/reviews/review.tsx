@@ -1,12 +1,12 @@
-import { Alert, Group, Paper, Select, Stack, Text, Textarea } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
+import { Alert, Paper, Select, Stack, Text, Textarea } from "@mantine/core";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useParams } from "wouter";
 
 import { apiErrorOf, fieldError } from "../../api/client.ts";
 import { roleName } from "../../session/identity.ts";
-import { useSession } from "../../session/session.tsx";
+import { useApi, useSession } from "../../session/session.tsx";
 import { explain } from "../../ui/explain.ts";
-import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
+import { Form, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
@@ -14,11 +14,11 @@ import { Panel } from "../../ui/panel.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import {
+  colleaguesOptions,
   type Review,
+  reviewOptions,
   type ReviewWithHistory,
-  useColleagues,
   useNames,
-  useReview,
   useReviewActions,
 } from "./data.ts";
 import { Flag } from "./flag.tsx";
@@ -31,7 +31,7 @@ const BACK = { href: "/reviews", title: "Reviews" };
 
 export function Page() {
   const { id } = useParams<{ id: string }>();
-  const review = useReview(id);
+  const review = useQuery(reviewOptions(useApi(), id));
   const status = apiErrorOf(review.error)?.status;
   // Shows "not found" for both 404 and 403, so that the page does not disclose the existence of a review that
   // the user may not see.
@@ -112,7 +112,7 @@ function Assignment({ review }: { readonly review: Review }) {
   const { user: me } = useSession();
   const names = useNames();
   const { assign } = useReviewActions(review.id);
-  const { data: colleagues = [] } = useColleagues(review.store_id);
+  const { data: colleagues = [] } = useQuery(colleaguesOptions(useApi(), review.store_id));
   const { mutate, error, isPending } = useMutation({
     mutationFn: assign,
     onSuccess: (_, id) => notify.done(`Assigned to ${id === me.id ? "you" : names.user(id)}.`),
@@ -164,13 +164,9 @@ function Notes({ review }: { readonly review: Review }) {
     <Form
       form={form}
       gap="xs"
-      buttons={
-        <Group>
-          <SubmitButton form={form} variant="default" isReady={form.draft.body.trim() !== ""}>
-            Add note
-          </SubmitButton>
-        </Group>
-      }
+      action="Add note"
+      variant="default"
+      isReady={form.draft.body.trim() !== ""}
     >
       <Textarea
         label="Add a note"

@@ -1,14 +1,16 @@
 import { Button, Group } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 
-import { useSession } from "../../session/session.tsx";
+import { useApi, useSession } from "../../session/session.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { sentence } from "../../ui/format.ts";
 import { List } from "../../ui/list.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
+import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { VirtualRows } from "../../ui/virtual-rows.tsx";
-import { useColleagues, useNames, useReviews } from "./data.ts";
+import { colleaguesOptions, reviewsOptions, useNames } from "./data.ts";
 import { FILTERS, FLAG_STATES, reviewQuery, searchOf, VIEWS } from "./review-model.ts";
 import { ReviewRow } from "./review-row.tsx";
 
@@ -22,7 +24,7 @@ type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 export function Page() {
   const { user } = useSession();
   const filters = useFilters(FILTERS);
-  const reviews = useReviews(reviewQuery(valuesOf(filters), user.id));
+  const reviews = useList(reviewsOptions(useApi(), reviewQuery(valuesOf(filters), user.id)));
   return (
     <>
       <PageHeader
@@ -40,8 +42,7 @@ export function Page() {
           isLabelled={false}
           className="review-search"
           placeholder="Search in reviews"
-          value={filters.get("q")}
-          onChange={(q) => filters.set({ q })}
+          {...filters.field("q")}
         />
       </Group>
       <ReviewFilters filters={filters} />
@@ -103,32 +104,24 @@ function Views({ filters }: { readonly filters: Filters }) {
   );
 }
 
-function ReviewFilters({ filters: { get, set, count, clear } }: { readonly filters: Filters }) {
+function ReviewFilters({ filters: { get, field, count, clear } }: { readonly filters: Filters }) {
   const names = useNames();
-  const { data: colleagues = [] } = useColleagues();
+  const { data: colleagues = [] } = useQuery(colleaguesOptions(useApi()));
   return (
     <FilterBar count={count} inView={get("q") === undefined ? 0 : 1} onClear={clear}>
       <ChoiceFilter
         label="Store"
         any="Every store"
         choices={names.stores.map(([id, name]) => [String(id), name])}
-        value={get("store")}
-        onChange={(store) => set({ store })}
+        {...field("store")}
       />
       <ChoiceFilter
         label="Stars"
         any="Any number"
         choices={["5", "4", "3", "2", "1"].map((one) => [one, `${one} of 5`])}
-        value={get("rate")}
-        onChange={(rate) => set({ rate })}
+        {...field("rate")}
       />
-      <ChoiceFilter
-        label="Source"
-        any="Every site"
-        choices={names.sources}
-        value={get("source")}
-        onChange={(source) => set({ source })}
-      />
+      <ChoiceFilter label="Source" any="Every site" choices={names.sources} {...field("source")} />
       <ChoiceFilter
         label="Response"
         any="With or without"
@@ -136,22 +129,19 @@ function ReviewFilters({ filters: { get, set, count, clear } }: { readonly filte
           ["false", "Without response"],
           ["true", "With response"],
         ]}
-        value={get("answered")}
-        onChange={(answered) => set({ answered })}
+        {...field("answered")}
       />
       <ChoiceFilter
         label="Flag"
         any="Any or none"
         choices={FLAG_STATES.map((one) => [one, sentence(one)])}
-        value={get("flag")}
-        onChange={(flag) => set({ flag })}
+        {...field("flag")}
       />
       <ChoiceFilter
         label="Assigned to"
         any="Anybody"
         choices={[["me", "Me"], ...colleagues.map((one) => [String(one.id), one.name] as const)]}
-        value={get("assigned")}
-        onChange={(assigned) => set({ assigned })}
+        {...field("assigned")}
       />
     </FilterBar>
   );

@@ -1,6 +1,7 @@
 import { Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 
-import { useSession } from "../../session/session.tsx";
+import { useApi, useSession } from "../../session/session.tsx";
 import { useFilters } from "../../ui/filters.tsx";
 import { counted } from "../../ui/format.ts";
 import { PageHeader } from "../../ui/layout.tsx";
@@ -8,7 +9,7 @@ import { StateBadge, Verdict } from "../../ui/badges.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { Day } from "../../ui/time.tsx";
 import { byStore, errorText, isBroken, type StoreGroup } from "./site-words.ts";
-import { useSites, type StoreReviewSite } from "./data.ts";
+import { sitesOptions, type StoreReviewSite } from "./data.ts";
 
 import "./sites.css";
 
@@ -19,7 +20,7 @@ export function Page() {
         title="Review sites"
         description="Where your stores are reviewed. Each connection works in two directions: we read reviews from the site, and post your responses to it."
       />
-      <Loaded query={useSites()}>{(sites) => <Sites sites={sites} />}</Loaded>
+      <Loaded query={useQuery(sitesOptions(useApi()))}>{(sites) => <Sites sites={sites} />}</Loaded>
     </>
   );
 }

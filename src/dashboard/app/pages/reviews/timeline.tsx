@@ -3,9 +3,9 @@ import { Text, ThemeIcon } from "@mantine/core";
 import { Icon, type IconName } from "../../ui/icon.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useNames } from "./data.ts";
-import { describeEntry, type HistoryEntry } from "./history.ts";
+import { describeEntry, type DESCRIPTIONS, type HistoryEntry, isDescribed } from "./history.ts";
 
-const ICONS: Readonly<Record<string, IconName>> = {
+const ICONS: Readonly<Record<keyof typeof DESCRIPTIONS, IconName>> = {
   review_received: "star",
   review_updated: "edit",
   review_removed: "trash",
@@ -38,7 +38,7 @@ function TimelineEntry({ entry }: { readonly entry: HistoryEntry }) {
   return (
     <li>
       <ThemeIcon variant="light" color="gray" size={30} radius="xl">
-        <Icon name={ICONS[entry.event] ?? "clock"} size={16} />
+        <Icon name={isDescribed(entry.event) ? ICONS[entry.event] : "clock"} size={16} />
       </ThemeIcon>
       <div className="shrinks">
         <Text size="sm">

@@ -1,4 +1,4 @@
-import { Alert, Button, Group, PasswordInput, Stack, Text } from "@mantine/core";
+import { Alert, Button, PasswordInput, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
@@ -6,7 +6,7 @@ import { apiErrorOf } from "../../api/client.ts";
 import { useCredentials } from "../../session/credentials.ts";
 import { useSession, useSessionState } from "../../session/session.tsx";
 import { CodeEntry } from "../../ui/code-entry.tsx";
-import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
+import { Form, useForm } from "../../ui/form.tsx";
 import { minutes } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader, Section } from "../../ui/layout.tsx";
@@ -110,17 +110,7 @@ function CurrentPassword({ onRight }: { readonly onRight: () => void }) {
   const isWrong = form.errorOf("password") !== undefined;
   const isLocked = apiErrorOf(form.error)?.code === "account_locked";
   return (
-    <Form
-      form={form}
-      isCheckedByBrowser
-      buttons={
-        <Group>
-          <SubmitButton form={form} isReady={wait === 0}>
-            Mail me a code
-          </SubmitButton>
-        </Group>
-      }
-    >
+    <Form form={form} isCheckedByBrowser action="Mail me a code" isReady={wait === 0}>
       <PasswordInput
         label="Current password"
         autoComplete="current-password"
@@ -164,12 +154,7 @@ function MailedCode({ onToken }: { readonly onToken: (token: string) => void }) 
   );
 }
 
-interface NextPasswordProps {
-  readonly token: string;
-  readonly onDone: () => void;
-}
-
-function NextPassword({ token, onDone }: NextPasswordProps) {
+function NextPassword({ token, onDone }: { readonly token: string; readonly onDone: () => void }) {
   const { signIn, isRemembered } = useSessionState();
   const { email } = useSession().user;
   const { setPassword } = useCredentials();

@@ -7,13 +7,12 @@ import { Tag } from "../../ui/badges.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Section } from "../../ui/layout.tsx";
-import { List, rowsOf, useList } from "../../ui/list.tsx";
-import { notify } from "../../ui/notify.ts";
+import { List, rowsOf } from "../../ui/list.tsx";
+import { listOptions, type RowOf, useList } from "../../ui/pages.ts";
 import { Row, Rows } from "../../ui/rows.tsx";
 import { ExactTime, LastUsed, Time } from "../../ui/time.tsx";
 import { deviceOf } from "./user-agent.ts";
 
-const KEY = ["sessions"];
 const PAGE = 20;
 const WHOLE_PAGE = 100;
 
@@ -21,19 +20,17 @@ function readPage(api: ApiClient, limit: number, cursor: string | undefined) {
   return answerOf(api.account.sessions.get({ query: { limit, ...atCursor(cursor) } }));
 }
 
-/** Session of the signed-in user whose token is still valid, as the API lists it. */
-type SignedIn = Awaited<ReturnType<typeof readPage>>["data"][number];
+const sessionsOptions = (api: ApiClient) =>
+  listOptions(["sessions"], (cursor) => readPage(api, PAGE, cursor));
 
-function useSessions() {
-  const api = useApi();
-  return useList(KEY, (cursor) => readPage(api, PAGE, cursor));
-}
+/** Session of the signed-in user whose token is still valid, as the API lists it. */
+type SignedIn = RowOf<typeof sessionsOptions>;
 
 /** Requests that end the user's own sessions. Each request invalidates the cached session list. */
 function useSessionActions() {
   const api = useApi();
   const queries = useQueryClient();
-  const refresh = () => queries.invalidateQueries({ queryKey: KEY });
+  const refresh = () => queries.invalidateQueries({ queryKey: sessionsOptions(api).queryKey });
   return {
     end: async (one: SignedIn) => {
       await endSession(api, one);
@@ -73,7 +70,7 @@ const METHODS: Readonly<Record<string, string>> = {
 };
 
 export function SessionsSection() {
-  const sessions = useSessions();
+  const sessions = useList(sessionsOptions(useApi()));
   const hasOthers = rowsOf(sessions).some((one) => !one.is_current);
   return (
     <Section
@@ -98,18 +95,12 @@ function EndOthers() {
   const { endOthers } = useSessionActions();
   return (
     <ConfirmedAction
-      renderButton={(ask) => (
-        <Button variant="default" onClick={ask}>
-          End all others
-        </Button>
-      )}
+      label="End all others"
       title="End all other sessions?"
       action="End all others"
       danger
-      onConfirm={async () => {
-        await endOthers();
-        notify.done("Only this session is left.");
-      }}
+      onConfirm={endOthers}
+      done="Only this session is left."
     >
       Every other browser and app of yours is signed out at once. API tokens stay; you find them
       under API keys.
@@ -159,23 +150,13 @@ function EndSession({ session }: SessionProps) {
   const device = deviceOf(session.user_agent);
   return (
     <ConfirmedAction
-      renderButton={(ask) => (
-        <Button
-          variant="default"
-          size="xs"
-          onClick={ask}
-          aria-label={`End the session of ${device}`}
-        >
-          End
-        </Button>
-      )}
+      label="End"
+      button={{ size: "xs", "aria-label": `End the session of ${device}` }}
       title="End this session?"
       action="End the session"
       danger
-      onConfirm={async () => {
-        await end(session);
-        notify.done("The session is ended.");
-      }}
+      onConfirm={() => end(session)}
+      done="The session is ended."
     >
       {device} is signed out at once. Whoever uses it has to sign in again.
     </ConfirmedAction>

@@ -1,9 +1,9 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { queryOptions, useQueryClient } from "@tanstack/react-query";
 
 import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import type { Role } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
-import { useList } from "../../ui/list.tsx";
+import { listOptions, type RowOf } from "../../ui/pages.ts";
 import type { CompanyChoice } from "../companies/data.ts";
 
 /**
@@ -81,35 +81,26 @@ export interface UserFilter {
   readonly is_active?: "true" | "false";
 }
 
-/** Cached user names may be up to a minute old, because names rarely change. */
-const NAMES_STALE_MS = 60_000;
+export const usersOptions = (api: ApiClient, filter: UserFilter) =>
+  listOptions(["users", filter], (cursor) =>
+    answerOf(api.admin.users.get({ query: { ...filter, ...pageAt(cursor) } })),
+  );
 
-function readUsers(api: ApiClient, filter: UserFilter, cursor?: string) {
-  return answerOf(api.admin.users.get({ query: { ...filter, ...pageAt(cursor) } }));
-}
-
-export type User = Awaited<ReturnType<typeof readUsers>>["data"][number];
-
-export function useUsers(filter: UserFilter) {
-  const api = useApi();
-  return useList(["users", filter], (cursor) => readUsers(api, filter, cursor));
-}
+export type User = RowOf<typeof usersOptions>;
 
 /** Reads one user by id, for pages that show the user's name but only know the id. */
-export function useUser(id: number | null) {
-  const api = useApi();
-  return useQuery({
+export const userOptions = (api: ApiClient, id: number | null | undefined) =>
+  queryOptions({
     queryKey: ["user", id],
     queryFn: () => answerOf(api.admin.users({ id: String(id) }).get()),
-    enabled: id !== null,
-    staleTime: NAMES_STALE_MS,
+    enabled: typeof id === "number",
+    // Cached names may be up to a minute old, because names rarely change.
+    staleTime: 60_000,
   });
-}
 
-/** Returns a function that finds a user by email. The function resolves to undefined if no user has the email. */
-export function useFindByEmail(): (email: string) => Promise<User | undefined> {
-  const api = useApi();
-  return async (email) => (await readUsers(api, { email })).data[0];
+/** Finds a user by email. Resolves to undefined if no user has the email. */
+export async function findByEmail(api: ApiClient, email: string): Promise<User | undefined> {
+  return (await answerOf(api.admin.users.get({ query: { email, ...pageAt(undefined) } }))).data[0];
 }
 
 /** Requests that create or change users. Each request invalidates the cached user list. */

@@ -3,12 +3,13 @@ import { useMutation } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
 import { useSession } from "../../session/session.tsx";
-import { ConfirmedAction } from "../../ui/dialog.tsx";
+import { ActiveSwitch } from "../../ui/dialog.tsx";
 import { notify } from "../../ui/notify.ts";
 import { StateBadge } from "../../ui/badges.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { useNow } from "../../ui/use-time.ts";
 import { useUserActions, type User } from "./data.ts";
+import { Dimmed } from "../../ui/layout.tsx";
 
 const TICK_MS = 1_000;
 
@@ -36,17 +37,13 @@ export function UserState({ user }: UserProps) {
         {until !== null && (
           <WhileLocked until={until}>
             <StateBadge state="locked" />
-            <Text size="xs" c="dimmed">
+            <Dimmed>
               until <ExactTime at={until} />
-            </Text>
+            </Dimmed>
           </WhileLocked>
         )}
       </Group>
-      {!user.has_password && (
-        <Text size="xs" c="dimmed">
-          No password
-        </Text>
-      )}
+      {!user.has_password && <Dimmed>No password</Dimmed>}
     </>
   );
 }
@@ -84,31 +81,16 @@ function Unlock({ user: { id, name } }: UserProps) {
   );
 }
 
-/** Button that deactivates or activates a user, after a dialog has explained the consequences. */
 function UserSwitch({ user: { id, name, email, is_active: isActive } }: UserProps) {
   const { setActive } = useUserActions();
   const { user: me } = useSession();
-  const action = isActive ? "Deactivate" : "Activate";
   return (
-    <ConfirmedAction
-      renderButton={(ask) => (
-        <Button
-          size="xs"
-          variant="subtle"
-          color="gray"
-          onClick={ask}
-          aria-label={`${action} ${name}`}
-        >
-          {action}
-        </Button>
-      )}
-      title={`${action} ${name}?`}
-      action={action}
-      danger={isActive}
-      onConfirm={async () => {
-        await setActive(id, !isActive);
-        notify.done(`${name} is ${isActive ? "inactive and signed out" : "active"}.`);
-      }}
+    <ActiveSwitch
+      button={{ variant: "subtle", color: "gray" }}
+      isActive={isActive}
+      name={name}
+      onSwitch={(next) => setActive(id, next)}
+      done={`${name} is ${isActive ? "inactive and signed out" : "active"}.`}
     >
       {isActive ? (
         <>
@@ -123,6 +105,6 @@ function UserSwitch({ user: { id, name, email, is_active: isActive } }: UserProp
       ) : (
         `${email} can sign in again. Tokens and API keys of before stay ended.`
       )}
-    </ConfirmedAction>
+    </ActiveSwitch>
   );
 }

@@ -1,8 +1,7 @@
 import { MultiSelect, NativeSelect, PasswordInput, TextInput } from "@mantine/core";
 
 import { roleName, ROLES } from "../../session/identity.ts";
-import { Dialog } from "../../ui/dialog.tsx";
-import { DialogButtons, Form, type FormState, useForm } from "../../ui/form.tsx";
+import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { notify } from "../../ui/notify.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
 import {
@@ -17,19 +16,6 @@ import {
 import "@mantine/core/styles/Pill.css";
 import "@mantine/core/styles/PillsInput.css";
 
-interface UserFormProps {
-  readonly opened: boolean;
-  readonly onClose: () => void;
-}
-
-export function UserForm({ opened, onClose }: UserFormProps) {
-  return (
-    <Dialog opened={opened} onClose={onClose} title="New user" size="lg">
-      <NewUser onClose={onClose} />
-    </Dialog>
-  );
-}
-
 const FIELDS = {
   name: "name",
   email: "email",
@@ -39,7 +25,7 @@ const FIELDS = {
   password: "password",
 } as const;
 
-function NewUser({ onClose }: { readonly onClose: () => void }) {
+export function NewUser({ onClose }: { readonly onClose: () => void }) {
   const { create } = useUserActions();
   const form = useForm({
     name: "new user",
@@ -53,10 +39,7 @@ function NewUser({ onClose }: { readonly onClose: () => void }) {
     },
   });
   return (
-    <Form
-      form={form}
-      buttons={<DialogButtons form={form} action="Create user" onCancel={onClose} />}
-    >
+    <Form form={form} action="Create user" onCancel={onClose}>
       <TextInput label="Name" required data-autofocus {...form.text("name")} />
       <TextInput label="Email" type="email" required autoComplete="off" {...form.text("email")} />
       <RoleFields form={form} />

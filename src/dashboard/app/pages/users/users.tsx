@@ -1,26 +1,30 @@
-import { Button, Text } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useState, type ReactNode } from "react";
 
 import { roleName, ROLES } from "../../session/identity.ts";
+import { useApi } from "../../session/session.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { Highlighted } from "../../ui/badges.tsx";
 import { textQuery } from "../../ui/text-query.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { idOf } from "../../ui/format.ts";
 import { TableList } from "../../ui/list.tsx";
-import { PageHeader } from "../../ui/layout.tsx";
+import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
+import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import { ActiveFilter, activeQuery, CompanySelect } from "../companies/company-select.tsx";
-import { useUsers, type User, type UserFilter } from "./data.ts";
+import { type User, type UserFilter, usersOptions } from "./data.ts";
 import { UserActions, UserState } from "./user-actions.tsx";
-import { UserForm } from "./user-form.tsx";
+import { NewUser } from "./user-form.tsx";
 
 const FILTERS = ["company", "role", "q", "active"] as const;
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 
 export function Page() {
   const [isCreating, setCreating] = useState(false);
+  const stop = () => setCreating(false);
   const filters = useFilters(FILTERS);
   const q = filters.get("q");
   return (
@@ -36,7 +40,7 @@ export function Page() {
       />
       <UserFilters filters={filters} />
       <TableList
-        list={useUsers(queryOf(filters.get))}
+        list={useList(usersOptions(useApi(), queryOf(filters.get)))}
         noun={["user", "users"]}
         empty={
           <EmptyState icon="users" title="No user matches">
@@ -49,7 +53,9 @@ export function Page() {
           columns: (user) => columnsOf(user, q),
         }}
       />
-      <UserForm opened={isCreating} onClose={() => setCreating(false)} />
+      <Dialog opened={isCreating} onClose={stop} title="New user" size="lg">
+        <NewUser onClose={stop} />
+      </Dialog>
     </>
   );
 }
@@ -58,22 +64,17 @@ function columnsOf(user: User, q: string | undefined): Readonly<Record<string, R
   const { company, store_ids: storeIds } = user;
   return {
     Name: (
-      <>
-        <Text fw={600} size="sm">
-          <Highlighted text={user.name} q={q} />
-        </Text>
-        <Text size="xs" c="dimmed">
-          <Highlighted text={user.email} q={q} />
-        </Text>
-      </>
+      <CellText title={<Highlighted text={user.name} q={q} />}>
+        <Highlighted text={user.email} q={q} />
+      </CellText>
     ),
     Role: (
       <>
         <span className="one-line">{roleName(user.role)}</span>
-        <Text size="xs" c="dimmed">
+        <Dimmed>
           {company.name}
           {storeIds.length > 0 && `, store no. ${storeIds.join(", ")}`}
-        </Text>
+        </Dimmed>
       </>
     ),
     State: <UserState user={user} />,
@@ -97,19 +98,18 @@ function queryOf(get: Filters["get"]): UserFilter {
   };
 }
 
-function UserFilters({ filters: { get, set, count, clear } }: { readonly filters: Filters }) {
+function UserFilters({
+  filters: { get, set, field, count, clear },
+}: {
+  readonly filters: Filters;
+}) {
   return (
     <FilterBar
       count={count}
       inView={get("q") === undefined ? 0 : 1}
       onClear={clear}
       search={
-        <TextFilter
-          label="Name or email"
-          placeholder="Search names and emails"
-          value={get("q")}
-          onChange={(q) => set({ q })}
-        />
+        <TextFilter label="Name or email" placeholder="Search names and emails" {...field("q")} />
       }
     >
       <CompanySelect
@@ -123,10 +123,9 @@ function UserFilters({ filters: { get, set, count, clear } }: { readonly filters
         label="Role"
         any="Every role"
         choices={ROLES.map((one) => [one, roleName(one)])}
-        value={get("role")}
-        onChange={(role) => set({ role })}
+        {...field("role")}
       />
-      <ActiveFilter value={get("active")} onChange={(active) => set({ active })} />
+      <ActiveFilter {...field("active")} />
     </FilterBar>
   );
 }

@@ -1,21 +1,16 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { queryOptions, useQueryClient } from "@tanstack/react-query";
 
-import { answerOf, type ApiClient } from "../../api/client.ts";
+import { answerOf, type ApiClient, type DataOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 
-const KEY = ["webhooks", "alerts"];
+export const alertsOptions = (api: ApiClient) =>
+  queryOptions({
+    queryKey: ["webhooks", "alerts"],
+    queryFn: () => answerOf(api.partner.alerts.get()),
+  });
 
-function readAlerts(api: ApiClient) {
-  return answerOf(api.partner.alerts.get());
-}
-
-export type AlertSettings = Awaited<ReturnType<typeof readAlerts>>;
+export type AlertSettings = DataOf<typeof alertsOptions>;
 export type AlertKind = AlertSettings["kinds"][number];
-
-export function useAlerts() {
-  const api = useApi();
-  return useQuery({ queryKey: KEY, queryFn: () => readAlerts(api) });
-}
 
 /**
  * Values of the form for alert settings before they are sent. The recipients are text with one email address
@@ -67,7 +62,7 @@ export function useAlertActions() {
   const queries = useQueryClient();
   const { alerts } = api.partner;
   const keep = ({ secret, ...settings }: AlertSettings & { readonly secret: string | null }) => {
-    queries.setQueryData(KEY, settings);
+    queries.setQueryData(alertsOptions(api).queryKey, settings);
     return secret;
   };
   return {

@@ -10,12 +10,13 @@ import {
   TextInput,
 } from "@mantine/core";
 import "@mantine/core/styles/NumberInput.css";
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
+import { useApi } from "../../session/session.tsx";
 import { SecretField } from "../../ui/copy.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
-import { Form, type FormState, SubmitButton, useForm } from "../../ui/form.tsx";
+import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader, Section } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
@@ -26,15 +27,15 @@ import {
   type AlertDraft,
   alertDraftOf,
   type AlertKind,
+  alertsOptions,
   type AlertSettings,
   useAlertActions,
-  useAlerts,
 } from "./alert-data.ts";
 import { labelled } from "./form/endpoint-fields.tsx";
 import "./webhooks.css";
 
 export function Page() {
-  const alerts = useAlerts();
+  const alerts = useQuery(alertsOptions(useApi()));
   return (
     <>
       <PageHeader
@@ -63,15 +64,7 @@ function AlertForm({ settings }: { readonly settings: AlertSettings }) {
   });
   return (
     <Stack gap="lg">
-      <Form
-        form={form}
-        gap="lg"
-        buttons={
-          <Group>
-            <SubmitButton form={form}>Save</SubmitButton>
-          </Group>
-        }
-      >
+      <Form form={form} gap="lg" action="Save">
         <Mails form={form} />
         <Kinds form={form} />
         <Section
@@ -220,11 +213,8 @@ function AlertSecret({ fingerprint, fresh, onRotated }: AlertSecretProps) {
           </div>
         )}
         <ConfirmedAction
-          renderButton={(ask) => (
-            <Button variant="default" onClick={ask} leftSection={<Icon name="refresh" size={16} />}>
-              Rotate the secret …
-            </Button>
-          )}
+          label="Rotate the secret …"
+          button={{ leftSection: <Icon name="refresh" size={16} /> }}
           title="Rotate the secret of alerts"
           action="Rotate"
           danger

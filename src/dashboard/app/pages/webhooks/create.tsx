@@ -1,5 +1,5 @@
 import { Alert, Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
-import { useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { Link, useSearchParams } from "wouter";
 
@@ -7,8 +7,8 @@ import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { CreateForm, CreationSteps } from "./form/create-form.tsx";
-import { useSubscription, useSubscriptions } from "./data/data.ts";
-import type { Subscription } from "./data/reads.ts";
+import { useReader } from "./data/data.ts";
+import { type Subscription, subscriptionOptions, subscriptionsOptions } from "./data/reads.ts";
 import { KINDS } from "./data/subscription-words.ts";
 import { TestEvent } from "./test-event.tsx";
 import "./webhooks.css";
@@ -40,7 +40,7 @@ interface CreationProps {
 }
 
 function Creation({ requestedKind }: CreationProps) {
-  const subscriptions = useSubscriptions();
+  const subscriptions = useQuery(subscriptionsOptions(useReader()));
   return (
     <Loaded query={subscriptions}>
       {({ data }) => <FreeSlotForm taken={data} requestedKind={requestedKind} />}
@@ -91,7 +91,7 @@ function Verification({ id }: { readonly id: string }) {
  * sends a test event.
  */
 function VerifyStep({ id }: { readonly id: string }) {
-  const { data } = useSubscription(id);
+  const { data } = useQuery(subscriptionOptions(useReader(), id));
   const [fresh] = useState(freshSecret(useQueryClient(), id));
   return (
     <Stack maw={760} gap="lg">

@@ -1,16 +1,17 @@
 import { Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "wouter";
 
 import { Copy } from "../../ui/copy.tsx";
 import { Countdown, ExactTime } from "../../ui/time.tsx";
-import { PageHeader } from "../../ui/layout.tsx";
+import { Facts, PageHeader } from "../../ui/layout.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { AttemptCard } from "./deliveries/attempt-card.tsx";
 import { STATE_WORDS } from "./deliveries/attempt-words.ts";
-import { useDelivery, useSubscription } from "./data/data.ts";
-import { useMessage } from "./deliveries/use-messages.ts";
-import type { Delivery } from "./data/reads.ts";
+import { useReader } from "./data/data.ts";
+import { type Message, messageOptions } from "./data/list-reads.ts";
+import { type Delivery, deliveryOptions, subscriptionOptions } from "./data/reads.ts";
 import { RedeliverButton } from "./deliveries/redeliver.tsx";
 
 import "./webhooks.css";
@@ -18,7 +19,7 @@ import "./webhooks.css";
 /** Page that shows one event and all attempts to deliver it to one subscription, with headers and bodies. */
 export function Page() {
   const { id = "", eventId = "" } = useParams();
-  const delivery = useDelivery(id, eventId);
+  const delivery = useQuery(deliveryOptions(useReader(), id, eventId));
   if (delivery.data !== undefined) return <DeliveryPage id={id} delivery={delivery.data} />;
   return (
     <>
@@ -39,7 +40,7 @@ interface DeliveryProps {
 
 function DeliveryPage({ id, delivery }: DeliveryProps & { readonly id: string }) {
   const { event_id: eventId, event } = delivery;
-  const subscription = useSubscription(id).data;
+  const subscription = useQuery(subscriptionOptions(useReader(), id)).data;
   return (
     <>
       <PageHeader
@@ -105,8 +106,9 @@ interface SummaryProps extends DeliveryProps {
 }
 
 function Summary({ id, delivery }: SummaryProps) {
-  const { state, attempts } = delivery;
-  const next = delivery.settled_at === null ? attempts.at(-1)?.next_attempt_at : null;
+  const { state, attempts, settled_at: settledAt } = delivery;
+  const about = useQuery(messageOptions(useReader(), id, delivery.event_id)).data;
+  const next = settledAt === null ? attempts.at(-1)?.next_attempt_at : null;
   return (
     <Paper withBorder p="lg">
       <Stack gap="sm">
@@ -122,45 +124,35 @@ function Summary({ id, delivery }: SummaryProps) {
             )}
           </Text>
         </Group>
-        <dl className="facts">
-          <dt>Queued</dt>
-          <dd>
-            <ExactTime at={delivery.created_at} />
-          </dd>
-          <dt>Settled</dt>
-          <dd>
-            {delivery.settled_at === null ? "Not yet" : <ExactTime at={delivery.settled_at} />}
-          </dd>
-          <dt>Order</dt>
-          <dd>#{delivery.sequence}</dd>
-          <ReviewFacts id={id} eventId={delivery.event_id} />
-        </dl>
+        <Facts
+          facts={Object.entries({
+            Queued: <ExactTime at={delivery.created_at} />,
+            Settled: settledAt === null ? "Not yet" : <ExactTime at={settledAt} />,
+            Order: `#${delivery.sequence}`,
+            ...(about && about.review_id !== null && { Review: <Review id={id} about={about} /> }),
+          })}
+        />
       </Stack>
     </Paper>
   );
 }
 
-interface ReviewFactsProps {
+interface ReviewProps {
   /** Id of the webhook subscription. */
   readonly id: string;
-  readonly eventId: string;
+  readonly about: Message;
 }
 
-/** Shows the review that the event is about, with a link to all deliveries for this review. */
-function ReviewFacts({ id, eventId }: ReviewFactsProps) {
-  const about = useMessage(id, eventId).data ?? null;
-  if (about === null || about.review_id === null) return null;
+/** Names the review that the event is about, with a link to all deliveries for this review. */
+function Review({ id, about }: ReviewProps) {
   const search = new URLSearchParams({ tab: "deliveries", review_id: String(about.review_id) });
   return (
     <>
-      <dt>Review</dt>
-      <dd>
-        {about.rate !== null && `${about.rate} ★ · `}
-        {about.external_review_id} · {about.store_name} ·{" "}
-        <Anchor component={Link} href={`/webhooks/${id}?${search}`} inherit underline="always">
-          All events of it
-        </Anchor>
-      </dd>
+      {about.rate !== null && `${about.rate} ★ · `}
+      {about.external_review_id} · {about.store_name} ·{" "}
+      <Anchor component={Link} href={`/webhooks/${id}?${search}`} inherit underline="always">
+        All events of it
+      </Anchor>
     </>
   );
 }

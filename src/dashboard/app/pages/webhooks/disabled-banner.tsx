@@ -1,5 +1,6 @@
 import { Alert, Anchor, Button, Checkbox, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 
@@ -9,8 +10,8 @@ import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { diagnosisOf } from "./deliveries/attempt-words.ts";
-import { useHealth, useIncident, useIsReadOnly } from "./data/data.ts";
-import type { Health, Subscription } from "./data/reads.ts";
+import { useIsReadOnly, useReader } from "./data/data.ts";
+import { type Health, healthOptions, incidentOptions, type Subscription } from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
 import { Choice } from "./form/endpoint-fields.tsx";
 import { disabledBecause } from "./data/subscription-words.ts";
@@ -35,8 +36,8 @@ interface DisabledBannerProps extends BannerProps {
 /** Explains why the subscription is disabled and how many events are held, and offers to enable it. */
 export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBannerProps) {
   const { id, disabled_at: at } = subscription;
-  const { held, first_failure: first } = useHealth(id).data ?? {};
-  const since = useIncident(id).data?.since;
+  const { held, first_failure: first } = useQuery(healthOptions(useReader(), id)).data ?? {};
+  const since = useQuery(incidentOptions(useReader(), id)).data?.since;
   const [opened, { open, close }] = useDisclosure();
   const isReadOnly = useIsReadOnly();
   return (

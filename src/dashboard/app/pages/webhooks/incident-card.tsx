@@ -1,4 +1,5 @@
 import { Anchor, Paper, Stack, Table, Text, Title } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 
@@ -8,8 +9,8 @@ import { NamedValue } from "../../ui/layout.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { alertPhrase } from "./alert-data.ts";
 import { diagnosisOf } from "./deliveries/attempt-words.ts";
-import { useHealth, useIncident } from "./data/data.ts";
-import type { Incident, Subscription } from "./data/reads.ts";
+import { useReader } from "./data/data.ts";
+import { healthOptions, type Incident, incidentOptions, type Subscription } from "./data/reads.ts";
 
 /** Maximum number of attempts of which the server counts the causes (contract 6.17). */
 const MAX_COUNTED = 1_000;
@@ -26,8 +27,8 @@ interface IncidentCardProps {
  */
 export function IncidentCard({ subscription, children }: IncidentCardProps) {
   const { id, is_active: isActive } = subscription;
-  const incident = useIncident(id).data;
-  const health = useHealth(id).data;
+  const incident = useQuery(incidentOptions(useReader(), id)).data;
+  const health = useQuery(healthOptions(useReader(), id)).data;
   if (incident === undefined || incident.since === null) return children;
   const failed = incident.causes.reduce((sum, cause) => sum + cause.attempts, 0);
   const queued = isActive ? health?.pending : health?.held;

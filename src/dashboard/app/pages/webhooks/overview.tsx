@@ -1,4 +1,5 @@
 import { Alert, Anchor, Paper, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 
 import { Countdown, Time } from "../../ui/time.tsx";
@@ -6,8 +7,14 @@ import { milliseconds, number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { NamedValue } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
-import { useDelivery, useHealth, useIncident } from "./data/data.ts";
-import type { Health, Subscription } from "./data/reads.ts";
+import { useReader } from "./data/data.ts";
+import {
+  deliveryOptions,
+  type Health,
+  healthOptions,
+  incidentOptions,
+  type Subscription,
+} from "./data/reads.ts";
 import { IncidentCard } from "./incident-card.tsx";
 import { OverTime } from "./stats/over-time.tsx";
 import { HealthSummary } from "./stats/health-summary.tsx";
@@ -15,8 +22,8 @@ import { isRetryShown, stateInWord } from "./data/subscription-words.ts";
 
 export function Overview({ subscription }: { readonly subscription: Subscription }) {
   const { id, is_active: isActive } = subscription;
-  const health = useHealth(id);
-  const since = useIncident(id).data?.since ?? null;
+  const health = useQuery(healthOptions(useReader(), id));
+  const since = useQuery(incidentOptions(useReader(), id)).data?.since ?? null;
   const isIncident = since !== null && stateInWord(subscription, health.data) !== "active";
   const retry = isActive && health.data !== undefined && (
     <Retry subscription={subscription} health={health.data} />
@@ -102,7 +109,9 @@ function Retry({ subscription, health }: HealthProps) {
 
 /** Explains that the first event in the queue waits for its retry and blocks the events behind it. */
 function Blocked({ subscription, eventId, health }: HealthProps & { readonly eventId: string }) {
-  const next = useDelivery(subscription.id, eventId).data?.attempts.at(-1)?.next_attempt_at ?? null;
+  const next =
+    useQuery(deliveryOptions(useReader(), subscription.id, eventId)).data?.attempts.at(-1)
+      ?.next_attempt_at ?? null;
   const href = `/webhooks/${subscription.id}/deliveries/${eventId}`;
   const isPerReview = subscription.ordering === "review";
   const title = isPerReview ? "One event holds back its review" : "One event holds back the others";

@@ -1,12 +1,19 @@
 import { Anchor, Group, Paper, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 
 import { StateBadge } from "../../ui/badges.tsx";
 import { counted, number } from "../../ui/format.ts";
 import { Time } from "../../ui/time.tsx";
 import { diagnosisOf } from "./deliveries/attempt-words.ts";
-import { useHealth, useIncident, useStats } from "./data/data.ts";
-import type { Health, Subscription } from "./data/reads.ts";
+import { useReader } from "./data/data.ts";
+import {
+  type Health,
+  healthOptions,
+  incidentOptions,
+  statsOptions,
+  type Subscription,
+} from "./data/reads.ts";
 import {
   disabledBecause,
   eventsInWords,
@@ -68,7 +75,7 @@ function Sparkline({ bars, label }: { readonly bars: readonly Bar[]; readonly la
 
 /** Shows the delivery attempts of the last 24 hours as a small bar chart. */
 function DaySparkline({ id }: { readonly id: string }) {
-  const stats = useStats(id, "24h").data;
+  const stats = useQuery(statsOptions(useReader(), id, "24h")).data;
   if (stats === undefined) return <Skeleton height={56} />;
   const bars = stats.points.map(({ successes, failures }) => ({ good: successes, bad: failures }));
   const good = bars.reduce((sum, bar) => sum + bar.good, 0);
@@ -87,7 +94,7 @@ function DaySparkline({ id }: { readonly id: string }) {
 /** Card that summarizes a subscription. Its label links to the subscription's page. */
 export function SlotCard({ subscription }: { readonly subscription: Subscription }) {
   const { id, label, webhook_url: url, delivery_kind: kind } = subscription;
-  const health = useHealth(id).data;
+  const health = useQuery(healthOptions(useReader(), id)).data;
   return (
     <Paper withBorder p="lg" component="section" aria-labelledby={`slot-${id}`}>
       <Stack gap="md" h="100%">
@@ -132,7 +139,7 @@ const causeOf = (failure: NonNullable<Health["first_failure"]>) =>
 
 /** Shows the start of the incident, which is the same time that the subscription's page shows. */
 function FirstAttempt({ id }: { readonly id: string }) {
-  const since = useIncident(id).data?.since ?? null;
+  const since = useQuery(incidentOptions(useReader(), id)).data?.since ?? null;
   if (since === null) return null;
   return (
     <>

@@ -1,6 +1,7 @@
 import { Button, Group, Paper, Tabs, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { Fragment, type ReactNode, useState } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { type ReactNode, useState } from "react";
 import { useParams, useSearchParams } from "wouter";
 
 import type { LiveState } from "../../session/live.ts";
@@ -8,11 +9,11 @@ import { page } from "../../shell/page.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { PageHeader } from "../../ui/layout.tsx";
+import { Dimmed, Facts, PageHeader } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
-import { useHealth, useIsReadOnly, useSubscription, useSubscriptionLive } from "./data/data.ts";
-import type { Subscription } from "./data/reads.ts";
+import { useIsReadOnly, useSubscriptionLive, useReader } from "./data/data.ts";
+import { healthOptions, type Subscription, subscriptionOptions } from "./data/reads.ts";
 import { Deliveries } from "./deliveries/deliveries.tsx";
 import { DisabledBanner } from "./disabled-banner.tsx";
 import { eventsInWords, kindTitle, NOTHING_SENT, stateInWord } from "./data/subscription-words.ts";
@@ -26,7 +27,7 @@ const Settings = page(() =>
 
 export function Page() {
   const { id = "" } = useParams();
-  const subscription = useSubscription(id);
+  const subscription = useQuery(subscriptionOptions(useReader(), id));
   if (subscription.data !== undefined)
     return <SubscriptionPage key={subscription.data.id} subscription={subscription.data} />;
   return (
@@ -132,7 +133,12 @@ function Summary({ subscription }: SubscriptionProps) {
         {subscription.webhook_url}
       </Text>
       <Group gap="xs" mt={4}>
-        <StateBadge state={stateInWord(subscription, useHealth(subscription.id).data)} />
+        <StateBadge
+          state={stateInWord(
+            subscription,
+            useQuery(healthOptions(useReader(), subscription.id)).data,
+          )}
+        />
         <Text size="sm" span>
           {kindTitle(subscription.delivery_kind)} · {eventsInWords(subscription)}
         </Text>
@@ -175,14 +181,7 @@ function TestButton({ id, isActive, opened, sent, onOpen, onClose }: TestButtonP
 function ReadOnlySettings({ subscription }: { readonly subscription: Subscription }) {
   return (
     <Paper withBorder p="lg" component="section" aria-label="Settings">
-      <dl className="facts">
-        {Object.entries(settingsOf(subscription)).map(([name, value]) => (
-          <Fragment key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </Fragment>
-        ))}
-      </dl>
+      <Facts facts={Object.entries(settingsOf(subscription))} />
     </Paper>
   );
 }
@@ -202,9 +201,7 @@ function settingsOf(one: Subscription): Readonly<Record<string, ReactNode>> {
     Secret: (
       <>
         Fingerprint <code>{one.secret_fingerprint}</code>
-        <Text size="xs" c="dimmed">
-          The secret itself is shown to the partner alone.
-        </Text>
+        <Dimmed>The secret itself is shown to the partner alone.</Dimmed>
       </>
     ),
     ...(one.previous_secret_expires_at !== null && {

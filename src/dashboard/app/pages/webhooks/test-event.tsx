@@ -1,5 +1,5 @@
 import { Alert, Anchor, Button, Group, Stack, Text } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 
@@ -9,8 +9,8 @@ import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ErrorNotice } from "../../ui/states.tsx";
 import { diagnosisOf } from "./deliveries/attempt-words.ts";
-import { useDelivery } from "./data/data.ts";
-import type { Delivery } from "./data/reads.ts";
+import { useReader } from "./data/data.ts";
+import { type Delivery, deliveryOptions } from "./data/reads.ts";
 import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
 
 import "./webhooks.css";
@@ -93,13 +93,8 @@ function Release({ id, followAt, onDisabled }: ReleaseProps) {
   );
 }
 
-interface ProgressProps {
-  readonly id: string;
-  readonly eventId: string;
-}
-
-function Progress({ id, eventId }: ProgressProps) {
-  const { data, error } = useDelivery(id, eventId);
+function Progress({ id, eventId }: { readonly id: string; readonly eventId: string }) {
+  const { data, error } = useQuery(deliveryOptions(useReader(), id, eventId));
   if (data === undefined)
     return error === null ? <Text size="sm">Queued …</Text> : <ErrorNotice error={error} />;
   return (

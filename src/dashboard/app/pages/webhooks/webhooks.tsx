@@ -1,17 +1,19 @@
 import { Button, Paper, SimpleGrid } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 
 import { useSession } from "../../session/session.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
-import { useIsReadOnly, useSubscriptions, useViewedPartner } from "./data/data.ts";
+import { useIsReadOnly, useViewedPartner, useReader } from "./data/data.ts";
+import { subscriptionsOptions } from "./data/reads.ts";
 import { KINDS } from "./data/subscription-words.ts";
 import { SlotCard } from "./slot-card.tsx";
 import "./webhooks.css";
 
 export function Page() {
-  const subscriptions = useSubscriptions();
+  const subscriptions = useQuery(subscriptionsOptions(useReader()));
   const viewed = useViewedPartner();
   const { portal } = useSession();
   // A portal link to single subscriptions does not show all subscriptions, so the page cannot tell whether

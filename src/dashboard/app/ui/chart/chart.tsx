@@ -8,7 +8,7 @@ import {
   Title,
   useComputedColorScheme,
 } from "@mantine/core";
-import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+import { type ReactNode, useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
@@ -77,10 +77,7 @@ function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined
   const plot = useRef<uPlot>(undefined);
   const scheme = useComputedColorScheme("light");
   const data = useMemo(() => dataOf(times, series, isStacked), [times, series, isStacked]);
-  const latest = useRef({ props, data });
-  useEffect(() => {
-    latest.current = { props, data };
-  });
+  const present = useEffectEvent(() => ({ props, data }));
   useEffect(() => plot.current?.setData(data), [data]);
   // Key of the plot: a change of the series or of the colour scheme rebuilds the plot. New values alone are set
   // on the existing plot.
@@ -88,8 +85,8 @@ function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined
   useEffect(() => {
     const element = host.current;
     if (element === null) return undefined;
-    const options = chartOptions(() => latest.current.props, element);
-    const made = new uPlot(options, latest.current.data, element);
+    const options = chartOptions(() => present().props, element);
+    const made = new uPlot(options, present().data, element);
     plot.current = made;
     const observer = new ResizeObserver(() =>
       made.setSize({ width: element.clientWidth, height: made.height }),

@@ -1,4 +1,6 @@
-import { answerOf, type ApiClient } from "../../../api/client.ts";
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+
+import { answerOf, type ApiClient, type DataOf } from "../../../api/client.ts";
 import { statsQuery, type Span } from "./stats-range.ts";
 
 /**
@@ -44,48 +46,92 @@ function listOf({ api, partnerId }: Reader) {
     : api.admin.partners({ id: partnerId }).webhooks;
 }
 
-export function readSubscriptions(reader: Reader) {
-  return answerOf(listOf(reader).get({ query: { limit: 100 } }));
-}
+/** Key with which the keys of all cached webhook data begin. */
+export const WEBHOOKS = ["webhooks"] as const;
 
-export function readSubscription(reader: Reader, id: string) {
-  return answerOf(readableAt(reader, id).get());
-}
+/** Builds the key of cached data of a subscription. All of them begin with the key of the subscription itself. */
+export const subscriptionKey = (id: string, ...rest: readonly unknown[]) =>
+  [...WEBHOOKS, "one", id, ...rest] as const;
 
-export function readCatalog(reader: Reader) {
-  return answerOf(listOf(reader).events.get());
-}
+export const STATS = "stats";
 
-export function readHealth(reader: Reader, id: string) {
-  return answerOf(readableAt(reader, id).health.get());
-}
+const LIST_MS = 10_000;
+const STATS_MS = 30_000;
+/**
+ * Polling interval in ms before the first delivery attempt. It is short because the user is waiting for the
+ * result of a test.
+ */
+const WAITING_FOR_ATTEMPT_MS = 500;
+const WAITING_FOR_RETRY_MS = 2_000;
 
-export function readIncident(reader: Reader, id: string) {
-  return answerOf(readableAt(reader, id).incident.get());
-}
+export const subscriptionsOptions = (reader: Reader) =>
+  queryOptions({
+    queryKey: [...WEBHOOKS, "list", reader.partnerId],
+    queryFn: () => answerOf(listOf(reader).get({ query: { limit: 100 } })),
+    refetchInterval: LIST_MS,
+  });
 
-export function readStats(reader: Reader, id: string, span: Span, isByEvent: boolean) {
-  const query = { ...statsQuery(span, Date.now()), ...(isByEvent && { by: "event" as const }) };
-  return answerOf(readableAt(reader, id).stats.get({ query }));
-}
+export const subscriptionOptions = (reader: Reader, id: string) =>
+  queryOptions({
+    queryKey: subscriptionKey(id),
+    queryFn: () => answerOf(readableAt(reader, id).get()),
+  });
 
-export function readDelivery(reader: Reader, id: string, eventId: string) {
-  const { deliveries } = readableAt(reader, id);
-  return answerOf(deliveries({ eventId: encodeURIComponent(eventId) }).get());
-}
+export const catalogOptions = (reader: Reader) =>
+  queryOptions({
+    queryKey: [...WEBHOOKS, "catalog"],
+    queryFn: () => answerOf(listOf(reader).events.get()),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
 
-function readMessages(reader: Reader, id: string) {
-  return answerOf(readableAt(reader, id).messages.get({ query: {} }));
-}
+export const healthOptions = (reader: Reader, id: string) =>
+  queryOptions({
+    queryKey: subscriptionKey(id, "health"),
+    queryFn: () => answerOf(readableAt(reader, id).health.get()),
+    refetchInterval: LIST_MS,
+  });
 
-type Answer<Read extends (...args: never) => unknown> = Awaited<ReturnType<Read>>;
+export const incidentOptions = (reader: Reader, id: string) =>
+  queryOptions({
+    queryKey: subscriptionKey(id, "incident"),
+    queryFn: () => answerOf(readableAt(reader, id).incident.get()),
+    refetchInterval: LIST_MS,
+  });
 
-export type Subscription = Answer<typeof readSubscription>;
+/**
+ * Reads the statistics of a subscription. When the time span changes, the previous statistics stay visible
+ * until the new ones have loaded.
+ */
+export const statsOptions = (reader: Reader, id: string, span: Span, isByEvent = false) =>
+  queryOptions({
+    queryKey: subscriptionKey(id, STATS, span, isByEvent),
+    queryFn: () => {
+      const query = { ...statsQuery(span, Date.now()), ...(isByEvent && { by: "event" as const }) };
+      return answerOf(readableAt(reader, id).stats.get({ query }));
+    },
+    refetchInterval: STATS_MS,
+    placeholderData: keepPreviousData,
+  });
+
+/** Polls a delivery until it is settled, which means that no further attempt will follow. */
+export const deliveryOptions = (reader: Reader, id: string, eventId: string) =>
+  queryOptions({
+    queryKey: subscriptionKey(id, "delivery", eventId),
+    queryFn: () => {
+      const { deliveries } = readableAt(reader, id);
+      return answerOf(deliveries({ eventId: encodeURIComponent(eventId) }).get());
+    },
+    refetchInterval: ({ state: { data } }) => {
+      if (data === undefined || data.state === "pending") return WAITING_FOR_ATTEMPT_MS;
+      return data.settled_at === null ? WAITING_FOR_RETRY_MS : false;
+    },
+  });
+
+export type Subscription = DataOf<typeof subscriptionOptions>;
 export type DeliveryKind = Subscription["delivery_kind"];
-export type CatalogEvent = Answer<typeof readCatalog>["events"][number];
-export type Health = Answer<typeof readHealth>;
-export type Incident = Answer<typeof readIncident>;
-export type Stats = Answer<typeof readStats>;
-export type Delivery = Answer<typeof readDelivery>;
+export type CatalogEvent = DataOf<typeof catalogOptions>["events"][number];
+export type Health = DataOf<typeof healthOptions>;
+export type Incident = DataOf<typeof incidentOptions>;
+export type Stats = DataOf<typeof statsOptions>;
+export type Delivery = DataOf<typeof deliveryOptions>;
 export type Attempt = Delivery["attempts"][number];
-export type Message = Answer<typeof readMessages>["data"][number];

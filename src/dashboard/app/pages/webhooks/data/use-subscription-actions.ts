@@ -1,9 +1,17 @@
-import { useQueryClient, type QueryClient } from "@tanstack/react-query";
+import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 
-import { answerOf, type ApiClient } from "../../../api/client.ts";
-import { useApi } from "../../../session/session.tsx";
-import { keys } from "./data.ts";
-import { deliveryAt, subscriptionAt, type Subscription } from "./reads.ts";
+import { answerOf } from "../../../api/client.ts";
+import { useReader } from "./data.ts";
+import {
+  deliveryAt,
+  deliveryOptions,
+  type Reader,
+  type Subscription,
+  subscriptionAt,
+  subscriptionOptions,
+  subscriptionsOptions,
+  WEBHOOKS,
+} from "./reads.ts";
 import { changesOf, createBody, type Draft } from "./draft.ts";
 
 /** Decision about the events that were held while a subscription was disabled: deliver or skip them. */
@@ -17,29 +25,33 @@ interface Period {
 
 /** Returns a function that creates a subscription and returns it together with its signing secret. */
 export function useCreateSubscription() {
-  const api = useApi();
+  const reader = useReader();
   const queries = useQueryClient();
+  const { webhooks } = reader.api.partner;
   return async (draft: Draft) => {
-    type Body = Parameters<typeof api.partner.webhooks.post>[0];
+    type Body = Parameters<typeof webhooks.post>[0];
     // The assertion is needed because the draft types events and hours as plain strings. They were selected
     // from the catalog, and the API validates them.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const body = createBody(draft) as Body;
-    const created = await answerOf(api.partner.webhooks.post(body));
-    void queries.invalidateQueries({ queryKey: keys.list });
+    const created = await answerOf(webhooks.post(body));
+    void queries.invalidateQueries({ queryKey: subscriptionsOptions(reader).queryKey });
     return created;
   };
 }
 
 /** Requests that change or use one subscription. Each request updates the cached data of the subscription. */
 export function useSubscriptionActions(id: string) {
-  const api = useApi();
+  const reader = useReader();
   const queries = useQueryClient();
-  return { ...settingActions(api, queries, id), ...deliveryActions(api, queries, id) };
+  return { ...settingActions(reader, queries, id), ...deliveryActions(reader, queries, id) };
 }
 
-function settingActions(api: ApiClient, queries: QueryClient, id: string) {
-  const subscription = subscriptionAt(api, id);
+function settingActions(reader: Reader, queries: QueryClient, id: string) {
+  const subscription = subscriptionAt(reader.api, id);
+  const { queryKey } = subscriptionOptions(reader, id);
+  const refreshList = () =>
+    queries.invalidateQueries({ queryKey: subscriptionsOptions(reader).queryKey });
   return {
     update: async (draft: Draft, current: Subscription) => {
       type Body = Parameters<typeof subscription.patch>[0];
@@ -48,8 +60,8 @@ function settingActions(api: ApiClient, queries: QueryClient, id: string) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       const body = changesOf(draft, current) as Body;
       const updated = await answerOf(subscription.patch(body));
-      queries.setQueryData(keys.one(id), updated);
-      void queries.invalidateQueries({ queryKey: keys.list });
+      queries.setQueryData(queryKey, updated);
+      void refreshList();
     },
     /**
      * Enables the subscription. Returns the id of the test event that is sent before the held events; null if
@@ -59,13 +71,13 @@ function settingActions(api: ApiClient, queries: QueryClient, id: string) {
       const { test_event_id: eventId, ...enabled } = await answerOf(
         subscription.enable.post({ held, test }),
       );
-      queries.setQueryData(keys.one(id), enabled);
-      void queries.invalidateQueries({ queryKey: keys.all });
+      queries.setQueryData(queryKey, enabled);
+      void queries.invalidateQueries({ queryKey: WEBHOOKS });
       return eventId ?? null;
     },
     disable: async () => {
-      queries.setQueryData(keys.one(id), await answerOf(subscription.disable.post()));
-      void queries.invalidateQueries({ queryKey: keys.all });
+      queries.setQueryData(queryKey, await answerOf(subscription.disable.post()));
+      void queries.invalidateQueries({ queryKey: WEBHOOKS });
     },
     /**
      * Deletes the subscription and its cached data. `onRemoved` must navigate away from the subscription's
@@ -74,8 +86,8 @@ function settingActions(api: ApiClient, queries: QueryClient, id: string) {
     remove: async (onRemoved: () => void) => {
       await answerOf(subscription.delete());
       onRemoved();
-      queries.removeQueries({ queryKey: keys.one(id) });
-      void queries.invalidateQueries({ queryKey: keys.list });
+      queries.removeQueries({ queryKey });
+      void refreshList();
     },
     /** Reads the signing secret of the subscription. The API writes each read into the audit log. */
     readSecret: async (): Promise<string> => {
@@ -89,21 +101,21 @@ function settingActions(api: ApiClient, queries: QueryClient, id: string) {
     rotateSecret: async (graceHours: number): Promise<string> => {
       const body = { grace_period_hours: graceHours };
       const { secret, ...rotated } = await answerOf(subscription["rotate-secret"].post(body));
-      queries.setQueryData(keys.one(id), rotated);
+      queries.setQueryData(queryKey, rotated);
       return secret;
     },
     endPreviousSecret: async () => {
       await answerOf(subscription["previous-secret"].delete());
-      queries.setQueryData<Subscription>(
-        keys.one(id),
+      queries.setQueryData(
+        queryKey,
         (before) => before && { ...before, previous_secret_expires_at: null },
       );
     },
   };
 }
 
-function deliveryActions(api: ApiClient, queries: QueryClient, id: string) {
-  const subscription = subscriptionAt(api, id);
+function deliveryActions(reader: Reader, queries: QueryClient, id: string) {
+  const subscription = subscriptionAt(reader.api, id);
   return {
     /** Sends a test event, by default `webhook.test`, and returns the id of the event. */
     sendTest: async (event?: string): Promise<string> => {
@@ -116,8 +128,8 @@ function deliveryActions(api: ApiClient, queries: QueryClient, id: string) {
       return eventId;
     },
     redeliver: async (eventId: string) => {
-      await answerOf(deliveryAt(api, id, eventId).redeliver.post());
-      await queries.invalidateQueries({ queryKey: keys.delivery(id, eventId) });
+      await answerOf(deliveryAt(reader.api, id, eventId).redeliver.post());
+      await queries.invalidateQueries({ queryKey: deliveryOptions(reader, id, eventId).queryKey });
     },
     /** Queues the undelivered events of a period again and returns the number of queued events. */
     recover: async (period: Period): Promise<number> => {

@@ -157,12 +157,7 @@ function Response({ attempt }: AttemptProps) {
   );
 }
 
-interface DirectionProps {
-  readonly title: string;
-  readonly children: ReactNode;
-}
-
-function Direction({ title, children }: DirectionProps) {
+function Direction({ title, children }: { readonly title: string; readonly children: ReactNode }) {
   return (
     <div className="shrinks">
       <Title order={3} size="h5" mb="xs">

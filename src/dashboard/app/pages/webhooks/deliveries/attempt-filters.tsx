@@ -1,12 +1,14 @@
 import { Button, Group, Select, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSearchParams } from "wouter";
 
 import { TimeField, useFilters } from "../../../ui/filters.tsx";
 import { OUTCOME_WORDS } from "./attempt-words.ts";
 import { FILTER_NAMES, filterOf, isUlid, OUTCOMES } from "../data/filters.ts";
-import { useCatalog } from "../data/data.ts";
+import { useReader } from "../data/data.ts";
+import { catalogOptions } from "../data/reads.ts";
 
 interface EventFieldProps {
   readonly value: string | undefined;
@@ -18,7 +20,7 @@ interface EventFieldProps {
  * select before.
  */
 export function EventField({ value, onChange }: EventFieldProps) {
-  const events = useCatalog().data?.events;
+  const events = useQuery(catalogOptions(useReader())).data?.events;
   return (
     <Select
       label="Event"

@@ -1,15 +1,13 @@
-import { Button, Skeleton } from "@mantine/core";
-import { memo, useMemo, useRef, useState } from "react";
+import { memo, useMemo } from "react";
 
 import type { LiveState } from "../../../session/live.ts";
 import { counted, milliseconds } from "../../../ui/format.ts";
 import { type Follow, usePlainLinks } from "../../../ui/plain-links.ts";
-import { EmptyState, ErrorNotice } from "../../../ui/states.tsx";
-import { VirtualTable } from "../../../ui/virtual-table.tsx";
+import { EmptyState } from "../../../ui/states.tsx";
 import { AT, ATTEMPTS, diagnosisOf, OUTCOME_WORDS } from "./attempt-words.ts";
 import { type AttemptRow, filterOf } from "../data/filters.ts";
 import type { FollowAttempts } from "../data/data.ts";
-import { useAttempts } from "./use-attempts.ts";
+import { LiveList, useAttempts, usePlace } from "./live-list.tsx";
 
 interface AttemptListProps {
   readonly id: string;
@@ -19,47 +17,26 @@ interface AttemptListProps {
 }
 
 /** List of the delivery attempts of a subscription, one row per attempt. */
-export function AttemptList({ id, live, follow, search }: AttemptListProps) {
+export function AttemptList({ id, search, ...stream }: AttemptListProps) {
   const filter = useMemo(() => filterOf(new URLSearchParams(search)), [search]);
-  const top = useRef<HTMLDivElement>(null);
-  const [isPaused, setPaused] = useState(false);
-  const isAtTop = () => !isPaused && (top.current?.getBoundingClientRect().top ?? 0) >= 0;
-  const stream = { live, follow, isAtTop };
-  const { pages, rows, onView, waiting, isOutdated, showNewest } = useAttempts(id, filter, stream);
-  const jump = () => {
-    top.current?.scrollIntoView({ block: "center" });
-    setPaused(false);
-    void showNewest();
-  };
+  const place = usePlace();
+  const list = useAttempts(id, filter, { ...stream, isAtTop: place.isAtTop });
+  const { base, follow } = usePlainLinks();
+  const root = `${base}/webhooks/${id}/deliveries`;
   return (
-    <div>
-      <div ref={top} />
-      <UpdatesBar
-        isShown={rows.length > 0}
-        isPaused={isPaused}
-        onPause={() => setPaused(true)}
-        onShow={jump}
-        updates={updatesLabel(waiting, isOutdated)}
-      />
-      {pages.isPending && <Skeleton height={480} />}
-      {pages.error !== null && rows.length === 0 && (
-        <ErrorNotice error={pages.error} retry={() => void pages.refetch()} />
-      )}
-      {pages.isSuccess && rows.length === 0 && (
-        <NoAttempts isFiltered={Object.keys(filter).length > 0} />
-      )}
-      {rows.length > 0 && (
-        <AttemptTable
-          subscriptionId={id}
-          rows={rows}
-          hasMore={pages.hasNextPage}
-          isLoading={pages.isFetchingNextPage}
-          error={pages.error}
-          onMore={() => void pages.fetchNextPage()}
-          onView={onView}
-        />
-      )}
-    </div>
+    <LiveList
+      place={place}
+      list={list}
+      updates={updatesLabel(list.waiting, list.isOutdated)}
+      empty={<NoAttempts isFiltered={Object.keys(filter).length > 0} />}
+      label="Attempts"
+      kind="attempt"
+      noun="attempts"
+      columns={COLUMNS}
+      keyOf={idOf}
+      heightOf={heightOf}
+      renderLine={(row) => <AttemptLine root={root} follow={follow} row={row} />}
+    />
   );
 }
 
@@ -85,33 +62,6 @@ function NoAttempts({ isFiltered }: { readonly isFiltered: boolean }) {
 
 const LINE_PX = 44;
 const CARD_PX = 104;
-
-interface TableProps {
-  readonly subscriptionId: string;
-  readonly rows: readonly (AttemptRow | undefined)[];
-  readonly hasMore: boolean;
-  readonly isLoading: boolean;
-  readonly error: unknown;
-  readonly onMore: () => void;
-  readonly onView: (first: number, last: number) => void;
-}
-
-function AttemptTable({ subscriptionId, ...list }: TableProps) {
-  const { base, follow } = usePlainLinks();
-  const root = `${base}/webhooks/${subscriptionId}/deliveries`;
-  return (
-    <VirtualTable
-      label="Attempts"
-      kind="attempt"
-      noun="attempts"
-      columns={COLUMNS}
-      keyOf={idOf}
-      heightOf={heightOf}
-      renderLine={(row) => <AttemptLine root={root} follow={follow} row={row} />}
-      {...list}
-    />
-  );
-}
 
 const idOf = ({ id }: AttemptRow): string => id;
 const heightOf = (_row: unknown, isNarrow: boolean): number => (isNarrow ? CARD_PX : LINE_PX);
@@ -165,33 +115,3 @@ const AttemptLine = memo(function AttemptLine({ root, follow, row }: AttemptLine
     </>
   );
 });
-
-interface UpdatesBarProps {
-  readonly isShown: boolean;
-  readonly isPaused: boolean;
-  readonly onPause: () => void;
-  /** Scrolls to the newest row and resumes live updates. */
-  readonly onShow: () => void;
-  /** Label of the button that shows new rows, such as their number; undefined if there are no new rows. */
-  readonly updates: string | undefined;
-}
-
-/** Bar above a live list: a button that pauses and resumes updates, and a button that shows the new rows. */
-export function UpdatesBar({ isShown, isPaused, onPause, onShow, updates }: UpdatesBarProps) {
-  return (
-    <div className="news">
-      {isShown && (
-        <Button size="xs" variant="default" onClick={isPaused ? onShow : onPause}>
-          {isPaused ? "Resume updates" : "Pause updates"}
-        </Button>
-      )}
-      <div aria-live="polite">
-        {updates !== undefined && (
-          <Button size="xs" onClick={onShow}>
-            {updates}
-          </Button>
-        )}
-      </div>
-    </div>
-  );
-}

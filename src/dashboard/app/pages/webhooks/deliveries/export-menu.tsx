@@ -4,10 +4,9 @@ import { useSearchParams } from "wouter";
 
 import { counted, number } from "../../../ui/format.ts";
 import { notify } from "../../../ui/notify.ts";
-import { readAttempts } from "./use-attempts.ts";
 import { filterOf, messageFilterOf } from "../data/filters.ts";
-import { readMessages } from "./use-messages.ts";
-import type { Reader } from "../data/reads.ts";
+import { readAttempts, readMessages } from "../data/list-reads.ts";
+import { type Reader } from "../data/reads.ts";
 import { useReader } from "../data/data.ts";
 import {
   EXPORTED_AT_MOST,
@@ -89,10 +88,7 @@ export function ExportMenu({ id, isByAttempt }: ExportMenuProps) {
  */
 function messagesFor(reader: Reader, id: string, params: URLSearchParams) {
   const filter = { until: new Date().toISOString(), ...messageFilterOf(params) };
-  return async (cursor: string | undefined) => {
-    const page = await readMessages(reader, id, filter, { limit: 100, cursor });
-    return { rows: page.data, next: page.next_cursor };
-  };
+  return (cursor: string | undefined) => readMessages(reader, id, filter, { cursor });
 }
 
 function attemptsFor(reader: Reader, id: string, params: URLSearchParams) {

@@ -1,19 +1,15 @@
+import type { CursorPage } from "../../../api/client.ts";
 import type { AttemptRow } from "../data/filters.ts";
-import type { Message } from "../data/reads.ts";
+import type { Message } from "../data/list-reads.ts";
 
 export type Format = "csv" | "json";
 
 /** Maximum number of rows in an exported file. The page tells the user when rows were left out. */
 export const EXPORTED_AT_MOST = 10_000;
 
-interface Part<Row> {
-  readonly rows: readonly Row[];
-  readonly next: string | null;
-}
-
 interface Export<Row> {
   readonly format: Format;
-  readonly read: (cursor: string | undefined) => Promise<Part<Row>>;
+  readonly read: (cursor: string | undefined) => Promise<CursorPage<Row>>;
   /** Returns the CSV columns of a row. A JSON export contains the complete row instead. */
   readonly lineOf: (row: Row) => Line;
   readonly onProgress: (count: number) => void;
@@ -29,7 +25,7 @@ export async function exportRows<Row>({ format, read, lineOf, onProgress, signal
   let count = 0;
   let cursor: string | undefined;
   do {
-    const { rows, next } = await read(cursor);
+    const { data: rows, next_cursor: next } = await read(cursor);
     signal.throwIfAborted();
     const taken = rows.slice(0, EXPORTED_AT_MOST - count);
     parts.push(new Blob([written(format, taken, lineOf, count === 0)]));

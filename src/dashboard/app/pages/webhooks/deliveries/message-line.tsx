@@ -7,7 +7,7 @@ import { Icon } from "../../../ui/icon.tsx";
 import type { Follow } from "../../../ui/plain-links.ts";
 import { AT, ATTEMPTS } from "./attempt-words.ts";
 import { diagnosisOf, OUTCOME_WORDS } from "./attempt-words.ts";
-import type { Message } from "../data/reads.ts";
+import type { Message } from "../data/list-reads.ts";
 import { RedeliverButton } from "./redeliver.tsx";
 
 export const COLUMNS = ["Time", "Event", "Review", "Attempts", "State", "More"];

@@ -1,17 +1,17 @@
-import { Button, Skeleton } from "@mantine/core";
-import { useCallback, useMemo, useRef, useState } from "react";
+import { Button } from "@mantine/core";
+import { useCallback, useMemo, useState } from "react";
 import { useSearchParams } from "wouter";
 
 import type { LiveState } from "../../../session/live.ts";
 import { usePlainLinks } from "../../../ui/plain-links.ts";
-import { EmptyState, ErrorNotice } from "../../../ui/states.tsx";
-import { VirtualTable } from "../../../ui/virtual-table.tsx";
+import type { PagedList } from "../../../ui/pages.ts";
+import { EmptyState } from "../../../ui/states.tsx";
 import type { FollowAttempts } from "../data/data.ts";
 import { type MessageFilter, messageFilterOf } from "../data/filters.ts";
-import type { Message, Subscription } from "../data/reads.ts";
-import { UpdatesBar } from "./attempt-list.tsx";
+import type { Message } from "../data/list-reads.ts";
+import type { Subscription } from "../data/reads.ts";
+import { LiveList, useMessages, usePlace } from "./live-list.tsx";
 import { COLUMNS, MessageLine } from "./message-line.tsx";
-import { useMessages } from "./use-messages.ts";
 
 interface MessageListProps {
   readonly subscription: Subscription;
@@ -20,67 +20,52 @@ interface MessageListProps {
   readonly search: string;
 }
 
-export function MessageList({ subscription, live, follow, search }: MessageListProps) {
+/** List of the events of a subscription. A row can be expanded to show the delivery attempts of the event. */
+export function MessageList({ subscription, search, ...stream }: MessageListProps) {
+  const { id, is_active: isActive } = subscription;
   const filter = useMemo(() => messageFilterOf(new URLSearchParams(search)), [search]);
-  const top = useRef<HTMLDivElement>(null);
-  const [isPaused, setPaused] = useState(false);
-  const isAtTop = () => !isPaused && (top.current?.getBoundingClientRect().top ?? 0) >= 0;
-  const stream = { live, follow, isAtTop };
-  const { pages, rows, onView, isOutdated, showNewest } = useMessages(
-    subscription.id,
-    filter,
-    stream,
+  const place = usePlace();
+  const list = useMessages(id, filter, { ...stream, isAtTop: place.isAtTop });
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const toggle = useCallback(
+    (eventId: string) => setOpen((before) => before.symmetricDifference(new Set([eventId]))),
+    [],
   );
-  const jump = () => {
-    top.current?.scrollIntoView({ block: "center" });
-    setPaused(false);
-    void showNewest();
-  };
+  const heightOf = useCallback(
+    (row: Message | undefined, isNarrow: boolean) => {
+      const closed = isNarrow ? CARD_PX : LINE_PX;
+      if (row === undefined || !open.has(row.event_id)) return closed;
+      const lines = Math.max(1, row.attempts.length);
+      return closed + lines * (isNarrow ? ATTEMPT_CARD_PX : ATTEMPT_PX) + AROUND_PX;
+    },
+    [open],
+  );
+  const { base, follow } = usePlainLinks();
+  const line = { root: `${base}/webhooks/${id}/deliveries`, follow, subscriptionId: id, isActive };
   return (
-    <div>
-      <div ref={top} />
-      <UpdatesBar
-        isShown={rows.length > 0}
-        isPaused={isPaused}
-        onPause={() => setPaused(true)}
-        onShow={jump}
-        updates={isOutdated ? "Show what is new" : undefined}
-      />
-      {pages.isPending && <Skeleton height={480} />}
-      {pages.error !== null && rows.length === 0 && (
-        <ErrorNotice error={pages.error} retry={() => void pages.refetch()} />
+    <LiveList
+      place={place}
+      list={list}
+      updates={list.isOutdated ? "Show what is new" : undefined}
+      empty={<NoMessages filter={filter} pages={list.pages} />}
+      label="Events"
+      kind="message"
+      noun="events"
+      columns={COLUMNS}
+      keyOf={eventIdOf}
+      heightOf={heightOf}
+      renderLine={(row) => (
+        <MessageLine {...line} message={row} isOpen={open.has(row.event_id)} onToggle={toggle} />
       )}
-      {pages.isSuccess && rows.length === 0 && (
-        <NoMessages
-          filter={filter}
-          hasMore={pages.hasNextPage}
-          isLoading={pages.isFetchingNextPage}
-          onMore={() => void pages.fetchNextPage()}
-        />
-      )}
-      {rows.length > 0 && (
-        <MessageTable
-          subscription={subscription}
-          rows={rows}
-          hasMore={pages.hasNextPage}
-          isLoading={pages.isFetchingNextPage}
-          error={pages.error}
-          onMore={() => void pages.fetchNextPage()}
-          onView={onView}
-        />
-      )}
-    </div>
+    />
   );
 }
 
-interface NoMessagesProps {
+interface NoMessagesProps extends Pick<PagedList<Message>, "pages"> {
   readonly filter: MessageFilter;
-  readonly hasMore: boolean;
-  readonly isLoading: boolean;
-  readonly onMore: () => void;
 }
 
-function NoMessages({ filter, hasMore, isLoading, onMore }: NoMessagesProps) {
+function NoMessages({ filter, pages }: NoMessagesProps) {
   const [, setParams] = useSearchParams();
   if (Object.keys(filter).length === 0)
     return (
@@ -101,8 +86,12 @@ function NoMessages({ filter, hasMore, isLoading, onMore }: NoMessagesProps) {
           Look for {reviewId} as the id of the review site
         </Button>
       )}
-      {hasMore && (
-        <Button variant="default" loading={isLoading} onClick={onMore}>
+      {pages.hasNextPage && (
+        <Button
+          variant="default"
+          loading={pages.isFetchingNextPage}
+          onClick={() => void pages.fetchNextPage()}
+        >
           Look further back
         </Button>
       )}
@@ -119,57 +108,5 @@ const CARD_PX = 148;
 const ATTEMPT_PX = 26;
 const ATTEMPT_CARD_PX = 46;
 const AROUND_PX = 60;
-
-interface TableProps {
-  readonly subscription: Pick<Subscription, "id" | "is_active">;
-  readonly rows: readonly (Message | undefined)[];
-  readonly hasMore: boolean;
-  readonly isLoading: boolean;
-  readonly error: unknown;
-  readonly onMore: () => void;
-  readonly onView: (first: number, last: number) => void;
-}
-
-/** Table of events. A row can be expanded to show the delivery attempts of the event. */
-function MessageTable({ subscription: { id, is_active: isActive }, ...list }: TableProps) {
-  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
-  const toggle = useCallback(
-    (eventId: string) => setOpen((before) => before.symmetricDifference(new Set([eventId]))),
-    [],
-  );
-  const heightOf = useCallback(
-    (row: Message | undefined, isNarrow: boolean) => {
-      const closed = isNarrow ? CARD_PX : LINE_PX;
-      if (row === undefined || !open.has(row.event_id)) return closed;
-      const lines = Math.max(1, row.attempts.length);
-      return closed + lines * (isNarrow ? ATTEMPT_CARD_PX : ATTEMPT_PX) + AROUND_PX;
-    },
-    [open],
-  );
-  const { base, follow } = usePlainLinks();
-  const root = `${base}/webhooks/${id}/deliveries`;
-  return (
-    <VirtualTable
-      label="Events"
-      kind="message"
-      noun="events"
-      columns={COLUMNS}
-      keyOf={eventIdOf}
-      heightOf={heightOf}
-      renderLine={(row) => (
-        <MessageLine
-          root={root}
-          follow={follow}
-          subscriptionId={id}
-          isActive={isActive}
-          message={row}
-          isOpen={open.has(row.event_id)}
-          onToggle={toggle}
-        />
-      )}
-      {...list}
-    />
-  );
-}
 
 const eventIdOf = ({ event_id: eventId }: Message): string => eventId;

@@ -23,23 +23,13 @@ export function RedeliverButton({ id, eventId, isActive, size = "sm" }: Redelive
   if (useIsReadOnly()) return null;
   return (
     <ConfirmedAction
-      renderButton={(ask) => (
-        <Button
-          size={size}
-          variant="default"
-          onClick={ask}
-          leftSection={<Icon name="refresh" size={16} />}
-        >
-          Redeliver …
-        </Button>
-      )}
+      label="Redeliver …"
+      button={{ size, leftSection: <Icon name="refresh" size={16} /> }}
       title="Deliver this event again"
       action="Redeliver"
       isReady={isActive}
-      onConfirm={async () => {
-        await redeliver(eventId);
-        notify.done("The event is queued again.");
-      }}
+      onConfirm={() => redeliver(eventId)}
+      done="The event is queued again."
     >
       {!isActive && (
         <Alert color="yellow" mb="sm">

@@ -1,11 +1,13 @@
 import { Select, Stack, Switch, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { EVENT_EXAMPLES } from "../../../api/event-examples.ts";
 import { CodeBlock } from "../../../ui/copy.tsx";
 import type { FormState } from "../../../ui/form.tsx";
 import { inLines } from "../../../ui/format.ts";
-import { useCatalog } from "../data/data.ts";
+import { useReader } from "../data/data.ts";
+import { catalogOptions } from "../data/reads.ts";
 import type { Draft } from "../data/draft.ts";
 import { Choice, labelled } from "./endpoint-fields.tsx";
 import { EventPicker } from "./event-picker.tsx";
@@ -92,7 +94,7 @@ function OrderChoice({ form }: FieldsProps) {
 }
 
 function BatchFields() {
-  const events = useCatalog().data?.events ?? [];
+  const events = useQuery(catalogOptions(useReader())).data?.events ?? [];
   const inBatch = events.filter((one) => one.in_batch).map(({ value }) => value);
   return (
     <div className="with-preview">

@@ -1,8 +1,10 @@
 import { Radio, Select, Stack, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
 import type { FormState } from "../../../ui/form.tsx";
-import { useCatalog } from "../data/data.ts";
+import { useReader } from "../data/data.ts";
+import { catalogOptions } from "../data/reads.ts";
 import { type Draft, urlHint } from "../data/draft.ts";
 
 interface FieldsProps {
@@ -50,7 +52,7 @@ function UrlField({ form }: FieldsProps) {
 
 function IntervalField({ form }: FieldsProps) {
   const { intervalHours } = form.draft;
-  const hours = useCatalog().data?.batch_interval_hours ?? [intervalHours];
+  const hours = useQuery(catalogOptions(useReader())).data?.batch_interval_hours ?? [intervalHours];
   return (
     <Select
       label="Interval"

@@ -1,9 +1,10 @@
 import { Checkbox, Group, Stack, Text, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { counted, sentence } from "../../../ui/format.ts";
-import { useCatalog } from "../data/data.ts";
-import type { CatalogEvent } from "../data/reads.ts";
+import { useReader } from "../data/data.ts";
+import { type CatalogEvent, catalogOptions } from "../data/reads.ts";
 import { Choice } from "./endpoint-fields.tsx";
 
 interface PickerProps {
@@ -14,7 +15,7 @@ interface PickerProps {
 }
 
 export function EventPicker({ events, onChange, error }: PickerProps) {
-  const catalog = useCatalog();
+  const catalog = useQuery(catalogOptions(useReader()));
   const all = (catalog.data?.events ?? []).filter((one) => one.subscribable);
   const choose = (which: "all" | "some") =>
     onChange(which === "all" ? null : all.map(({ value }) => value));

@@ -1,4 +1,4 @@
-import { Button, Group, NumberInput, Stack, Text } from "@mantine/core";
+import { Group, NumberInput, Stack, Text } from "@mantine/core";
 import "@mantine/core/styles/NumberInput.css";
 import { useState } from "react";
 
@@ -6,7 +6,6 @@ import { SecretField } from "../../../ui/copy.tsx";
 import { ConfirmedAction } from "../../../ui/dialog.tsx";
 import { Icon } from "../../../ui/icon.tsx";
 import { Section } from "../../../ui/layout.tsx";
-import { notify } from "../../../ui/notify.ts";
 import { useFocusFallback } from "../../../ui/panel.tsx";
 import { Countdown, ExactTime } from "../../../ui/time.tsx";
 import { useCountdown } from "../../../ui/use-time.ts";
@@ -82,18 +81,12 @@ function EndButton({ id }: { readonly id: string }) {
   const { endPreviousSecret } = useSubscriptionActions(id);
   return (
     <ConfirmedAction
-      renderButton={(ask) => (
-        <Button variant="default" onClick={ask}>
-          End the former secret now …
-        </Button>
-      )}
+      label="End the former secret now …"
       title="End the former secret"
       action="End it"
       danger
-      onConfirm={async () => {
-        await endPreviousSecret();
-        notify.done("Deliveries carry one signature now.");
-      }}
+      onConfirm={endPreviousSecret}
+      done="Deliveries carry one signature now."
     >
       From the next attempt on deliveries carry <code>X-SVC-Signature</code> alone. A receiver that
       knows only the former secret refuses them all. This cannot be taken back; it is written to the
@@ -121,11 +114,8 @@ function RotateButton({ id }: { readonly id: string }) {
         </div>
       )}
       <ConfirmedAction
-        renderButton={(ask) => (
-          <Button variant="default" onClick={ask} leftSection={<Icon name="refresh" size={16} />}>
-            Rotate the secret …
-          </Button>
-        )}
+        label="Rotate the secret …"
+        button={{ leftSection: <Icon name="refresh" size={16} /> }}
         title="Rotate the secret"
         action="Rotate"
         danger={hours === 0}

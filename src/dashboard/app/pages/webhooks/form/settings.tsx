@@ -1,5 +1,6 @@
 import { Button, Group, Paper, Stack, Text, TextInput, Title } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useLocation } from "wouter";
 
@@ -10,9 +11,9 @@ import { Icon } from "../../../ui/icon.tsx";
 import { Section } from "../../../ui/layout.tsx";
 import { notify } from "../../../ui/notify.ts";
 import { ExactTime } from "../../../ui/time.tsx";
-import { useHealth } from "../data/data.ts";
+import { useReader } from "../data/data.ts";
 import { changesOf, DRAFT_FIELDS, draftOf, urlHint } from "../data/draft.ts";
-import type { Subscription } from "../data/reads.ts";
+import { healthOptions, type Subscription } from "../data/reads.ts";
 import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
 import { DeliveryFields } from "./delivery-fields.tsx";
 import { EndpointFields } from "./endpoint-fields.tsx";
@@ -157,7 +158,7 @@ function DeleteDialog({ subscription: { id, label }, onClose }: DeleteDialogProp
 }
 
 function Losses({ id }: { readonly id: string }) {
-  const health = useHealth(id).data;
+  const health = useQuery(healthOptions(useReader(), id)).data;
   const waiting = health === undefined ? undefined : health.pending + health.held;
   return (
     <div>

@@ -1,7 +1,9 @@
+import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useSearchParams } from "wouter";
 
-import { useHealth, useStats } from "../data/data.ts";
+import { useReader } from "../data/data.ts";
+import { healthOptions, statsOptions } from "../data/reads.ts";
 import type { Span } from "../data/stats-range.ts";
 import { withPresent } from "./stats-series.ts";
 
@@ -33,8 +35,8 @@ export function useStack(): readonly [Stack, (next: Stack) => void] {
  */
 export function useShownStats(id: string, span: Span) {
   const [stack] = useStack();
-  const query = useStats(id, span, stack === "event");
-  const health = useHealth(id).data;
+  const query = useQuery(statsOptions(useReader(), id, span, stack === "event"));
+  const health = useQuery(healthOptions(useReader(), id)).data;
   // Adds pending and held events, because the queue of a disabled subscription consists of held events.
   const queued = health === undefined ? 0 : health.pending + health.held;
   const { data, dataUpdatedAt } = query;

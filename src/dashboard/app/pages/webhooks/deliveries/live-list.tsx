@@ -1,0 +1,250 @@
+import { Button, Skeleton } from "@mantine/core";
+import { type ReactNode, useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
+
+import { type LiveState, useReconnect } from "../../../session/live.ts";
+import { listOptions, type PagedList, READ_ONCE, useList } from "../../../ui/pages.ts";
+import { ErrorNotice } from "../../../ui/states.tsx";
+import { VirtualTable, type VirtualTableProps } from "../../../ui/virtual-table.tsx";
+import { type FollowAttempts, useReader } from "../data/data.ts";
+import {
+  ALL_FAILURES,
+  type AttemptFilter,
+  type AttemptRow,
+  isMatch,
+  mergeRows,
+  type MessageFilter,
+  rowOf,
+} from "../data/filters.ts";
+import { readAttempts, readMessages } from "../data/list-reads.ts";
+import { type Reader, subscriptionKey } from "../data/reads.ts";
+
+/** Holds the place of a live list on the page, and whether the user has paused its updates. */
+export function usePlace() {
+  const top = useRef<HTMLDivElement>(null);
+  const [isPaused, setPaused] = useState(false);
+  const isAtTop = () => !isPaused && (top.current?.getBoundingClientRect().top ?? 0) >= 0;
+  return { top, isPaused, setPaused, isAtTop };
+}
+
+interface LiveListProps<Row> extends VirtualTableProps<Row> {
+  readonly place: ReturnType<typeof usePlace>;
+  readonly list: PagedList<Row> & { readonly showNewest: () => Promise<void> };
+  /** Label of the button that shows new rows, such as their number; undefined if there are no new rows. */
+  readonly updates: string | undefined;
+  /** Content that replaces the table if there are no rows. */
+  readonly empty: ReactNode;
+}
+
+/** Table that follows an event stream, with a bar above it that pauses and shows updates. */
+export function LiveList<Row>({ place, updates, empty, ...table }: LiveListProps<Row>) {
+  const { pages, slots, showNewest } = table.list;
+  const { top, isPaused, setPaused } = place;
+  const jump = () => {
+    top.current?.scrollIntoView({ block: "center" });
+    setPaused(false);
+    void showNewest();
+  };
+  const isEmpty = slots.length === 0;
+  return (
+    <div>
+      <div ref={top} />
+      <div className="news">
+        {!isEmpty && (
+          <Button size="xs" variant="default" onClick={isPaused ? jump : () => setPaused(true)}>
+            {isPaused ? "Resume updates" : "Pause updates"}
+          </Button>
+        )}
+        <div aria-live="polite">
+          {updates !== undefined && (
+            <Button size="xs" onClick={jump}>
+              {updates}
+            </Button>
+          )}
+        </div>
+      </div>
+      {pages.isPending && <Skeleton height={480} />}
+      {pages.error !== null && isEmpty && (
+        <ErrorNotice error={pages.error} retry={() => void pages.refetch()} />
+      )}
+      {pages.isSuccess && isEmpty && empty}
+      {!isEmpty && <VirtualTable {...table} />}
+    </div>
+  );
+}
+
+interface ListStream {
+  readonly live: LiveState;
+  readonly follow: FollowAttempts;
+  /**
+   * Returns whether the newest row is in view. Only then are new rows shown immediately, because otherwise they
+   * would move the rows that the user is reading.
+   */
+  readonly isAtTop: () => boolean;
+}
+
+/**
+ * Returns whether rows may be missing from a list, and a function that sets it. They may be missing after an
+ * interruption of the event stream, and in several pages that the cache contains from an earlier visit.
+ */
+function useOutdated(live: LiveState, pages: number) {
+  const [isOutdated, setOutdated] = useState(live === "waiting" || pages > 1);
+  const [wasLive, setWasLive] = useState(live);
+  if (live !== wasLive) {
+    setWasLive(live);
+    if (live === "waiting") setOutdated(true);
+  }
+  return [isOutdated, setOutdated] as const;
+}
+
+/** Interval in ms between two looks at the attempts that the event stream has delivered. */
+const LOOK_MS = 200;
+
+/** Calls `onAttempt` with each attempt of the event stream, and `onLook` regularly. */
+function useFollowed(
+  follow: FollowAttempts,
+  onLook: () => void,
+  onAttempt: (row: AttemptRow) => void,
+): void {
+  const look = useEffectEvent(onLook);
+  const take = useEffectEvent(onAttempt);
+  useEffect(() => {
+    const timer = setInterval(() => look(), LOOK_MS);
+    const leave = follow((row) => take(row));
+    return () => {
+      clearInterval(timer);
+      leave();
+    };
+  }, [follow]);
+}
+
+const attemptsOptions = (reader: Reader, id: string, filter: AttemptFilter) => ({
+  ...listOptions(subscriptionKey(id, "attempts", filter), (cursor) =>
+    readAttempts(reader, id, filter, cursor),
+  ),
+  ...READ_ONCE,
+});
+
+/**
+ * Number of new attempts per look from which the list counts as outdated. In a larger burst the event stream
+ * may drop attempts, so the list must be read again.
+ */
+const BURST = 100;
+/**
+ * Maximum number of attempts that are added from the event stream. Beyond it the list starts again with the
+ * newest page, so that hours of watching do not fill the memory.
+ */
+const MAX_LIVE_ROWS = 500;
+
+/** Reads the attempts that match the filter, newest first. Counts new attempts that are not shown yet. */
+export function useAttempts(id: string, filter: AttemptFilter, stream: ListStream) {
+  const list = useList(attemptsOptions(useReader(), id, filter));
+  const { pages, slots, onView, readNewest } = list;
+  const { live, follow, isAtTop } = stream;
+  const [isOutdated, setOutdated] = useOutdated(live, pages.data?.pages.length ?? 0);
+  const [liveRows, setLiveRows] = useState<readonly AttemptRow[]>([]);
+  const [waiting, setWaiting] = useState(0);
+  const kept = useRef(0);
+  /** Reads the newest page again. Keeps the attempts that arrive during the read, because the page may lack them. */
+  const showNewest = async () => {
+    const read = kept.current;
+    await readNewest();
+    kept.current -= read;
+    setLiveRows((before) => before.slice(read));
+    setWaiting(0);
+    setOutdated(false);
+  };
+  useReconnect(live, () => {
+    if (isAtTop()) void showNewest();
+  });
+  const batch = useRef<AttemptRow[]>([]);
+  const isFull = useRef(false);
+  const flush = () => {
+    const fresh = batch.current;
+    batch.current = [];
+    if (fresh.length >= BURST) setOutdated(true);
+    if (fresh.length === 0) return;
+    if (!isAtTop()) {
+      setWaiting((before) => before + fresh.length);
+      return;
+    }
+    kept.current += fresh.length;
+    setLiveRows((before) => [...before, ...fresh]);
+    if (isFull.current || kept.current <= MAX_LIVE_ROWS) return;
+    isFull.current = true;
+    void showNewest().finally(() => (isFull.current = false));
+  };
+  useFollowed(follow, flush, (row) => {
+    if (isMatch(row, filter)) batch.current.push(rowOf(row));
+  });
+  const newest = pages.data?.pages[0]?.rows;
+  const shown = useMemo(
+    () => [...mergeRows(liveRows, newest ?? []), ...slots.slice(newest?.length ?? 0)],
+    [liveRows, newest, slots],
+  );
+  const ahead = shown.length - slots.length;
+  const view = (first: number, last: number) => onView(first - ahead, last - ahead);
+  return { ...list, slots: shown, onView: view, waiting, isOutdated, showNewest };
+}
+
+/**
+ * Maximum number of empty pages that are skipped automatically. A filtered page may be empty although later
+ * pages contain matches; after this number the user must ask for more.
+ */
+const MAX_EMPTY_PAGES = 10;
+
+const messagesOptions = (reader: Reader, id: string, filter: MessageFilter) => ({
+  ...listOptions(subscriptionKey(id, "messages", filter), async (cursor) => {
+    let page = await readMessages(reader, id, filter, { cursor });
+    for (let i = 0; i < MAX_EMPTY_PAGES && page.data.length === 0 && page.next_cursor !== null; i++)
+      page = await readMessages(reader, id, filter, { cursor: page.next_cursor });
+    return page;
+  }),
+  ...READ_ONCE,
+});
+
+/** Minimum interval in ms between two refreshes of the newest page. */
+const REFRESH_MS = 2_000;
+
+/**
+ * Reads the events that match the filter. Reads the newest page again when the event stream delivers an attempt
+ * that may belong to the list.
+ */
+export function useMessages(id: string, filter: MessageFilter, stream: ListStream) {
+  const list = useList(messagesOptions(useReader(), id, filter));
+  const { pages, readNewest } = list;
+  const { live, follow, isAtTop } = stream;
+  const [isOutdated, setOutdated] = useOutdated(live, pages.data?.pages.length ?? 0);
+  const hasUpdates = useRef(false);
+  const quietUntil = useRef(0);
+  useReconnect(live, () => {
+    hasUpdates.current = true;
+  });
+  const showNewest = async () => {
+    hasUpdates.current = false;
+    await readNewest();
+    setOutdated(false);
+  };
+  const refresh = () => {
+    if (!hasUpdates.current || performance.now() < quietUntil.current) return;
+    hasUpdates.current = false;
+    if (!isAtTop()) {
+      setOutdated(true);
+      return;
+    }
+    quietUntil.current = Number.POSITIVE_INFINITY;
+    void showNewest().finally(() => (quietUntil.current = performance.now() + REFRESH_MS));
+  };
+  useFollowed(follow, refresh, (row) => {
+    if (mayMatch(row, filter)) hasUpdates.current = true;
+  });
+  return { ...list, isOutdated, showNewest };
+}
+
+/**
+ * Returns whether an attempt from the event stream may belong to the list. Filters by review and by response
+ * are ignored, because the stream does not contain these data.
+ */
+function mayMatch(row: AttemptRow, { outcome, ...filter }: MessageFilter): boolean {
+  if (outcome !== ALL_FAILURES) return isMatch(row, { ...filter, ...(outcome && { outcome }) });
+  return row.outcome !== "delivered" && isMatch(row, filter);
+}
