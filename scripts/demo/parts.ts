@@ -26,9 +26,7 @@ export function childSpecs(
   const spec = (name: string, command: ChildSpec["command"], offset: number): ChildSpec => ({
     name,
     command,
-    flags: [
-      ...(inspectPort === undefined ? [] : [`--inspect=127.0.0.1:${inspectPort + offset}/${name}`]),
-    ],
+    flags: inspectPort === undefined ? [] : [`--inspect=127.0.0.1:${inspectPort + offset}/${name}`],
     logFile: join(dataDir, "logs", `${name}.log`),
     env:
       settings.metricsPort === undefined
