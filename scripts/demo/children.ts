@@ -13,6 +13,8 @@ export interface ChildSpec {
   command: [script: string, role: string];
   env: Record<string, string>;
   logFile: string;
+  /** Options of Bun before the script. */
+  flags: readonly string[];
 }
 
 interface ChildEvents {
@@ -27,6 +29,8 @@ export interface Child {
   role: string;
   /** The part's current process id; undefined between a crash and the restart. */
   pid(): number | undefined;
+  /** Drains the part and starts it again. */
+  restart(): void;
   /** Sends SIGTERM, and SIGKILL when the time is up. */
   stop(withinMs: number): Promise<void>;
   kill(): void;
@@ -42,6 +46,7 @@ const LOG_CHECK_MS = 60_000;
 export function superviseChild(spec: ChildSpec, events: ChildEvents): Child {
   const stopping = new AbortController();
   let current: ChildProcess | undefined;
+  let isRestarting = false;
 
   async function live(): Promise<void> {
     let delay = FIRST_DELAY_MS;
@@ -52,6 +57,10 @@ export function superviseChild(spec: ChildSpec, events: ChildEvents): Child {
       const { status, how } = await ending(current);
       current = undefined;
       if (stopping.signal.aborted) return;
+      if (isRestarting) {
+        isRestarting = false;
+        continue;
+      }
       if (status === EXIT_CONFIG) return events.rejected();
       if (performance.now() - bornAt > SETTLED_MS) delay = FIRST_DELAY_MS;
       events.died(how, delay);
@@ -69,6 +78,9 @@ export function superviseChild(spec: ChildSpec, events: ChildEvents): Child {
     role: spec.command[1],
     pid: () => current?.pid,
     kill,
+    restart() {
+      isRestarting = current?.kill("SIGTERM") ?? false;
+    },
     async stop(withinMs) {
       stopping.abort();
       current?.kill("SIGTERM");
@@ -85,7 +97,7 @@ function launch(spec: ChildSpec): ChildProcess {
   const log = openSync(spec.logFile, "a", 0o600);
   // The part writes its log directly to the file. Its standard error (wrong settings, a crash) is shown on the
   // screen, too. It is detached, so that Ctrl-C reaches only this process, which then drains the part.
-  const child = spawn(process.execPath, spec.command, {
+  const child = spawn(process.execPath, [...spec.flags, ...spec.command], {
     cwd: ROOT,
     // The part watches this parent and ends when it is gone.
     env: { ...spec.env, PARENT_PID: String(process.pid) },

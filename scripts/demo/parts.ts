@@ -10,14 +10,23 @@ const READY_WITHIN_MS = 45_000;
 /** Longer than the API itself waits for a store. */
 const READY_ANSWER_MS = 3_000;
 
+export interface Development {
+  /** True if the API and the dispatchers restart when a source file changes. */
+  readonly isWatching: boolean;
+  /** The port of the API's inspector; the dispatchers use the following ones. */
+  readonly inspectPort?: number | undefined;
+}
+
 export function childSpecs(
   settings: Settings,
   dataDir: string,
   env: Record<string, string>,
+  { inspectPort }: Development,
 ): ChildSpec[] {
   const spec = (name: string, command: ChildSpec["command"], offset: number): ChildSpec => ({
     name,
     command,
+    flags: inspectPort === undefined ? [] : [`--inspect=127.0.0.1:${inspectPort + offset}/${name}`],
     logFile: join(dataDir, "logs", `${name}.log`),
     env:
       settings.metricsPort === undefined

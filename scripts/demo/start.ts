@@ -7,12 +7,12 @@ import { watchForStop } from "../install/stop-signal.ts";
 import { bringUpStores } from "./bring-up-stores.ts";
 import { type Child, endLeftovers } from "./children.ts";
 import { type DataDir, openDataDir } from "./data-dir.ts";
-import { childSpecs, waitUntilReady, watchChild } from "./parts.ts";
+import { childSpecs, type Development, waitUntilReady, watchChild } from "./parts.ts";
 import { masterKey, prepareDemo } from "./prepare.ts";
 import { type Settings, readSettings } from "./settings.ts";
 import { type SmtpSink, startSmtpSink } from "./smtp-sink.ts";
 import { StartError } from "./start-error.ts";
-import type { Stores } from "./stores/keep.ts";
+import { freePort, type Stores } from "./stores/keep.ts";
 import { errorCode } from "./stores/processes.ts";
 import { welcome } from "./welcome.ts";
 
@@ -24,10 +24,15 @@ interface Running {
   data?: DataDir;
   stores?: Stores;
   sink?: SmtpSink;
+  site?: { close(): Promise<void> };
   children: Child[];
 }
 
-export async function start(): Promise<void> {
+/**
+ * Starts the service and runs it until a stop. With `isWatching` the dashboard comes from the development server, which
+ * listens at the public address (`bun run dev`).
+ */
+export async function start(mode: Development = { isWatching: false }): Promise<void> {
   const running: Running = { children: [] };
   const stop = watchForStop(() => {
     console.error("Stopping at once.");
@@ -39,7 +44,7 @@ export async function start(): Promise<void> {
   const end = AbortSignal.any([stop, failure.signal]);
   let status = 0;
   try {
-    await bringUp(running, end, (error) => failure.abort(error));
+    await bringUp(running, { mode, end, fail: (error) => failure.abort(error) });
     await aborted(end);
     if (failure.signal.aborted) throw failure.signal.reason;
   } catch (error) {
@@ -59,9 +64,9 @@ export async function start(): Promise<void> {
 
 async function bringUp(
   running: Running,
-  end: AbortSignal,
-  fail: (error: unknown) => void,
+  { mode, end, fail }: { mode: Development; end: AbortSignal; fail: (error: unknown) => void },
 ): Promise<void> {
+  const { isWatching } = mode;
   const settings = readSettings(process.env);
   const data = openDataDir(settings.dataDir);
   running.data = data;
@@ -88,7 +93,16 @@ async function bringUp(
   });
   end.throwIfAborted();
   const smtpUrl = settings.given.smtpUrl ?? running.sink?.url ?? "";
-  startParts(running, { settings, data, databaseUrl, redisUrl, smtpUrl, key }, fail);
+  const apiPort = isWatching ? await freePort() : settings.port;
+  const values = { settings, data, databaseUrl, redisUrl, smtpUrl, key, apiPort, mode };
+  startParts(running, values, fail);
+  if (isWatching) {
+    const { startDevServer } = await import("./dev-server.ts");
+    const api = `http://127.0.0.1:${apiPort}`;
+    await waitUntilReady(api, { stop: end });
+    const { host, port } = settings;
+    running.site = await startDevServer({ host, port, api, changed: () => restart(running) });
+  }
   await waitUntilReady(settings.localRoot, { stop: end });
   console.log(
     welcome({
@@ -110,12 +124,15 @@ interface PartValues {
   redisUrl: string;
   smtpUrl: string;
   key: string;
+  /** The port of the API, which differs from the public one behind the development server. */
+  apiPort: number;
+  mode: Development;
 }
 
 /** Starts the API and the dispatchers, and keeps run.json up to date. */
 function startParts(
   running: Running,
-  { settings, data, databaseUrl, redisUrl, smtpUrl, key }: PartValues,
+  { settings, data, databaseUrl, redisUrl, smtpUrl, key, apiPort, mode }: PartValues,
   fail: (error: unknown) => void,
 ): void {
   const env = {
@@ -125,8 +142,8 @@ function startParts(
     SMTP_URL: smtpUrl,
     MASTER_KEY: key,
     DATA_DIR: data.path,
-    HOST: settings.host,
-    PORT: String(settings.port),
+    HOST: mode.isWatching ? "127.0.0.1" : settings.host,
+    PORT: String(apiPort),
     SERVER_ROOT: settings.serverRoot,
   };
   const writeState = () =>
@@ -142,10 +159,15 @@ function startParts(
       }),
     });
   writeState();
-  for (const spec of childSpecs(settings, data.path, env)) {
+  for (const spec of childSpecs(settings, data.path, env, mode)) {
     running.children.push(watchChild(spec, writeState, fail));
   }
   writeState();
+}
+
+function restart({ children }: Running): void {
+  console.log("A source file has changed: the API and the dispatcher restart.");
+  for (const child of children) child.restart();
 }
 
 function origin(given: string | undefined): string {
@@ -179,7 +201,7 @@ async function refuseOccupiedPort({ host, port }: Settings): Promise<void> {
 /** Stops the parts first, because they need the stores to drain. */
 async function takeDown(running: Running): Promise<void> {
   await Promise.all(running.children.map((child) => child.stop(DRAIN_MS)));
-  await Promise.all([running.sink?.stop(), running.stores?.stop()]);
+  await Promise.all([running.site?.close(), running.sink?.stop(), running.stores?.stop()]);
   running.data?.release();
 }
 

@@ -15,9 +15,13 @@ import type { Encodings } from "../lib/encodings.ts";
 export interface Asset {
   readonly name: string;
   readonly contentType: string;
-  /** True if the HTML document links to the file directly. All other files are loaded by these entries. */
-  readonly isEntry: boolean;
   readonly encodings: Encodings;
+}
+
+/** The built dashboard: its HTML document, with the placeholders of vite.config.ts, and the files that it loads. */
+export interface Built {
+  readonly document: string;
+  readonly assets: readonly Asset[];
 }
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -25,21 +29,21 @@ const BUILD = join(import.meta.dirname, "build.ts");
 const CODINGS = ["br", "gzip", "identity"] as const;
 
 /**
- * Returns the files of the built dashboard. If no build of the current sources exists, builds the dashboard
+ * Returns the built dashboard. If no build of the current sources exists, builds the dashboard
  * first, which takes some seconds.
  */
-export async function dashboardAssets(): Promise<Asset[]> {
+export async function builtDashboard(): Promise<Built> {
   const file = await fileOfBuild();
-  if (existsSync(file)) return readAssets(file);
+  if (existsSync(file)) return readBuilt(file);
   if (await isWritable(dirname(file))) {
     await build(file);
-    return readAssets(file);
+    return readBuilt(file);
   }
   const folder = await mkdtemp(join(tmpdir(), "reviewrelay-"));
   try {
     const unkept = join(folder, "dashboard.json");
     await build(unkept);
-    return await readAssets(unkept);
+    return await readBuilt(unkept);
   } finally {
     await rm(folder, { recursive: true });
   }
@@ -77,24 +81,33 @@ export async function fileOfBuild(): Promise<string> {
   return join(ROOT, `dist/dashboard-${hash.digest("hex").slice(0, 16)}.json`);
 }
 
-export function writeAssets(assets: readonly Asset[]): string {
-  return JSON.stringify(
-    assets.map(({ encodings, ...asset }) => ({
+export function writeBuilt({ document, assets }: Built): string {
+  return JSON.stringify({
+    document,
+    assets: assets.map(({ encodings, ...asset }) => ({
       ...asset,
       encodings: Object.fromEntries(CODINGS.map((one) => [one, encodings[one].toBase64()])),
     })),
-  );
+  });
 }
 
-async function readAssets(file: string): Promise<Asset[]> {
-  const written: (Omit<Asset, "encodings"> & { encodings: Record<keyof Encodings, string> })[] =
-    JSON.parse(await readFile(file, "utf8"));
-  return written.map(({ encodings: { br, gzip, identity }, ...asset }) => ({
-    ...asset,
-    encodings: {
-      br: Uint8Array.fromBase64(br),
-      gzip: Uint8Array.fromBase64(gzip),
-      identity: Uint8Array.fromBase64(identity),
-    },
-  }));
+interface Written extends Omit<Built, "assets"> {
+  readonly assets: readonly (Omit<Asset, "encodings"> & {
+    readonly encodings: Readonly<Record<keyof Encodings, string>>;
+  })[];
+}
+
+async function readBuilt(file: string): Promise<Built> {
+  const { document, assets }: Written = JSON.parse(await readFile(file, "utf8"));
+  return {
+    document,
+    assets: assets.map(({ encodings: { br, gzip, identity }, ...asset }) => ({
+      ...asset,
+      encodings: {
+        br: Uint8Array.fromBase64(br),
+        gzip: Uint8Array.fromBase64(gzip),
+        identity: Uint8Array.fromBase64(identity),
+      },
+    })),
+  };
 }

@@ -3,7 +3,8 @@ import { Elysia } from "elysia";
 
 import { codingFor } from "../lib/encodings.ts";
 import { Problem } from "../lib/problem.ts";
-import { dashboardAssets, type Asset } from "./assets.ts";
+import { type Asset, type Built, builtDashboard } from "./assets.ts";
+import { FRAMED_BY, NONCE } from "./vite.config.ts";
 
 const PATH = "/dashboard";
 /** Path prefix of portal pages. The key after the prefix identifies the portal. */
@@ -11,43 +12,45 @@ const PORTAL = "/embed";
 const ASSETS = `${PATH}/assets/`;
 const FOR_EVER = "public, max-age=31536000, immutable";
 
-type Assets = ReadonlyMap<string, Asset>;
-
 interface SiteOptions {
-  readonly read?: () => Promise<readonly Asset[]>;
+  readonly read?: () => Promise<Built>;
   /** Returns the origins whose pages may embed the portal with this key in a frame. */
   readonly framedBy: (key: string) => Promise<readonly string[]>;
 }
 
-/** Logo as the browser tab's icon, the same as `app/shell/brand.tsx` draws. */
-const ICON = encodeURIComponent(
-  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect width="24" height="24" rx="7" fill="#1f6feb"/><path d="M6 8h5m-5 8h5m0-8 6 4-6 4" fill="none" stroke="#fff" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>',
-);
+/** The built dashboard with its files by their names. */
+interface Site {
+  readonly document: string;
+  readonly assets: ReadonlyMap<string, Asset>;
+}
 
 /**
  * Serves the dashboard at `/dashboard` (to which `/` redirects) and the portal pages: one HTML document for all
  * paths, and the files that it loads. The files are read from disk at the first request, so that an API server
  * without dashboard users spends no memory on them.
  */
-export function dashboardSite({ read = dashboardAssets, framedBy }: SiteOptions) {
-  let reading: Promise<Assets> | undefined;
+export function dashboardSite({ read = builtDashboard, framedBy }: SiteOptions) {
+  let reading: Promise<Site> | undefined;
   // Reads the files once, also for concurrent requests. After a failure the next request reads them again.
   const ready = () =>
     (reading ??= read()
-      .then((assets) => new Map(assets.map((one) => [one.name, one])))
+      .then(({ document, assets }) => ({
+        document,
+        assets: new Map(assets.map((one) => [one.name, one])),
+      }))
       .catch((error: unknown) => {
         reading = undefined;
         throw error;
       }));
   const respond = async ({ request, path }: { request: Request; path: string }) => {
-    const assets = await ready();
-    if (!path.startsWith(ASSETS)) return page(assets, []);
+    const { document, assets } = await ready();
+    if (!path.startsWith(ASSETS)) return page(document, []);
     const asset = assets.get(path.slice(ASSETS.length));
     if (asset === undefined) throw new Problem("not_found");
     return file(asset, request);
   };
   const respondFramed = async ({ params }: { params: { key: string } }) =>
-    page(await ready(), await framedBy(params.key));
+    page((await ready()).document, await framedBy(params.key));
   return new Elysia({ name: "dashboard", detail: { hide: true } })
     .get("/", () => new Response(null, { status: 302, headers: { Location: PATH } }))
     .get(PATH, respond)
@@ -61,30 +64,9 @@ export function dashboardSite({ read = dashboardAssets, framedBy }: SiteOptions)
  * code and the nonce is valid for one response only. In a portal page, the document lists the origins that may
  * frame it, so that the page sends messages to no other origin.
  */
-function page(assets: Assets, ancestors: readonly string[]): Response {
+function page(document: string, ancestors: readonly string[]): Response {
   const nonce = randomBytes(16).toString("base64");
-  const entries = [...assets.values()].filter((one) => one.isEntry);
-  const links = entries.map(({ name }) =>
-    name.endsWith(".css")
-      ? `<link rel="stylesheet" href="${ASSETS}${name}">`
-      : `<script type="module" nonce="${nonce}" src="${ASSETS}${name}"></script>`,
-  );
-  const html = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="framed-by" content="${ancestors.join(" ")}">
-<title>ReviewRelay</title>
-<link rel="icon" href="data:image/svg+xml,${ICON}">
-${links.join("\n")}
-</head>
-<body>
-<div id="root"><noscript>The dashboard needs JavaScript.</noscript></div>
-</body>
-</html>
-`;
+  const html = document.replaceAll(NONCE, nonce).replace(FRAMED_BY, ancestors.join(" "));
   return new Response(html, {
     headers: {
       ...HEADERS,

@@ -144,7 +144,7 @@ function isPortTaken(error: unknown): boolean {
 }
 
 /** Returns a port that is currently unused. */
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once("error", reject);

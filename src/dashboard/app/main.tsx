@@ -3,6 +3,7 @@ import { setNonce } from "get-nonce";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 
+import "./main.css";
 import { App } from "./app.tsx";
 import { followNewLinks, takePortalLink } from "./session/links.ts";
 import { SessionProvider } from "./session/session.tsx";

@@ -8,7 +8,9 @@ import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import type { Browser } from "playwright-core";
+import { build } from "vite";
 
+import { config } from "../../../src/dashboard/vite.config.ts";
 import { startApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
 import { createDatabase } from "../../support/postgres.ts";
@@ -157,15 +159,11 @@ const NEVER_SHOWN = [
 
 test("the styles of every used component are included", async () => {
   const app = fileURLToPath(new URL("../../../src/dashboard/app/", import.meta.url));
-  const { metafile } = await Bun.build({
-    entrypoints: [`${app}main.tsx`],
-    splitting: true,
-    minify: true,
-    metafile: true,
-  });
-  const used = Object.values(metafile?.outputs ?? {}).flatMap(({ inputs }) =>
-    Object.entries(inputs).flatMap(([path, { bytesInOutput }]) =>
-      bytesInOutput > 0 && path.includes("@mantine/core/") ? [basename(path, ".mjs")] : [],
+  const result = await build(config);
+  const chunks = "output" in result ? result.output.filter((one) => one.type === "chunk") : [];
+  const used = chunks.flatMap(({ modules }) =>
+    Object.entries(modules).flatMap(([path, { renderedLength }]) =>
+      renderedLength > 0 && path.includes("@mantine/core/") ? [basename(path, ".mjs")] : [],
     ),
   );
   const folder = dirname(Bun.resolveSync("@mantine/core/styles/Button.css", app));

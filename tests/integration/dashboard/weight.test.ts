@@ -14,7 +14,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 const world = useWebhookDashboard();
 
 describe.skipIf(chromium === undefined)("the weight", () => {
-  test("of the first view is below 160 kB at the sign-in, and below 230 kB in 8 files on a partner's first page", async () => {
+  test("of the first view is below 160 kB at the sign-in, and below 265 kB in 10 files on a partner's first page", async () => {
     const browser = await openBrowser();
     const { page } = await openDashboard(browser, { root });
     await page.getByLabel("Email").waitFor();
@@ -31,7 +31,7 @@ describe.skipIf(chromium === undefined)("the weight", () => {
     await browser.close();
   });
 
-  test("of the styles is below 120 kB on every page", async () => {
+  test("of the styles is below 160 kB on every page", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.emit(1);
     // The receiver gets the request before the attempt is recorded.
@@ -162,12 +162,12 @@ const receiver = browserFixture(() => Receiver.start());
 /** The limits for everything that loads before the user can act, compressed. */
 const SIGN_IN_BYTES = 160_000;
 
-const PAGE_BYTES = 230_000;
+const PAGE_BYTES = 265_000;
 
-const PAGE_FILES = 8;
+const PAGE_FILES = 10;
 
 /** The limit for all style sheets of a page, uncompressed. */
-const STYLE_BYTES = 120_000;
+const STYLE_BYTES = 160_000;
 
 /**
  * The limit of sequential round trips: the document, the entry, the chunks of the page, and its data. One

@@ -4,16 +4,12 @@ import { fileURLToPath } from "node:url";
 import type { AxeResults } from "axe-core";
 import type { Browser, Frame, Page } from "playwright-core";
 
-import { NEVER_SET } from "../../../src/dashboard/styles.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { PASSWORD, startApi } from "../api.ts";
 import { openPage } from "./browser.ts";
 
 const HEIGHT = 900;
 const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
-
-/** Finds elements that the build writes no styles for, because it assumes that no page has them. */
-const UNSTYLED = `[...document.querySelectorAll(${JSON.stringify(NEVER_SET.map((one) => `[${one}]`).join())})].map((one) => one.outerHTML)`;
 
 /** Starts the API with its own address as `serverRoot`, because links in mails and single sign-on contain it. */
 export async function serveDashboard(options: Parameters<typeof startApi>[0]) {
@@ -137,16 +133,14 @@ async function toFieldErrors(
   page: Page | Frame,
   isMeant: (one: AxeResults["violations"][number]) => boolean,
 ): Promise<string[]> {
-  const unstyled: string[] = await page.evaluate(UNSTYLED);
   if (!(await page.evaluate(`"axe" in window`))) await page.evaluate(AXE);
   // The option omits descriptions of passing elements, which would double the time.
   const violations: AxeResults["violations"] = await page.evaluate(
     `axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations)`,
   );
-  const faults = violations
+  return violations
     .filter(isMeant)
     .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 160)}`));
-  return [...faults, ...unstyled.map((html) => `left out of the styles: ${html.slice(0, 160)}`)];
 }
 
 /** Delays all requests of the page to an address (a glob) until the returned function is called. */

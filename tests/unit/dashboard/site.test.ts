@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 
 import { Elysia } from "elysia";
 
-import type { Asset } from "../../../src/dashboard/assets.ts";
+import type { Built } from "../../../src/dashboard/assets.ts";
 import { dashboardSite } from "../../../src/dashboard/site.ts";
 import { edge } from "../../../src/http/edge.ts";
 import { encode } from "../../../src/lib/encodings.ts";
@@ -13,7 +13,7 @@ describe("the dashboard's files", () => {
     let builds = 0;
     const get = site(async () => {
       builds += 1;
-      return [entry];
+      return built;
     });
     const answers = await Promise.all([
       get("/dashboard"),
@@ -30,7 +30,7 @@ describe("the dashboard's files", () => {
     const get = site(async () => {
       builds += 1;
       if (builds === 1) throw new Error("There is no room.");
-      return [entry];
+      return built;
     });
     const first = await Promise.all([get("/dashboard"), get("/dashboard")]);
     expect(first.map(({ status }) => status)).toEqual([500, 500]);
@@ -82,7 +82,7 @@ describe("the dashboard's files", () => {
     ["brotli", null],
     ["", null],
   ])("are sent for the Accept-Encoding %p as %p", async (accepted, encoding) => {
-    const get = site(async () => [entry]);
+    const get = site(async () => built);
     const answer = await get("/dashboard/assets/main-1.js", { "Accept-Encoding": accepted });
     expect(answer.headers.get("Content-Encoding")).toBe(encoding);
     expect(answer.headers.get("Vary")).toBe("Accept-Encoding");
@@ -93,14 +93,12 @@ describe("the dashboard's files", () => {
 
 const bytes = new TextEncoder().encode("let a = 1;".repeat(100));
 
-const entry: Asset = {
-  name: "main-1.js",
-  contentType: "text/javascript",
-  encodings: encode(bytes),
-  isEntry: true,
+const built: Built = {
+  document: '<script src="/dashboard/assets/main-1.js" nonce="{{nonce}}"></script>',
+  assets: [{ name: "main-1.js", contentType: "text/javascript", encodings: encode(bytes) }],
 };
 
-function site(read: () => Promise<Asset[]>) {
+function site(read: () => Promise<Built>) {
   const app = dashboardSite({ read, framedBy: async () => [] });
   return (path: string, headers: Record<string, string> = {}) =>
     app.handle(new Request(`http://localhost${path}`, { headers }));

@@ -1,13 +1,11 @@
-import verifyGo from "../../../docs/verify/verify.go" with { type: "text" };
-import verifyPhp from "../../../docs/verify/verify.php" with { type: "text" };
-import verifyPy from "../../../docs/verify/verify.py" with { type: "text" };
-import verifyRb from "../../../docs/verify/verify.rb" with { type: "text" };
-import verifySh from "../../../docs/verify/verify.sh" with { type: "text" };
-// TypeScript and the linter read this file as code, but the bundler inlines its text (`samples` in build.ts).
-// @ts-expect-error
+import verifyGo from "../../../docs/verify/verify.go?raw";
+import verifyPhp from "../../../docs/verify/verify.php?raw";
+import verifyPy from "../../../docs/verify/verify.py?raw";
+import verifyRb from "../../../docs/verify/verify.rb?raw";
+import verifySh from "../../../docs/verify/verify.sh?raw";
 // oxlint-disable-next-line import/default
-import verifyTs from "../../../docs/verify/verify.ts" with { type: "text" };
-import verifyJava from "../../../docs/verify/Verify.java" with { type: "text" };
+import verifyTs from "../../../docs/verify/verify.ts?raw";
+import verifyJava from "../../../docs/verify/Verify.java?raw";
 
 interface Snippet {
   readonly language: string;
@@ -20,7 +18,7 @@ interface Snippet {
  * which tests run against real deliveries.
  */
 export const VERIFY_SNIPPETS: readonly Snippet[] = [
-  { language: "TypeScript", file: "verify.ts", code: String(verifyTs) },
+  { language: "TypeScript", file: "verify.ts", code: verifyTs },
   { language: "Python", file: "verify.py", code: verifyPy },
   { language: "PHP", file: "verify.php", code: verifyPhp },
   { language: "Go", file: "verify.go", code: verifyGo },
