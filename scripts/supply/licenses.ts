@@ -6,20 +6,17 @@ import spdxSatisfies from "spdx-satisfies";
 
 import { readPackages, type Package } from "./packages.ts";
 
-/** Licences of shipped packages: they require of a distributor only attribution. */
+/**
+ * Licences of shipped packages: they require of a distributor only attribution. MPL-2.0 also requires that changes of
+ * its files are published, and nothing is changed here.
+ */
 const SHIPPED = ["MIT", "MIT-0", "ISC", "0BSD", "BSD-2-Clause", "BSD-3-Clause"].concat(
   "Apache-2.0",
   "Unlicense",
+  "MPL-2.0",
 );
 /** Licences of development packages, which are not distributed. */
-const DEVELOPMENT = SHIPPED.concat(
-  "BlueOak-1.0.0",
-  "CC0-1.0",
-  "CC-BY-3.0",
-  "CC-BY-4.0",
-  "MPL-2.0",
-  "PSF-2.0",
-);
+const DEVELOPMENT = SHIPPED.concat("BlueOak-1.0.0", "CC0-1.0", "CC-BY-3.0", "CC-BY-4.0", "PSF-2.0");
 
 /** Returns why the licence is not allowed; undefined if it is. */
 export function licenceFault({ licence, isShipped }: Package): string | undefined {
