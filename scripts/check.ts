@@ -26,9 +26,11 @@ interface Finding {
   name: string;
   output: string;
   ok: boolean;
+  seconds: string;
 }
 
 async function run([name, [program = "", ...rest]]: (typeof CHECKS)[number]): Promise<Finding> {
+  const beganAt = performance.now();
   const own = program === process.execPath;
   const command = own ? [program] : [process.execPath, "--bun", "run", "--silent", program];
   const child = Bun.spawn([...command, ...rest], {
@@ -40,17 +42,21 @@ async function run([name, [program = "", ...rest]]: (typeof CHECKS)[number]): Pr
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
   ]);
-  return { name, output: stdout + stderr, ok: (await child.exited) === 0 };
+  const ok = (await child.exited) === 0;
+  return { name, output: stdout + stderr, ok, seconds: secondsSince(beganAt) };
 }
+
+const secondsSince = (beganAt: number) => ((performance.now() - beganAt) / 1_000).toFixed(1);
 
 await ensureInstalled("all");
 const startedAt = performance.now();
 const findings = await Promise.all(CHECKS.map(run));
-for (const { name, output, ok } of findings) {
+for (const { name, output, ok, seconds } of findings) {
   if (!ok) console.log(`\n${output.trim()}\n`);
-  console.log(`${ok ? "ok    " : "FAILED"} ${name}`);
+  // All checks share the processors, so each takes longer here than alone.
+  console.log(`${ok ? "ok    " : "FAILED"} ${name} (${seconds} s)`);
 }
-const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+const seconds = secondsSince(startedAt);
 const failed = findings.filter(({ ok }) => !ok).length;
 console.log(
   failed === 0

@@ -74,7 +74,7 @@ async function runTests(
     child.once("error", reject);
     child.once("close", (code) => resolve(code ?? 1));
   });
-  console.log(slowestFiles(output));
+  if (!hasFilter) console.log(slowestFiles(output));
   return { totals: readTotals(output, status), status };
 }
 
@@ -84,7 +84,7 @@ function slowestFiles(output: string): string {
   let file = "";
   for (const line of Bun.stripANSI(output).split("\n")) {
     file = /(tests\/\S+\.test\.tsx?):$/.exec(line)?.[1] ?? file;
-    const ms = Number(/^\((?:pass|fail)\) .* \[([\d.]+)ms\]$/.exec(line)?.[1] ?? 0);
+    const ms = Number(/^(?:\((?:pass|fail)\)|[✓✗]) .* \[([\d.]+)ms\]$/.exec(line)?.[1] ?? 0);
     if (ms > 0) times.set(file, (times.get(file) ?? 0) + ms);
   }
   const slowest = [...times].toSorted(([, a], [, b]) => b - a).slice(0, 10);

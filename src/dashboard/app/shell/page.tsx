@@ -14,6 +14,18 @@ type PageComponent<Props = object> = ComponentType<Props> & {
   readonly preload: () => void;
 };
 
+/** The failure of a style sheet. Vite links each sheet once, so only a reload of the document loads it. */
+let styleFailure: Error | undefined;
+window.addEventListener("vite:preloadError", ({ payload }) => {
+  if (payload.message.startsWith("Unable to preload CSS")) styleFailure = payload;
+});
+
+/** Loads a page, unless it could lack its styles. */
+async function whole<T>(load: () => Promise<T>): Promise<T> {
+  if (styleFailure !== undefined) throw styleFailure;
+  return load();
+}
+
 /**
  * Wraps a page, or a part of a page, that is a separate script chunk; its file exports a component named
  * `Page`. Unlike React's `lazy`, the wrapper loads a failed chunk again when the user presses the retry button
@@ -24,6 +36,8 @@ export function page<Props extends object = object>(
 ): PageComponent<Props> {
   let loaded: PageFile<Props> | undefined;
   const preload = () => {
+    // A sheet that fails offline would not be loaded again.
+    if (!navigator.onLine) return;
     load().then(
       (file) => (loaded = file),
       () => undefined,
@@ -40,7 +54,7 @@ export function page<Props extends object = object>(
         try {
           // The first load failure may be a network error. A second failure may mean that a deploy replaced the
           // chunks, which requires a reload.
-          loaded = await (tries === 0 ? load() : load().catch(reloadIfServed));
+          loaded = await (tries === 0 ? whole(load) : whole(load).catch(reloadIfServed));
           if (!isLeft) setFile(loaded);
         } catch (failed) {
           if (!isLeft) setError(failed);
