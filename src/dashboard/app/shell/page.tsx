@@ -20,10 +20,9 @@ window.addEventListener("vite:preloadError", ({ payload }) => {
   if (payload.message.startsWith("Unable to preload CSS")) styleFailure = payload;
 });
 
-/** Loads a page, unless it could lack its styles. */
-async function whole<T>(load: () => Promise<T>): Promise<T> {
-  if (styleFailure !== undefined) throw styleFailure;
-  return load();
+/** Loads the chunk of a page, or reloads the document if the page could lack its styles. */
+function whole<T>(load: () => Promise<T>): Promise<T> {
+  return styleFailure === undefined ? load() : reloadIfServed(styleFailure);
 }
 
 /**
