@@ -6,6 +6,7 @@
 // - `bun run keys rotate-master` re-encrypts all stored secrets with the current master key.
 import { connect, type RawDb } from "../db/client.ts";
 import { driverError } from "../db/driver.ts";
+import { causeOf } from "../db/errors.ts";
 import { schemaError } from "../db/migrate.ts";
 import { serverTime } from "../db/server.ts";
 import { rotateKeys } from "../src/auth/actions/rotate-keys.ts";
@@ -97,6 +98,7 @@ async function list(db: RawDb): Promise<void> {
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  console.error(error instanceof Error ? error.message : error);
+  const cause = causeOf(error);
+  console.error(cause instanceof Error ? cause.message : cause);
   process.exitCode = error instanceof ConfigError ? EXIT_CONFIG : 1;
 }

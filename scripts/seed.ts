@@ -2,6 +2,7 @@
 import { join, resolve } from "node:path";
 
 import { connect } from "../db/client.ts";
+import { causeOf } from "../db/errors.ts";
 import { ConfigError, EXIT_CONFIG, readConfig } from "../src/lib/config.ts";
 import { createSecretBox } from "../src/lib/secret-box.ts";
 import { seedDemo } from "./demo/seed/seed-demo.ts";
@@ -36,6 +37,7 @@ async function main(): Promise<void> {
 try {
   await main();
 } catch (error) {
-  console.error(error instanceof Error ? error.message : error);
+  const cause = causeOf(error);
+  console.error(cause instanceof Error ? cause.message : cause);
   process.exit(error instanceof ConfigError ? EXIT_CONFIG : 1);
 }

@@ -2,6 +2,7 @@
 import { createServer } from "node:net";
 import { join } from "node:path";
 
+import { causeOf } from "../../db/errors.ts";
 import { ForeignSchemaError, migrate } from "../../db/migrate.ts";
 import { watchForStop } from "../install/stop-signal.ts";
 import { bringUpStores } from "./bring-up-stores.ts";
@@ -53,7 +54,7 @@ export async function start(mode: Development = { isWatching: false }): Promise<
     if (!stop.aborted) {
       status = 1;
       const isExplained = error instanceof StartError || error instanceof ForeignSchemaError;
-      console.error(isExplained ? error.message : error);
+      console.error(isExplained ? error.message : causeOf(error));
     }
   }
   if (stop.aborted) console.log(`Stopping (${String(stop.reason)}) ...`);

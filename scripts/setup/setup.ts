@@ -2,6 +2,7 @@ import { existsSync, fchmodSync, fstatSync, rmSync, writeFileSync } from "node:f
 import { randomBytes } from "node:crypto";
 
 import { connect, ping, type RawDb } from "../../db/client.ts";
+import { causeOf } from "../../db/errors.ts";
 import { isPoolerFound } from "../../db/errors.ts";
 import { migrate, FOREIGN_SCHEMA, schemaState } from "../../db/migrate.ts";
 import { serverTime } from "../../db/server.ts";
@@ -45,7 +46,7 @@ export async function main(args: readonly string[]): Promise<number> {
     }
     return 0;
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
+    if (!(error instanceof UsageError)) throw causeOf(error);
     console.error(error.message);
     return EXIT_USAGE;
   }
