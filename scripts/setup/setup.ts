@@ -2,8 +2,7 @@ import { existsSync, fchmodSync, fstatSync, rmSync, writeFileSync } from "node:f
 import { randomBytes } from "node:crypto";
 
 import { connect, ping, type RawDb } from "../../db/client.ts";
-import { causeOf } from "../../db/errors.ts";
-import { isPoolerFound } from "../../db/errors.ts";
+import { causeOf, isPoolerFound } from "../../db/errors.ts";
 import { migrate, FOREIGN_SCHEMA, schemaState } from "../../db/migrate.ts";
 import { serverTime } from "../../db/server.ts";
 import { openKeyRing } from "../../src/auth/key-ring.ts";
