@@ -85,7 +85,7 @@ export async function insertPlace(db: RawDb): Promise<Place> {
   return row;
 }
 
-export function actionOf(place: Place, subscription: BenchSubscription): RecordedAction {
+function actionOf(place: Place, subscription: BenchSubscription): RecordedAction {
   return {
     eventId: ulid(),
     event: "review_received",

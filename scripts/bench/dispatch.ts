@@ -10,7 +10,7 @@ import { createLog } from "../../src/lib/log.ts";
 import { connectRedis } from "../../src/lib/redis.ts";
 import { createSchedule } from "../../src/outbox/schedule.ts";
 import { ROOT } from "../install/install.ts";
-import { endInOrder } from "../proof/end.ts";
+import { endInOrder } from "./end.ts";
 import { dropSubscriptions, insertBacklog, insertPlace, subscribe, unsettled } from "./backlog.ts";
 import { bareLoop } from "./bare-process.ts";
 import { cpuMsOf, cpuMsOfTree } from "./cpu.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { RawDb } from "../../db/client.ts";
 import { freePort } from "../chaos/addresses.ts";
 import { ROOT } from "../install/install.ts";
-import { endInOrder } from "../proof/end.ts";
+import { endInOrder } from "./end.ts";
 import { openStores, type BenchStores } from "./stores.ts";
 
 interface RigOptions {

@@ -6,7 +6,7 @@ import * as rows from "../demo/seed/rows.ts";
 import type { Client } from "./client.ts";
 
 export const PROVIDER = "google";
-export const PASSWORD = "correct horse battery staple";
+const PASSWORD = "correct horse battery staple";
 const SITES = 2;
 
 export interface Partner {

@@ -3,11 +3,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { openSync } from "node:fs";
 import { join } from "node:path";
 
-import { endInOrder } from "./end.ts";
+import { endInOrder } from "../bench/end.ts";
 
 export const ROOT = join(import.meta.dir, "../..");
 
-export type Role = "api" | "dispatcher";
+type Role = "api" | "dispatcher";
 const MAIN: Readonly<Record<Role, string>> = {
   api: "src/main.ts",
   dispatcher: "dispatcher/main.ts",

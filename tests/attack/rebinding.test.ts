@@ -85,7 +85,7 @@ describe.skipIf(fault !== undefined)("a name", () => {
   }
 
   test("is looked up at registration, and rejected if it resolves to an internal address", async () => {
-    const api = await ApiProcess.start(env, names.prefix);
+    const api = await ApiProcess.start(env, names);
     try {
       const { body } = await api.login("owner@p1.test", PASSWORD);
       const headers = {
@@ -108,7 +108,7 @@ describe.skipIf(fault !== undefined)("a name", () => {
   });
 
   test("is looked up again for each connection, and never connects to an internal address", async () => {
-    const dispatcher = new DispatcherProcess(env, names.prefix);
+    const dispatcher = new DispatcherProcess(env, names);
     dispatcher.start();
     try {
       const expected = Object.entries(NAMES).map(([name, [ends]]) => [urlOf(name), ends]);
@@ -130,7 +130,7 @@ describe.skipIf(fault !== undefined)("a name", () => {
   test("is looked up by the dispatcher even behind a proxy, which gets only checked addresses", async () => {
     const proxy: TestProxy = await startProxy();
     const url = `http://${INSIDE}:${proxy.port}`;
-    const dispatcher = new DispatcherProcess({ ...env, WEBHOOK_PROXY_URL: url }, names.prefix);
+    const dispatcher = new DispatcherProcess({ ...env, WEBHOOK_PROXY_URL: url }, names);
     dispatcher.start();
     try {
       const urls = [

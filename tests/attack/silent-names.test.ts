@@ -97,7 +97,7 @@ describe.skipIf(fault !== undefined)(`beside ${SILENT} names with a silent name 
     const attempts = async (ids: readonly string[]) =>
       (await db.sql`select from delivery_attempts where subscription_id = any(${ids})`).length;
     const asked = askedForSilent();
-    const dispatcher = new DispatcherProcess(env, names.prefix);
+    const dispatcher = new DispatcherProcess(env, names);
     dispatcher.start();
     try {
       await schedule.wake(
@@ -125,7 +125,7 @@ describe.skipIf(fault !== undefined)(`beside ${SILENT} names with a silent name 
   });
 
   test("a sign-in at another partner is answered before the updates that register these names", async () => {
-    const api = await ApiProcess.start(env, names.prefix);
+    const api = await ApiProcess.start(env, names);
     try {
       const { body } = await api.login("owner@p1.test", PASSWORD);
       const headers = {

@@ -1,5 +1,4 @@
-// Starts Debian's redis-server as a single server, under Sentinels or as a cluster, for the tests and
-// redis-failover.ts.
+// Starts Debian's redis-server as a single server, under Sentinels or as a cluster, for the tests.
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";

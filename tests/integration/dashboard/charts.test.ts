@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 import { ulid } from "ulid";
 
-import { chromium } from "../../../scripts/proof/chromium.ts";
+import { chromium } from "../../support/dashboard/chromium.ts";
 import { allErrors } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { forgetQueue } from "../../support/outbox.ts";

@@ -4,7 +4,7 @@ import { decodeJwt } from "jose";
 import type { Page } from "playwright-core";
 
 import { PASSWORD } from "../../support/api.ts";
-import { chromium } from "../../../scripts/proof/chromium.ts";
+import { chromium } from "../../support/dashboard/chromium.ts";
 import { signIn } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { reviewIdOf } from "../../support/factory.ts";

@@ -4,7 +4,7 @@ import type { Browser, Page } from "playwright-core";
 
 import { PASSWORD, type TestApi } from "../../support/api.ts";
 import { codeSentTo } from "../../support/auth-mails.ts";
-import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
 import {
   openDashboard,
   openSignedIn,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 
 import { startApi, type TestApi } from "../../support/api.ts";
-import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
 import { openSignedIn, seriousFaults } from "../../support/dashboard/dashboard.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import {

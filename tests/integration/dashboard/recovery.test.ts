@@ -4,7 +4,7 @@ import { decodeJwt } from "jose";
 import type { Page } from "playwright-core";
 
 import { PASSWORD } from "../../support/api.ts";
-import { chromium } from "../../../scripts/proof/chromium.ts";
+import { chromium } from "../../support/dashboard/chromium.ts";
 import { allErrors, held } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";

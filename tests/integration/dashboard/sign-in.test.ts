@@ -5,7 +5,7 @@ import type { Browser, Page } from "playwright-core";
 import type { Role } from "../../../src/http/principal.ts";
 import { PASSWORD, type TestApi } from "../../support/api.ts";
 import { codeSentTo, mailsTo, otherThan } from "../../support/auth-mails.ts";
-import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
 import {
   openDashboard,
   seriousFaults,

@@ -12,7 +12,7 @@ import { build } from "vite";
 
 import { config } from "../../../src/dashboard/vite.config.ts";
 import { startApi } from "../../support/api.ts";
-import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { fixture } from "../../support/fixture.ts";
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 
 import type { Locator, Page } from "playwright-core";
 
-import { chromium } from "../../../scripts/proof/chromium.ts";
+import { chromium } from "../../support/dashboard/chromium.ts";
 import { allErrors, LOOKS } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { until } from "../../support/network/receiver.ts";

@@ -2,7 +2,7 @@ import { afterAll, afterEach, describe, expect, test } from "bun:test";
 
 import type { Page } from "playwright-core";
 
-import { chromium } from "../../../scripts/proof/chromium.ts";
+import { chromium } from "../../support/dashboard/chromium.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { credentialsOf, postForm } from "../../support/oauth.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";

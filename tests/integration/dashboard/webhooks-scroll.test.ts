@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import { chromium } from "../../../scripts/proof/chromium.ts";
+import { chromium } from "../../support/dashboard/chromium.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { until } from "../../support/network/receiver.ts";
 

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { verify } from "@octokit/webhooks-methods";
 import type { Page } from "playwright-core";
 
-import { chromium } from "../../../scripts/proof/chromium.ts";
+import { chromium } from "../../support/dashboard/chromium.ts";
 import { seriousFaults } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";

@@ -4,7 +4,7 @@ import type { Browser } from "playwright-core";
 
 import type { TestApi } from "../../support/api.ts";
 import { mailsTo } from "../../support/auth-mails.ts";
-import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
 import { openDashboard, seriousFaults, serveDashboard } from "../../support/dashboard/dashboard.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";

@@ -7,7 +7,7 @@ import {
   startValkeyBridge,
   type ValkeyServer,
 } from "../../../scripts/demo/stores/valkey-bridge.ts";
-import { hasCaddy, startCaddy } from "../../../scripts/proof/caddy.ts";
+import { hasCaddy, startCaddy } from "../../support/network/caddy.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { PASSWORD } from "../../support/api.ts";

@@ -7,7 +7,7 @@ import type { Browser } from "playwright-core";
 
 import { servedFiles } from "../../../src/http/files.ts";
 import { docPages } from "../../../src/docs/pages.ts";
-import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
 
 describe.skipIf(chromium === undefined)("in a browser", () => {
   test.each([

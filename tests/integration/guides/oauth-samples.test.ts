@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
-import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
 import { GO_ENV } from "../../support/processes/go.ts";
 import { addClient, Browser } from "../../support/oauth.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
-import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import { addClient, authorizeParams, formOf, newPkce, postForm } from "../../support/oauth.ts";
 import { createDatabase } from "../../support/postgres.ts";

@@ -1,4 +1,4 @@
-import { chromium } from "../../../scripts/proof/chromium.ts";
+import { chromium } from "./chromium.ts";
 import { fixture } from "../fixture.ts";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 

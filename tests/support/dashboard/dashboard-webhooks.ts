@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 
 import { addProvider, connectStore, created, report } from "../factory.ts";
 import { startApi, type TestApi } from "../api.ts";
-import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { chromium, openBrowser } from "./chromium.ts";
 import { browserFixture } from "./browser.ts";
 import { openSignedIn, type Look } from "./dashboard.ts";
 import { createTestSchedule, startDispatcher } from "../dispatch.ts";

@@ -1,19 +1,25 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { createServer, type AddressInfo } from "node:net";
-import { join } from "node:path";
 
+import { ROOT } from "../../../scripts/install/install.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import type { TestProvider } from "../factory.ts";
 import { until } from "../network/receiver.ts";
 
-const ROOT = join(import.meta.dir, "../../..");
 const READY_MS = 60_000;
 
 export interface ProcessAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Readonly<Record<string, unknown>>;
+}
+
+export interface ProcessOptions {
+  /** A command that runs another command, such as `unshare -m`. */
+  readonly prefix?: readonly string[];
+  /** The checkout that the process runs from. */
+  readonly tree?: string;
 }
 
 /** The API as a separate process, with its real connections and limits. */
@@ -25,12 +31,12 @@ export class ApiProcess {
   private constructor(
     port: number,
     env: Readonly<Record<string, string>>,
-    prefix: readonly string[] = [],
+    { prefix = [], tree = ROOT }: ProcessOptions = {},
   ) {
     this.root = `http://127.0.0.1:${port}`;
     const [program, ...args] = [...prefix, process.execPath, "src/main.ts", "api"];
     this.#child = spawn(program, args, {
-      cwd: ROOT,
+      cwd: tree,
       env: {
         PATH: process.env["PATH"] ?? "",
         REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
@@ -48,14 +54,13 @@ export class ApiProcess {
   }
 
   /**
-   * Starts a process and waits until `/readyz` answers 200. `env` must have `DATABASE_URL` and `MASTER_KEY`. `prefix` is a
-   * command that runs another command, such as `unshare -m`.
+   * Starts a process and waits until `/readyz` answers 200. `env` must have `DATABASE_URL` and `MASTER_KEY`.
    */
   static async start(
     env: Readonly<Record<string, string>>,
-    prefix: readonly string[] = [],
+    options?: ProcessOptions,
   ): Promise<ApiProcess> {
-    const api = new ApiProcess(await freePort(), env, prefix);
+    const api = new ApiProcess(await freePort(), env, options);
     await until("the API is ready", () => api.isReady(), READY_MS);
     return api;
   }

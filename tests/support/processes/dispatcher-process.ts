@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { join } from "node:path";
 
-const ROOT = join(import.meta.dir, "../../..");
+import { ROOT } from "../../../scripts/install/install.ts";
+import type { ProcessOptions } from "./api-process.ts";
 
 /** A dispatcher as a separate process, so that tests can kill it. */
 export class DispatcherProcess {
@@ -9,23 +9,18 @@ export class DispatcherProcess {
   #child: ChildProcess | undefined;
   log = "";
 
-  readonly #prefix: readonly string[];
+  readonly #options: ProcessOptions;
 
-  /** `prefix` is a command that runs another command. */
-  constructor(env: Record<string, string>, prefix: readonly string[] = []) {
+  constructor(env: Record<string, string>, options: ProcessOptions = {}) {
     this.#env = { WEBHOOK_ALLOW_HTTP: "1", WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8", ...env };
-    this.#prefix = prefix;
+    this.#options = options;
   }
 
   start(): void {
-    const [program, ...args] = [
-      ...this.#prefix,
-      process.execPath,
-      "dispatcher/main.ts",
-      "dispatcher",
-    ];
+    const { prefix = [], tree = ROOT } = this.#options;
+    const [program, ...args] = [...prefix, process.execPath, "dispatcher/main.ts", "dispatcher"];
     const child = spawn(program, args, {
-      cwd: ROOT,
+      cwd: tree,
       env: { PATH: process.env["PATH"] ?? "", ...this.#env, PARENT_PID: String(process.pid) },
       stdio: ["ignore", "pipe", "pipe"],
     });

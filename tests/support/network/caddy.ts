@@ -4,8 +4,8 @@ import { mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { endInOrder } from "./end.ts";
-import { ROOT } from "./product.ts";
+import { endInOrder } from "../../../scripts/bench/end.ts";
+import { ROOT } from "../../../scripts/install/install.ts";
 
 const PROGRAM = Bun.which("caddy");
 const STARTS_WITHIN_MS = 20_000;

@@ -4,22 +4,23 @@
  */
 interface ReverseProxy {
   readonly root: string;
-  readonly upstreams: Set<number>;
+  /** The root URLs of the APIs. */
+  readonly upstreams: Set<string>;
   stop(): void;
 }
 
 const LOOK_MS = 200;
 
 export function startReverseProxy(): ReverseProxy {
-  const upstreams = new Set<number>();
-  let ready: number[] = [];
+  const upstreams = new Set<string>();
+  let ready: string[] = [];
   let nth = 0;
   const look = async () => {
-    const asked = [...upstreams].map(async (port) => {
-      const answer = await fetch(`http://127.0.0.1:${port}/readyz`, {
+    const asked = [...upstreams].map(async (root) => {
+      const answer = await fetch(`${root}/readyz`, {
         signal: AbortSignal.timeout(LOOK_MS * 5),
       }).catch(() => undefined);
-      return answer?.ok === true ? [port] : [];
+      return answer?.ok === true ? [root] : [];
     });
     ready = (await Promise.all(asked)).flat();
   };
@@ -28,12 +29,12 @@ export function startReverseProxy(): ReverseProxy {
     hostname: "127.0.0.1",
     port: 0,
     async fetch(request) {
-      const port = ready[nth++ % ready.length];
-      if (port === undefined) return new Response("Nobody is ready.", { status: 502 });
+      const root = ready[nth++ % ready.length];
+      if (root === undefined) return new Response("Nobody is ready.", { status: 502 });
       const { pathname, search } = new URL(request.url);
       const body = request.method === "GET" ? null : await request.arrayBuffer();
       try {
-        const answer = await fetch(`http://127.0.0.1:${port}${pathname}${search}`, {
+        const answer = await fetch(`${root}${pathname}${search}`, {
           method: request.method,
           headers: request.headers,
           body,
