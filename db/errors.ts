@@ -64,7 +64,7 @@ export function isStoreFailure(error: unknown): boolean {
 export function isPoolerFound(error: unknown): boolean {
   if (fieldOf(error, "code") === "POOLER_FOUND") return true;
   // PgBouncer rejects most settings in the startup message of a session.
-  return error instanceof Error && error.message.startsWith("unsupported startup parameter");
+  return String(fieldOf(error, "message")).startsWith("unsupported startup parameter");
 }
 
 /** Whether a statement failed because this unique index already contains the key. */

@@ -4,8 +4,8 @@ import { randomBytes } from "node:crypto";
 import { closeSync, mkdirSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { freePort } from "../demo/stores/keep.ts";
 import type { RawDb } from "../../db/client.ts";
-import { freePort } from "../chaos/addresses.ts";
 import { ROOT } from "../install/install.ts";
 import { endInOrder } from "./end.ts";
 import { openStores, type BenchStores } from "./stores.ts";

@@ -11,7 +11,7 @@ import {
   startNameServer,
   type NameServer,
   type Zone,
-} from "../../scripts/chaos/name-server.ts";
+} from "../support/network/name-server.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { startProxy, type TestProxy } from "../support/network/proxy.ts";

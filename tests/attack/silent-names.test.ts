@@ -7,11 +7,7 @@ import { ApiProcess } from "../support/processes/api-process.ts";
 import { PASSWORD } from "../support/api.ts";
 import { createTestSchedule } from "../support/dispatch.ts";
 import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
-import {
-  resolverFault,
-  startNameServer,
-  type NameServer,
-} from "../../scripts/chaos/name-server.ts";
+import { resolverFault, startNameServer, type NameServer } from "../support/network/name-server.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { startRawReceiver, type RawReceiver } from "../support/network/raw-receiver.ts";

@@ -1,11 +1,20 @@
 // Proves docs/operations/recovery.md, "Failover".
 import { expect, test } from "bun:test";
-import { appendFileSync, chownSync, cpSync, openSync, readdirSync, readFileSync } from "node:fs";
-import { realpathSync, statSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  chownSync,
+  cpSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 
+import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { migrate } from "../../db/migrate.ts";
-import { freePort } from "../../scripts/chaos/addresses.ts";
 import { startEmbeddedPostgres } from "../../scripts/demo/stores/embedded-postgres.ts";
 import { installPostgres, postgresMajor } from "../../scripts/demo/stores/postgres-versions.ts";
 import { processesIn, signal } from "../../scripts/demo/stores/processes.ts";

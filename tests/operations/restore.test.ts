@@ -4,8 +4,8 @@ import { spawn } from "node:child_process";
 import { chownSync, existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { migrate } from "../../db/migrate.ts";
-import { freePort } from "../../scripts/chaos/addresses.ts";
 import { ROOT } from "../../scripts/install/install.ts";
 import { created } from "../support/factory.ts";
 import { until } from "../support/network/receiver.ts";

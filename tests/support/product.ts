@@ -1,6 +1,6 @@
 // The whole product in one process (an API that listens, a dispatcher, a provider), for tests that use it from outside.
-import { createServer } from "node:net";
 
+import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { makeCommandClient } from "../../scripts/setup/command-client.ts";
 import type { Config } from "../../src/lib/config.ts";
 import { startApi, testConfig, type TestApi } from "./api.ts";
@@ -72,13 +72,4 @@ export async function startProduct(settings: Partial<Config> = {}): Promise<Prod
       await database.drop();
     },
   };
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => {
-      const address = probe.address();
-      probe.close(() => resolve(typeof address === "object" ? (address?.port ?? 0) : 0));
-    });
-  });
 }

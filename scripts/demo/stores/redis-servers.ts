@@ -1,11 +1,12 @@
 // Starts Debian's redis-server as a single server, under Sentinels or as a cluster, for the tests.
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { Redis } from "ioredis";
+
+import { freePort } from "./keep.ts";
 
 const PROGRAM = Bun.which("redis-server");
 const PATIENCE_MS = 60_000;
@@ -180,14 +181,4 @@ async function eventually(what: string, holds: () => Promise<boolean>): Promise<
     if (performance.now() > until) throw new Error(`Not within ${PATIENCE_MS} ms: ${what}`);
     await Bun.sleep(50);
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => {
-      const address = probe.address();
-      const port = typeof address === "object" && address !== null ? address.port : 0;
-      probe.close(() => resolve(port));
-    });
-  });
 }

@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { ulid } from "ulid";
 
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { GO_ENV } from "../../support/processes/go.ts";
 import { until } from "../../support/network/receiver.ts";
 
@@ -185,15 +185,6 @@ loop do
   socket.close
 end
 `;
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => {
-      const address = probe.address();
-      probe.close(() => resolve(typeof address === "object" ? (address?.port ?? 0) : 0));
-    });
-  });
-}
 
 const SECRET = "0123456789abcdef".repeat(4);
 

@@ -2,10 +2,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { connect, type RawDb } from "../../../db/client.ts";
 import { ensurePartitions } from "../../../db/partitions.ts";
 import type { EndedRun, Job } from "../../../dispatcher/maintenance/loop.ts";
-import { freePort } from "../../../scripts/chaos/addresses.ts";
 import { lookAtRights } from "../../../scripts/doctor/database.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";

@@ -9,7 +9,7 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { connectRedis, openRedis } from "../../../src/lib/redis.ts";
 import { createSchedule, probeRedis, type Wake } from "../../../src/outbox/schedule.ts";
 import { silentLog } from "../../support/dispatch.ts";
-import { type FreezingProxy, startFreezingProxy } from "../../support/network/freezing-proxy.ts";
+import { type TcpProxy, startTcpProxy } from "../../support/network/tcp-proxy.ts";
 import { until } from "../../support/network/receiver.ts";
 
 describe("half-open connections", () => {
@@ -116,7 +116,7 @@ const PATIENCE_MS = 60_000;
 
 let server: ValkeyServer;
 
-let proxy: FreezingProxy;
+let proxy: TcpProxy;
 
 let direct: Redis;
 
@@ -124,7 +124,7 @@ const opened: Redis[] = [];
 
 beforeEach(async () => {
   server = startValkeyBridge({ port: 0, onFailure: (error) => console.error(error) });
-  proxy = await startFreezingProxy(server.port);
+  proxy = await startTcpProxy(server.port);
   direct = await connect(server.port);
 });
 

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
-import { freePort } from "../../../scripts/chaos/addresses.ts";
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import {
   startValkeyBridge,
   type ValkeyServer,
@@ -14,7 +14,7 @@ import { PASSWORD } from "../../support/api.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { addProvider, connectStore, created, type TestProvider } from "../../support/factory.ts";
-import { type FreezingProxy, startFreezingProxy } from "../../support/network/freezing-proxy.ts";
+import { type TcpProxy, startTcpProxy } from "../../support/network/tcp-proxy.ts";
 import { insertSubscription } from "../../support/outbox.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
@@ -69,7 +69,7 @@ describe("processes that start without Redis serve requests, deliver, and report
 });
 
 let redis: ValkeyServer;
-let network: FreezingProxy;
+let network: TcpProxy;
 
 const KEY = randomBytes(32);
 
@@ -103,7 +103,7 @@ afterAll(async () => {
 
 beforeEach(async () => {
   redis = startValkeyBridge({ port: 0, onFailure: (error) => console.error(error) });
-  network = await startFreezingProxy(redis.port);
+  network = await startTcpProxy(redis.port);
   stops = [() => redis.stop(), () => network.stop()];
 });
 

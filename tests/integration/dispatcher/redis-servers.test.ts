@@ -16,7 +16,7 @@ import {
 } from "../../../src/outbox/schedule.ts";
 import { silentLog } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
-import { startFreezingProxy } from "../../support/network/freezing-proxy.ts";
+import { startTcpProxy } from "../../support/network/tcp-proxy.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 
@@ -68,7 +68,7 @@ test.skipIf(!isHere)(
   "a connection to a server that became a replica is replaced by one to the server that has its address now",
   async () => {
     const [old, successor] = [await startRedisServer(), await startRedisServer()];
-    const proxy = await startFreezingProxy(old.port);
+    const proxy = await startTcpProxy(old.port);
     started.push(old, successor, proxy);
     const redis = await connect(`redis://127.0.0.1:${proxy.port}`);
     await probeRedis(redis, PREFIX);

@@ -4,7 +4,7 @@ import { startValkeyBridge } from "../../../scripts/demo/stores/valkey-bridge.ts
 import { connectRedis } from "../../../src/lib/redis.ts";
 import { createSchedule } from "../../../src/outbox/schedule.ts";
 import { createTestBox, silentLog, startDispatcher } from "../../support/dispatch.ts";
-import { startFreezingProxy } from "../../support/network/freezing-proxy.ts";
+import { startTcpProxy } from "../../support/network/tcp-proxy.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
@@ -13,7 +13,7 @@ test("a dispatcher delivers in order by its sweep while Redis hangs, and gets wa
   const database = await createDatabase();
   const { db } = database;
   const server = startValkeyBridge({ port: 0, onFailure: (error) => console.error(error) });
-  const proxy = await startFreezingProxy(server.port);
+  const proxy = await startTcpProxy(server.port);
   const url = (port: number) => `redis://127.0.0.1:${port}`;
   const [behind, direct] = [
     await connectRedis(url(proxy.port), silentLog),

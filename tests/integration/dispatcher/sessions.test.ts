@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
-import { freePort } from "../../../scripts/chaos/addresses.ts";
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { createDatabase } from "../../support/postgres.ts";

@@ -1,10 +1,10 @@
 // Runs the commands of the guides unchanged, in an empty folder, against a running product.
 import { expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { GUIDES } from "../../../src/docs/pages.ts";
 import { PASSWORD } from "../../support/api.ts";
 import { startProduct } from "../../support/product.ts";
@@ -103,15 +103,6 @@ test.skipIf(missing.length > 0).each(RUNS.map((one) => [one.name, one] as const)
     rmSync(folder, { recursive: true, force: true });
   },
 );
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => {
-      const address = probe.address();
-      probe.close(() => resolve(typeof address === "object" ? (address?.port ?? 0) : 0));
-    });
-  });
-}
 
 const FOLDER = join(import.meta.dir, "../../../src/docs/guides");
 

@@ -2,10 +2,10 @@
 // with an empty database and Redis.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { connect } from "../../../db/client.ts";
 import { startSmtpSink, type SmtpSink } from "../../../scripts/demo/smtp-sink.ts";
 import { until } from "../../support/network/receiver.ts";
@@ -96,15 +96,6 @@ afterAll(async () => {
   await db.sql.unsafe(`drop role if exists ${name}`);
   await db.close();
 });
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => {
-      const address = probe.address();
-      probe.close(() => resolve(typeof address === "object" ? (address?.port ?? 0) : 0));
-    });
-  });
-}
 
 /** Runs the page's install command in the copy. */
 function install(): void {

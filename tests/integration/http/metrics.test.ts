@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { ping } from "../../../db/client.ts";
 import { apiMetrics } from "../../../src/http/metrics.ts";
 import { createRateLimiter } from "../../../src/http/rate-limit.ts";
@@ -78,7 +79,7 @@ describe("the API", () => {
 test("a dispatcher counts attempts, POSTs and commits, and reports its shards", async () => {
   const { db } = database;
   const stores = await createTestSchedule();
-  const { port } = freePort();
+  const port = await freePort();
   const dispatcher = new DispatcherProcess({
     DATABASE_URL: database.url,
     REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
@@ -118,14 +119,6 @@ test("a dispatcher counts attempts, POSTs and commits, and reports its shards", 
 const key = crypto.getRandomValues(new Uint8Array(32));
 const box = createSecretBox({ current: key });
 const started: { stop(): unknown }[] = [];
-
-/** Returns a port that was free a moment ago. */
-function freePort(): { port: number } {
-  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
-  const port = server.port ?? 0;
-  void server.stop(true);
-  return { port };
-}
 
 afterEach(async () => {
   for (const one of started.splice(0)) await one.stop();

@@ -9,7 +9,7 @@ import {
   resolverFault,
   startNameServer,
   type NameServer,
-} from "../../../scripts/chaos/name-server.ts";
+} from "../../support/network/name-server.ts";
 
 describe("the hosts file", () => {
   test("has localhost, which is not queried", async () => {

@@ -6,6 +6,7 @@ import * as openid from "openid-client";
 import { Strategy } from "passport-oauth2";
 import { AuthorizationCode, ResourceOwnerPassword } from "simple-oauth2";
 
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { addClient, Browser, CALLBACK, type TestClient } from "../../support/oauth.ts";
 import { createDatabase } from "../../support/postgres.ts";
@@ -297,7 +298,7 @@ let trusted: TestClient;
 let user: TestUser;
 
 beforeAll(async () => {
-  const port = freePort();
+  const port = await freePort();
   api = await startApi({
     db: database.db,
     config: { serverRoot: `http://127.0.0.1:${port}` },
@@ -315,15 +316,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await api.stop();
 });
-
-/** The server must know its own URL before it listens. */
-function freePort(): number {
-  const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
-  const { port } = probe;
-  void probe.stop(true);
-  if (port === undefined) throw new Error("There is no port.");
-  return port;
-}
 
 /** Acts as the user between the client's two URLs: signs in and consents. */
 async function walk(authorizationUrl: string): Promise<URL> {

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
-import { freePort } from "../../../scripts/chaos/addresses.ts";
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import { runCommand } from "../../support/processes/command.ts";

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { connect } from "../../../db/client.ts";
 import { schemaError, schemaState } from "../../../db/migrate.ts";
 import { EXIT_CONFIG } from "../../../src/lib/config.ts";
@@ -195,12 +196,5 @@ beforeAll(async () => {
 afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
-
-async function freePort(): Promise<number> {
-  const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-  const { port } = server;
-  server.stop(true);
-  return port;
-}
 
 const STACK = /^\s+at /m;

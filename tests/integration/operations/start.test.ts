@@ -12,11 +12,11 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createTransport } from "nodemailer";
 
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import type { RunState } from "../../../scripts/demo/data-dir.ts";
 import { waitUntilReady } from "../../../scripts/demo/parts.ts";
 import { waitForPostgres, waitForRedis } from "../../../scripts/demo/reachable.ts";
@@ -308,15 +308,6 @@ function temporaryFolder(): string {
   chmodSync(folder, 0o711);
   folders.push(folder);
   return realpathSync(folder);
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" ? (address?.port ?? 0) : 0));
-    });
-  });
 }
 
 function launch(settings: Record<string, string>): Started {

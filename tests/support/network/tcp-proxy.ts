@@ -2,82 +2,130 @@ import { connect, createServer, type Socket } from "node:net";
 
 import { listen } from "./raw-receiver.ts";
 
-/** A TCP proxy between a client and a store. It can stop forwarding without closing, as a broken network does. */
+/** A TCP proxy on loopback between a client and a store, which behaves like a broken network. */
 export interface TcpProxy {
   readonly port: number;
+  /** The number of connections so far. */
+  readonly accepted: number;
+  /** The port that new connections lead to. */
+  target: number;
+  /** Whether new connections are frozen from the start. */
+  deaf: boolean;
   /** Replaces host and port of a URL by those of this proxy. */
   in(url: string): string;
-  /** Freezes all open connections: they stay open, but forward nothing. New connections work. */
+  /** Freezes the open connections for ever: they stay open, but forward nothing. Later ones work. */
   freeze(): void;
   /** Freezes each open PostgreSQL connection in its next request: everything passes except the final Sync message. */
   freezeBeforeSync(): void;
-  /** The number of connections so far. */
-  readonly accepted: number;
+  /** Holds back all data for this time. */
+  hang(ms: number): Promise<void>;
+  /** Delays each chunk of data, for this time. */
+  slow(delayMs: number, ms: number): Promise<void>;
+  /** Resets every connection that is not frozen. */
+  reset(): void;
   stop(): void;
 }
 
 /** The Sync message of the PostgreSQL protocol, which ends a request. */
 const SYNC = Buffer.from("S\0\0\0\x04", "latin1");
 
-interface Target {
-  readonly host: string;
-  readonly port: number;
-  /** The delay of the first bytes that a client sends. */
-  readonly delayMs: number;
+interface Pair {
+  readonly client: Socket;
+  readonly upstream: Socket;
+  isFrozen: boolean;
+  freezesBeforeSync: boolean;
 }
 
-async function startTcpProxy({ delayMs, ...target }: Target): Promise<TcpProxy> {
-  const pairs = new Set<readonly [Socket, Socket]>();
-  let cut: ReadonlySet<readonly [Socket, Socket]> = new Set();
-  let accepted = 0;
+/** Starts a proxy. `delayMs` delays the first bytes that a client sends. */
+export async function startTcpProxy(
+  port: number,
+  { host = "127.0.0.1", delayMs = 0 } = {},
+): Promise<TcpProxy> {
+  const network = { delayMs: 0, hanging: Promise.resolve() };
+  const pairs = new Set<Pair>();
   const server = createServer((client) => {
-    accepted++;
-    const upstream = connect(target);
-    const pair = [client, upstream] as const;
+    proxy.accepted += 1;
+    const upstream = connect({ host, port: proxy.target });
+    const pair = { client, upstream, isFrozen: proxy.deaf, freezesBeforeSync: false };
     pairs.add(pair);
     if (delayMs > 0) {
       client.pause();
       setTimeout(() => client.resume(), delayMs);
     }
-    client.on("data", (chunk: Buffer) => {
-      if (!pairs.has(pair)) return;
-      const isCut = cut.has(pair) && chunk.subarray(-SYNC.length).equals(SYNC);
-      upstream.write(isCut ? chunk.subarray(0, -SYNC.length) : chunk);
-      if (isCut) pairs.delete(pair);
-    });
-    upstream.on("data", (chunk) => pairs.has(pair) && client.write(chunk));
-    for (const [one, other] of [pair, [upstream, client] as const]) {
-      one.on("error", () => {});
-      one.on("close", () => pairs.delete(pair) && other.destroy());
-    }
-    sockets.add(client);
-    sockets.add(upstream);
+    const forward = (from: Socket, to: Socket) => {
+      let forwarded = Promise.resolve();
+      const after = (work: () => void) => {
+        forwarded = forwarded.then(async () => {
+          if (network.delayMs > 0) await Bun.sleep(network.delayMs);
+          await network.hanging;
+          if (!pair.isFrozen) work();
+        });
+      };
+      from.setNoDelay(true);
+      from.on("data", (chunk: Buffer) => after(() => pass(pair, to, chunk)));
+      from.on("error", () => undefined);
+      from.on("close", () => {
+        after(() => void to.destroy());
+        if (client.destroyed && upstream.destroyed) pairs.delete(pair);
+      });
+    };
+    forward(client, upstream);
+    forward(upstream, client);
   });
-  const sockets = new Set<Socket>();
-  const port = await listen(server, "127.0.0.1");
-  return {
-    port,
-    in(url) {
+  const proxy = {
+    port: await listen(server),
+    accepted: 0,
+    target: port,
+    deaf: false,
+    in(url: string) {
       const through = new URL(url);
       through.hostname = "127.0.0.1";
-      through.port = String(port);
+      through.port = String(proxy.port);
       return through.href;
     },
-    freeze: () => pairs.clear(),
-    freezeBeforeSync: () => void (cut = new Set(pairs)),
-    get accepted() {
-      return accepted;
+    freeze() {
+      for (const pair of pairs) pair.isFrozen = true;
+    },
+    freezeBeforeSync() {
+      for (const pair of pairs) pair.freezesBeforeSync = true;
+    },
+    async hang(ms: number) {
+      network.hanging = Bun.sleep(ms);
+      await network.hanging;
+    },
+    async slow(chunkDelayMs: number, ms: number) {
+      network.delayMs = chunkDelayMs;
+      await Bun.sleep(ms);
+      network.delayMs = 0;
+    },
+    reset() {
+      for (const { client, upstream, isFrozen } of pairs)
+        if (!isFrozen) for (const socket of [client, upstream]) socket.resetAndDestroy();
     },
     stop() {
-      for (const socket of sockets) socket.destroy();
       server.close();
+      for (const { client, upstream } of pairs)
+        for (const socket of [client, upstream]) socket.destroy();
     },
   };
+  return proxy;
+}
+
+function pass(pair: Pair, to: Socket, chunk: Buffer): void {
+  const ends =
+    pair.freezesBeforeSync && to === pair.upstream && chunk.subarray(-SYNC.length).equals(SYNC);
+  to.write(ends ? chunk.subarray(0, -SYNC.length) : chunk);
+  if (ends) pair.isFrozen = true;
 }
 
 /** Starts a proxy before the store of a URL. */
-export function proxyBefore(url: string, { delayMs = 0 } = {}): Promise<TcpProxy> {
+export function proxyBefore(
+  url: string,
+  options: { readonly delayMs?: number } = {},
+): Promise<TcpProxy> {
   const { hostname, port } = new URL(url);
-  const host = hostname.replace(/^\[|\]$/g, "");
-  return startTcpProxy({ host, port: Number(port) || 5432, delayMs });
+  return startTcpProxy(Number(port) || 5432, {
+    host: hostname.replace(/^\[|\]$/g, ""),
+    ...options,
+  });
 }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
-import { createServer, type AddressInfo } from "node:net";
 
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { ROOT } from "../../../scripts/install/install.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import type { TestProvider } from "../factory.ts";
@@ -134,12 +134,4 @@ export class ApiProcess {
   kill(): void {
     this.#child.kill("SIGKILL");
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

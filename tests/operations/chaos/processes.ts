@@ -3,7 +3,7 @@ import { openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { nowMs } from "./now.ts";
-import type { Exit } from "./verdict/facts.ts";
+import type { Exit } from "../../invariants/facts.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const RESTART_MS = 500;

@@ -1,6 +1,6 @@
 import type { Rule } from "./facts.ts";
 import { matchPosts } from "./match.ts";
-import { shown } from "./rule-attempts.ts";
+import { shown } from "./attempts.ts";
 
 /** An attempt shows exactly the body that its receiver got (contract 7.13). */
 export const bytesAreShown: Rule = (facts) =>

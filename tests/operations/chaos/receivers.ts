@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 
 import { nowMs } from "./now.ts";
-import type { Post } from "./verdict/facts.ts";
+import type { Post } from "../../invariants/facts.ts";
 
 /** The behaviour of a receiver. */
 export type Mood =

@@ -11,7 +11,7 @@ import {
   SETTINGS_MS,
   type Subscription,
 } from "./facts.ts";
-import { shown } from "./rule-attempts.ts";
+import { shown } from "./attempts.ts";
 
 const DISABLED_AT = 20;
 

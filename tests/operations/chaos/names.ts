@@ -1,4 +1,4 @@
-import { resolverFault, startNameServer } from "./name-server.ts";
+import { resolverFault, startNameServer } from "../../support/network/name-server.ts";
 
 /** A name server for the receivers that can be silenced. */
 export interface ChaosNames {

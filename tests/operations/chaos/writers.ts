@@ -2,10 +2,10 @@ import { createHmac } from "node:crypto";
 
 import { ulid } from "ulid";
 
-import type { Prng } from "../../tests/simulation/prng.ts";
+import type { Prng } from "../../simulation/prng.ts";
 import type { Client } from "./client.ts";
 import { PROVIDER, type Tenants } from "./tenants.ts";
-import { type Accepted, reviewKey } from "./verdict/facts.ts";
+import { type Accepted, reviewKey } from "../../invariants/facts.ts";
 
 export interface Written {
   /** The events that were certainly accepted. */

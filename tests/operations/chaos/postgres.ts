@@ -1,15 +1,18 @@
 import { chmodSync, mkdirSync, openSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 
-import { connect, type RawDb } from "../../db/client.ts";
-import { migrate } from "../../db/migrate.ts";
-import { type RunningStore, startEmbeddedPostgres } from "../demo/stores/embedded-postgres.ts";
-import { processesIn, signal, waitUntil } from "../demo/stores/processes.ts";
-import { freePort, withPort } from "./addresses.ts";
-import { hitStatements } from "./hit-statements.ts";
-import { startPooler } from "./pooler.ts";
+import { connect, type RawDb } from "../../../db/client.ts";
+import { migrate } from "../../../db/migrate.ts";
+import {
+  type RunningStore,
+  startEmbeddedPostgres,
+} from "../../../scripts/demo/stores/embedded-postgres.ts";
+import { processesIn, signal, waitUntil } from "../../../scripts/demo/stores/processes.ts";
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
+import { hitStatements } from "../../support/hit-statements.ts";
+import { startPgBouncer } from "../../support/processes/pgbouncer.ts";
 import { mountSmallDisk, type SmallDisk } from "./small-disk.ts";
-import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
+import { proxyBefore, type TcpProxy } from "../../support/network/tcp-proxy.ts";
 
 const GONE_WITHIN_MS = 10_000;
 
@@ -116,15 +119,17 @@ export async function startPostgres(
     disk?.stop();
   };
   const pooler = hasPooler
-    ? await startPooler(folder, { url, port: await freePort() }).catch(async (error: unknown) => {
-        await stop();
-        throw error;
-      })
+    ? await startPgBouncer(url, { mode: "transaction", poolSize: 40 }).catch(
+        async (error: unknown) => {
+          await stop();
+          throw error;
+        },
+      )
     : undefined;
-  const proxy = await startTcpProxy(pooler?.port ?? Number(new URL(url).port));
+  const proxy = await proxyBefore(pooler?.in(url) ?? url);
   return {
     url,
-    proxiedUrl: withPort(url, proxy.port) + (pooler === undefined ? "" : "?prepare=false"),
+    proxiedUrl: proxy.in(url) + (pooler === undefined ? "" : "?prepare=false"),
     proxy,
     fillDisk: disk && ((ms) => fillDisk(disk, server, ms)),
     ...faultsOf(server),

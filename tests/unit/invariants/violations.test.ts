@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 
-import type { Facts, Operation } from "../../../../scripts/chaos/verdict/facts.ts";
-import { placePosts } from "../../../../scripts/chaos/verdict/match.ts";
-import { findViolations } from "../../../../scripts/chaos/verdict/verdict.ts";
+import type { Facts, Operation } from "../../invariants/facts.ts";
+import { placePosts } from "../../invariants/match.ts";
+import { findViolations } from "../../invariants/violations.ts";
 import {
   accepted,
   at,

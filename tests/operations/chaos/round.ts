@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 
-import { connect, type RawDb } from "../../db/client.ts";
-import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { Prng } from "../../tests/simulation/prng.ts";
-import { freePort } from "./addresses.ts";
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
+import { connect, type RawDb } from "../../../db/client.ts";
+import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { Prng } from "../../simulation/prng.ts";
 import { Client } from "./client.ts";
 import { type Moods, playFaults } from "./faults.ts";
 import { type ChaosNames, startNames } from "./names.ts";
@@ -17,7 +17,7 @@ import { countLeft, readTables } from "./read-facts.ts";
 import { type ChaosRedis, startRedis } from "./redis.ts";
 import { type Mood, type Receivers, startReceivers } from "./receivers.ts";
 import { addTenants } from "./tenants.ts";
-import type { Exit, Fault, Facts, Operation } from "./verdict/facts.ts";
+import type { Exit, Fault, Facts, Operation } from "../../invariants/facts.ts";
 import { type Written, write } from "./writers.ts";
 
 export interface RoundOptions {

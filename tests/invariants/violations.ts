@@ -1,11 +1,11 @@
 import type { Facts, Finding, Rule } from "./facts.ts";
-import { answersAreRight } from "./rule-answers.ts";
-import * as attempts from "./rule-attempts.ts";
-import * as bytes from "./rule-bytes.ts";
-import * as loss from "./rule-loss.ts";
-import * as order from "./rule-order.ts";
-import * as signature from "./rule-signature.ts";
-import * as state from "./rule-state.ts";
+import { answersAreRight } from "./answers.ts";
+import * as attempts from "./attempts.ts";
+import * as bytes from "./bytes.ts";
+import * as loss from "./loss.ts";
+import * as order from "./order.ts";
+import * as signature from "./signature.ts";
+import * as state from "./state.ts";
 
 const RULES: readonly Rule[] = [
   answersAreRight,

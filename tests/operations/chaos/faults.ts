@@ -1,10 +1,10 @@
-import type { Prng } from "../../tests/simulation/prng.ts";
+import type { Prng } from "../../simulation/prng.ts";
 import type { ChaosNames } from "./names.ts";
 import { nowMs } from "./now.ts";
 import type { Supervised } from "./processes.ts";
 import type { ChaosPostgres } from "./postgres.ts";
 import type { ChaosRedis } from "./redis.ts";
-import type { Fault } from "./verdict/facts.ts";
+import type { Fault } from "../../invariants/facts.ts";
 
 export type Moods = "calm" | "full";
 
@@ -95,7 +95,7 @@ const KINDS: readonly Kind[] = [
     kind: "half-open",
     target: "postgres",
     lastsMs: 45_000,
-    play: ({ postgres }) => postgres.proxy.halfOpen(),
+    play: ({ postgres }) => postgres.proxy.freeze(),
   },
   {
     kind: "hanging network",
@@ -134,7 +134,7 @@ const KINDS: readonly Kind[] = [
     kind: "half-open",
     target: "redis",
     lastsMs: 45_000,
-    play: ({ redis }) => redis.proxy.halfOpen(),
+    play: ({ redis }) => redis.proxy.freeze(),
   },
   {
     kind: "slow network",

@@ -1,8 +1,8 @@
-import type { RawDb } from "../../db/client.ts";
-import { createPasswords } from "../../src/lib/password.ts";
-import { newSecret } from "../../src/lib/secrets.ts";
-import type { SecretBox } from "../../src/lib/secret-box.ts";
-import * as rows from "../demo/seed/rows.ts";
+import type { RawDb } from "../../../db/client.ts";
+import { createPasswords } from "../../../src/lib/password.ts";
+import { newSecret } from "../../../src/lib/secrets.ts";
+import type { SecretBox } from "../../../src/lib/secret-box.ts";
+import * as rows from "../../../scripts/demo/seed/rows.ts";
 import type { Client } from "./client.ts";
 
 export const PROVIDER = "google";

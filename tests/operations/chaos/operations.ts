@@ -1,8 +1,8 @@
-import type { Prng } from "../../tests/simulation/prng.ts";
+import type { Prng } from "../../simulation/prng.ts";
 import type { CallOptions, Client } from "./client.ts";
 import { nowMs } from "./now.ts";
 import type { Partner } from "./tenants.ts";
-import type { Operation } from "./verdict/facts.ts";
+import type { Operation } from "../../invariants/facts.ts";
 
 interface OperatorDeps {
   readonly client: Client;

@@ -11,7 +11,7 @@ import type {
   SettledRow,
   Subscription,
   WrongAnswer,
-} from "../../../../scripts/chaos/verdict/facts.ts";
+} from "../../invariants/facts.ts";
 
 const SECRET = "secret";
 export const SUBSCRIPTION = "S";

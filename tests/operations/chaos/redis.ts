@@ -3,9 +3,9 @@ import { join } from "node:path";
 
 import { Redis } from "ioredis";
 
-import { startEmbeddedRedis } from "../demo/stores/embedded-redis.ts";
-import { freePort, withPort } from "./addresses.ts";
-import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
+import { startEmbeddedRedis } from "../../../scripts/demo/stores/embedded-redis.ts";
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
+import { startTcpProxy, type TcpProxy } from "../../support/network/tcp-proxy.ts";
 
 export interface ChaosRedis {
   readonly proxiedUrl: string;
@@ -27,7 +27,7 @@ export async function startRedis(folder: string): Promise<ChaosRedis> {
   const { url } = server;
   const proxy = await startTcpProxy(port);
   return {
-    proxiedUrl: withPort(url, proxy.port),
+    proxiedUrl: proxy.in(url),
     proxy,
     async kill(downMs) {
       await server.stop();

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 
 import { CLOCKS_MS, crashesIn, type Facts, type Post, type Rule, SETTINGS_MS } from "./facts.ts";
-import { shown } from "./rule-attempts.ts";
+import { shown } from "./attempts.ts";
 
 interface Secret {
   readonly secret: string;
