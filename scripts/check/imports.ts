@@ -14,6 +14,8 @@ const TREES = [
   "src",
   "tests/conformance",
   "tests/hostile",
+  "tests/invariants",
+  "tests/operations",
   "tests/simulation",
   "tests/support",
 ];

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { connect, type RawDb } from "../../db/client.ts";
 import { startStores } from "../../scripts/demo/stores/keep.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { judgeArrivals } from "../invariants/arrivals.ts";
 import { addProvider, connectStore, created, type TestProvider } from "../support/factory.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
 import { insertSubscription } from "../support/outbox.ts";
@@ -174,8 +175,13 @@ export async function expectAllInOrder(
   const recorded = new Set(history.map(({ name }) => name));
   expect(accepted.filter((name) => !recorded.has(name))).toEqual([]);
   for (const { receiver, siteId } of endpoints) {
-    const own = history.filter((one) => one.siteId === siteId);
-    expect([...new Set(receiver.eventIds)]).toEqual(own.map(({ id }) => id));
+    const places = new Map(
+      history.filter((one) => one.siteId === siteId).map(({ id }, n) => [id, n]),
+    );
+    const arrivals = receiver.eventIds.map((id) => ({ lane: "", place: places.get(id) ?? -1 }));
+    const { first, overtaken } = judgeArrivals(arrivals);
+    expect(first).toHaveLength(places.size);
+    expect(overtaken).toEqual([]);
   }
   const twice = await db.sql`
     select subscription_id, event_id, round, attempt from delivery_attempts

@@ -1,4 +1,5 @@
 import { LIMITS } from "../../dispatcher/delivery/limits.ts";
+import { judgeArrivals } from "../invariants/arrivals.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Monitor } from "./monitor.ts";
 import { isQueueEmpty, queueOf } from "./log.ts";
@@ -103,26 +104,18 @@ export function checkEnd({ world, tables, monitor }: RunDeps): void {
   }
 }
 
-/** Checks that first arrivals follow the order of commits in each lane. */
-function checkArrivals(world: World, subscription: SubscriptionRow, watch: Watch): void {
-  const ordering = watch.reorderedMs > 0 ? "review" : subscription.ordering;
-  const latest = new Map<LaneKey, { sequence: number; atMs: number }>();
-  const rows = [...subscription.settled.values()].toSorted((a, b) => a.sequence - b.sequence);
-  for (const row of rows) {
-    const atMs = watch.firstAccepted.get(row.sequence);
-    if (row.state === "delivered" && atMs === undefined)
-      world.violate("no loss", `${subscription.id}#${row.sequence} never arrived`, subscription.id);
-    if (atMs === undefined) continue;
-    const lane = laneOf(ordering, row);
-    const before = latest.get(lane);
-    if (before !== undefined && before.atMs > atMs)
-      world.violate(
-        "order",
-        `${subscription.id}#${row.sequence} arrived before #${before.sequence}`,
-        subscription.id,
-      );
-    latest.set(lane, { sequence: row.sequence, atMs });
-  }
+/** Checks that everything delivered arrived, and that first arrivals follow the order of commits in each lane. */
+function checkArrivals(world: World, { id, ordering, settled }: SubscriptionRow, watch: Watch) {
+  for (const { sequence, state } of settled.values())
+    if (state === "delivered" && !watch.firstAccepted.has(sequence))
+      world.violate("no loss", `${id}#${sequence} never arrived`, id);
+  const order = watch.reorderedMs > 0 ? "review" : ordering;
+  const arrivals = [...watch.firstAccepted.keys()].flatMap((place) => {
+    const row = settled.get(place);
+    return row === undefined ? [] : [{ lane: String(laneOf(order, row)), place }];
+  });
+  for (const { late, by } of judgeArrivals(arrivals).overtaken)
+    world.violate("order", `${id}#${by.place} arrived before #${late.place}`, id);
 }
 
 /** Whether no active subscription has work, and no deleted one has queued entries. */

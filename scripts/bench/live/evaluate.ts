@@ -1,6 +1,7 @@
 // Compares the receivers' requests with the offered load.
 import { encodeTime } from "ulid";
 
+import { judgeArrivals } from "../../../tests/invariants/arrivals.ts";
 import { quantile, round } from "../figures.ts";
 import type { Arrival } from "../sink.ts";
 import type { Offered } from "../offer.ts";
@@ -12,37 +13,21 @@ import type { LiveRig } from "./rig.ts";
  * subscription that the same client sent. The delays are from the first byte of the request and from its response.
  */
 export function evaluate(requests: Requests, offered: Offered, arrivals: readonly Arrival[]) {
-  const seen = new Set<string>();
-  const newest = new Map<string, number>();
-  const fromPublishMs: number[] = [];
-  const fromAnswerMs: number[] = [];
-  let [repeated, inversions, lastAt] = [0, 0, 0];
-  for (const [, , host, at, key = ""] of arrivals) {
+  const placed = arrivals.flatMap(([, , host, at, key]) => {
     const place = placeOf(requests, key);
-    if (place === undefined) continue;
-    if (seen.has(key)) {
-      repeated += 1;
-      continue;
-    }
-    seen.add(key);
+    if (place === undefined) return [];
     const { n, i } = place;
     // A client sends a request after the previous one was answered, so its later events were accepted later.
-    const chain = `${host} ${offered.client[n]}`;
-    const order = n * requests.perRequest + i;
-    if (order < (newest.get(chain) ?? -1)) inversions += 1;
-    else newest.set(chain, order);
-    fromPublishMs.push(at - (offered.sentAt[n] ?? at));
-    fromAnswerMs.push(at - (offered.answeredAt[n] ?? at));
-    lastAt = Math.max(lastAt, at);
-  }
-  const expected = offered.count * requests.perRequest;
+    return [{ lane: `${host} ${offered.client[n]}`, place: n * requests.perRequest + i, n, at }];
+  });
+  const { first, overtaken, repeated } = judgeArrivals(placed);
   return {
-    missing: expected - seen.size,
+    missing: offered.count * requests.perRequest - first.length,
     repeated,
-    inversions,
-    lastAt,
-    fromPublishMs,
-    fromAnswerMs,
+    inversions: overtaken.length,
+    lastAt: first.reduce((last, { at }) => Math.max(last, at), 0),
+    fromPublishMs: first.map(({ n, at }) => at - (offered.sentAt[n] ?? at)),
+    fromAnswerMs: first.map(({ n, at }) => at - (offered.answeredAt[n] ?? at)),
   };
 }
 
@@ -52,22 +37,16 @@ export async function sequenceInversions(
   arrivals: readonly Arrival[],
   sinceMs: number,
 ): Promise<number> {
-  const rows = await db.sql<{ id: string; host: string; sequence: number }[]>`
-    select event_id as id, subscription_id as host, sequence from delivery_attempts
+  const rows = await db.sql<{ id: string; sequence: number }[]>`
+    select event_id as id, sequence from delivery_attempts
      where subscription_id = any(${tenants.map(({ subscriptionId }) => subscriptionId)}::text[])
        and id >= ${encodeTime(Math.floor(sinceMs), 10)} and attempt = 1`;
   const sequences = new Map(rows.map(({ id, sequence }) => [id, sequence]));
-  const newest = new Map<string, number>();
-  const seen = new Set<string>();
-  let inversions = 0;
-  for (const [id, , host] of arrivals) {
-    const sequence = sequences.get(id);
-    if (sequence === undefined || seen.has(id)) continue;
-    seen.add(id);
-    if (sequence < (newest.get(host) ?? 0)) inversions += 1;
-    else newest.set(host, sequence);
-  }
-  return inversions;
+  const placed = arrivals.flatMap(([id, , lane]) => {
+    const place = sequences.get(id);
+    return place === undefined ? [] : [{ lane, place }];
+  });
+  return judgeArrivals(placed).overtaken.length;
 }
 
 export function latencies(waits: readonly number[]) {

@@ -28,7 +28,7 @@ async function measure(rig: LiveRig, load: Load) {
   const before = await readUsage(rig);
   const offered = await load.offer(requests);
   const events = (offered.count - offered.refused) * load.perRequest;
-  await untilArrived(rig, events);
+  const count = await untilArrived(rig, events);
   const after = await readUsage(rig);
   const top = await topStatements(rig, events);
   const arrivals = await rig.sink.takeArrivals();
@@ -42,7 +42,11 @@ async function measure(rig: LiveRig, load: Load) {
     deliveredPerSecond: round(
       received.fromPublishMs.length / ((received.lastAt - offered.startedAt) / 1_000),
     ),
-    missing: received.missing - offered.refused * load.perRequest,
+    // The receivers count all arrivals, and remember a limited number.
+    missing:
+      count > arrivals.length
+        ? Math.max(0, events - count)
+        : received.missing - offered.refused * load.perRequest,
     repeated: received.repeated,
     inversions: received.inversions + (await sequenceInversions(rig, arrivals, offered.startedAt)),
     publishToReceipt: latencies(received.fromPublishMs),
@@ -59,15 +63,15 @@ async function measure(rig: LiveRig, load: Load) {
   return row;
 }
 
-/** Waits until all events have arrived; gives up if none arrives for PATIENCE_MS. */
-async function untilArrived({ sink, stop }: LiveRig, events: number): Promise<void> {
+/** Waits until all events have arrived; gives up if none arrives for PATIENCE_MS. Returns the number of arrivals. */
+async function untilArrived({ sink, stop }: LiveRig, events: number): Promise<number> {
   let last = Number.NaN;
   let movedAt = performance.now();
   for (;;) {
     const { count } = await sink.count();
     if (count !== last) movedAt = performance.now();
     last = count;
-    if (count >= events || stop.aborted || performance.now() - movedAt > PATIENCE_MS) return;
+    if (count >= events || stop.aborted || performance.now() - movedAt > PATIENCE_MS) return count;
     await Bun.sleep(50);
   }
 }
