@@ -13,7 +13,7 @@ import type { RateLimiter } from "./http/rate-limit.ts";
 import { type Checks, readinessOf } from "./lib/readiness.ts";
 import { wellKnown } from "./oauth/well-known.ts";
 import { OAUTH_ERRORS } from "./oauth/oauth-error.ts";
-import { framedBy } from "./webhooks/actions/portal.ts";
+import { framedBy } from "./portal/actions.ts";
 import { AUTHORIZE_RETURN } from "./sso/places.ts";
 import { SSO_LEGS } from "./sso/routes.ts";
 import { describeEvents } from "./webhooks/event-description.ts";

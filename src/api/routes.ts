@@ -12,7 +12,7 @@ import { checks } from "../http/checks.ts";
 import { EventStreams } from "../http/event-stream.ts";
 import { oauthRoutes } from "../oauth/routes.ts";
 import { partnerRoutes } from "../tenants/routes/team.ts";
-import { portalRoutes } from "../webhooks/routes/portal.ts";
+import { portalRoutes } from "../portal/routes.ts";
 import { providerRoutes } from "../providers/routes.ts";
 import { reviewRoutes } from "../reviews/routes.ts";
 import { IdentityProviders } from "../sso/identity-providers.ts";

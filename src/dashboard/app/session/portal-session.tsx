@@ -169,7 +169,7 @@ async function openSession(base: string, code: string): Promise<Session> {
   return { ...identity, token, portal: { pages, isReadOnly } };
 }
 
-/** Fields of the server's response (src/webhooks/routes/portal.ts) that a portal session needs. */
+/** Fields of the server's response (src/portal/routes.ts) that a portal session needs. */
 interface OpenedSession {
   readonly token: string;
   readonly pages: readonly string[];

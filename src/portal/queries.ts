@@ -1,8 +1,9 @@
-import { and, asc, eq, gt, isNull, or } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, isNull, ne, or } from "drizzle-orm";
 
-import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { portalLinks, portalSettings, tokens } from "../../../db/schema/tokens.ts";
-import { users } from "../../../db/schema/companies.ts";
+import type { DbOrTx, Tx } from "../../db/client.ts";
+import { portalLinks, portalSettings, tokens } from "../../db/schema/tokens.ts";
+import { users } from "../../db/schema/companies.ts";
+import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 
 type SettingsRow = typeof portalSettings.$inferSelect;
 
@@ -44,6 +45,20 @@ export async function activeOwnerOf(db: DbOrTx, partnerId: number): Promise<numb
     .orderBy(asc(id))
     .limit(1);
   return row?.id;
+}
+
+/** Returns those of the ids that are subscriptions of the partner. */
+export async function ownSubscriptions(
+  db: DbOrTx,
+  partnerId: number,
+  ids: readonly string[],
+): Promise<Set<string>> {
+  const { id, state, ...of } = webhookSubscriptions;
+  const rows = await db
+    .select({ id })
+    .from(webhookSubscriptions)
+    .where(and(eq(of.partnerId, partnerId), inArray(id, ids), ne(state, "deleted")));
+  return new Set(rows.map((row) => row.id));
 }
 
 export async function insertLink(tx: Tx, link: typeof portalLinks.$inferInsert): Promise<void> {

@@ -1,24 +1,21 @@
-import type { Db } from "../../../db/client.ts";
+import type { Db } from "../../db/client.ts";
 import { ulid } from "ulid";
 
-import { recordAudit } from "../../auth/queries/audit.ts";
-import { holdCaller } from "../../auth/actions/open-session.ts";
-import {
-  openPortalSession,
-  type PortalSessionDeps,
-} from "../../auth/actions/open-portal-session.ts";
-import { refuseExcess } from "../../auth/actions/access-denied.ts";
-import { authorityOf } from "../../auth/authority.ts";
-import { subscriptionsOf } from "../../auth/portal-pages.ts";
-import type { RequestContext } from "../../http/request-context.ts";
-import type { ValidParts } from "../../http/fields.ts";
-import type { Caller, Principal } from "../../http/principal.ts";
-import type { RuleErrors } from "../../http/rules.ts";
-import { addMs, isoInstant, type Clock } from "../../lib/clock.ts";
-import type { Config } from "../../lib/config.ts";
-import { Problem } from "../../lib/problem.ts";
-import { hashSecret, newSecret } from "../../lib/secrets.ts";
-import { tenantOf } from "./deps.ts";
+import { recordAudit } from "../auth/queries/audit.ts";
+import { holdCaller } from "../auth/actions/open-session.ts";
+import { openPortalSession, type PortalSessionDeps } from "../auth/actions/open-portal-session.ts";
+import { refuseExcess } from "../auth/actions/access-denied.ts";
+import { authorityOf } from "../auth/authority.ts";
+import { subscriptionsOf } from "../auth/portal-pages.ts";
+import type { RequestContext } from "../http/request-context.ts";
+import type { ValidParts } from "../http/fields.ts";
+import type { Caller, Principal } from "../http/principal.ts";
+import type { RuleErrors } from "../http/rules.ts";
+import { addMs, isoInstant, type Clock } from "../lib/clock.ts";
+import type { Config } from "../lib/config.ts";
+import { Problem } from "../lib/problem.ts";
+import { hashSecret, newSecret } from "../lib/secrets.ts";
+import { tenantOf } from "../webhooks/actions/deps.ts";
 import {
   DEFAULT_TTL_S,
   isOrigin,
@@ -26,9 +23,8 @@ import {
   type PortalLink,
   type PortalLinkBody,
   type PortalSession,
-} from "../portal-model.ts";
-import * as queries from "../queries/portal.ts";
-import { listSubscriptions } from "../queries/subscriptions.ts";
+} from "./model.ts";
+import * as queries from "./queries.ts";
 
 export interface PortalDeps extends PortalSessionDeps {
   readonly db: Db;
@@ -112,9 +108,9 @@ export async function pageErrors(
   { pages }: ValidParts<PortalLinkBody>,
 ): Promise<RuleErrors> {
   const known = pages?.filter((page) => page !== undefined) ?? [];
-  if (subscriptionsOf(known).length === 0) return {};
-  const all = await listSubscriptions(db, partnerId, { limit: 100, after: undefined });
-  const own = new Set(all.map(({ id }) => id));
+  const named = subscriptionsOf(known);
+  if (named.length === 0) return {};
+  const own = await queries.ownSubscriptions(db, partnerId, named);
   const bad = pages?.findIndex((page) => subscriptionsOf([page ?? ""]).some((id) => !own.has(id)));
   return { [`pages.${bad}`]: bad === -1 ? undefined : "is no subscription of the partner" };
 }

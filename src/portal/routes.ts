@@ -1,14 +1,14 @@
 import { Elysia } from "elysia";
 
-import { findCompany } from "../../tenants/actions/companies.ts";
-import type { Company } from "../../tenants/model.ts";
-import { adminRoutesBase, changing } from "../../tenants/routes/base.ts";
-import { firstHand, inPerson, partnerAdmin } from "../../auth/guard.ts";
-import { BASE_PATH } from "../../http/access.ts";
-import type { Checks } from "../../http/checks.ts";
-import { loads } from "../../http/request-state.ts";
-import { errorResponse } from "../../http/errors.ts";
-import type { RuleInput } from "../../http/rules.ts";
+import { findCompany } from "../tenants/actions/companies.ts";
+import type { Company } from "../tenants/model.ts";
+import { adminRoutesBase, changing } from "../tenants/routes/base.ts";
+import { firstHand, inPerson, partnerAdmin } from "../auth/guard.ts";
+import { BASE_PATH } from "../http/access.ts";
+import type { Checks } from "../http/checks.ts";
+import { loads } from "../http/request-state.ts";
+import { errorResponse } from "../http/errors.ts";
+import type { RuleInput } from "../http/rules.ts";
 import {
   makeOperatorLink,
   makeOwnLink,
@@ -19,8 +19,8 @@ import {
   showEmbedding,
   updateEmbedding,
   type PortalDeps,
-} from "../actions/portal.ts";
-import { tenantOf } from "../actions/deps.ts";
+} from "./actions.ts";
+import { tenantOf } from "../webhooks/actions/deps.ts";
 import {
   embeddingBody,
   embeddingObject,
@@ -28,7 +28,7 @@ import {
   portalLinkBody,
   portalSessionAnswer,
   redeemBody,
-} from "../portal-model.ts";
+} from "./model.ts";
 
 const reading = firstHand(partnerAdmin("*"));
 const managing = inPerson(partnerAdmin("*"));
