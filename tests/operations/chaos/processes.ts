@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { ROOT } from "../../../scripts/install/install.ts";
 import { nowMs } from "./now.ts";
 import type { Exit } from "../../invariants/facts.ts";
 
-const ROOT = join(import.meta.dir, "../..");
 const RESTART_MS = 500;
 const LAST_LINES = 12;
 const STOPS_WITHIN_MS = 12_000;
