@@ -1,5 +1,7 @@
+import { Counter, Histogram, type Registry } from "prom-client";
+
 import type { Clock } from "../src/lib/clock.ts";
-import { DURATION_BUCKETS_S, type Metrics, type Reading } from "../src/lib/metrics.ts";
+import { DURATION_BUCKETS_S, readCounter, readGauge, type Reading } from "../src/lib/metrics.ts";
 import { remember } from "../src/lib/batches.ts";
 import type { Spans } from "../src/lib/spans.ts";
 import type { Deliver } from "./delivery/deliver.ts";
@@ -61,11 +63,11 @@ const FIGURES: Readonly<Record<string, readonly [help: string, of: (known: Figur
  * Measures the calls of the dispatcher to other systems. Each method wraps a dependency in one that counts its calls.
  */
 export class DispatcherMetrics {
-  readonly #metrics: Metrics;
+  readonly #registry: Registry;
   readonly #clock: Clock;
 
-  constructor(metrics: Metrics, clock: Clock) {
-    this.#metrics = metrics;
+  constructor(registry: Registry, clock: Clock) {
+    this.#registry = registry;
     this.#clock = clock;
   }
 
@@ -73,26 +75,24 @@ export class DispatcherMetrics {
     const durations = this.#histogram(
       "post_duration_seconds",
       "POSTs to receivers by result: accepted, rejected, gone, failed, aborted, unsent, withheld.",
+      ["result"],
     );
-    // The series are remembered, because a look-up by labels costs more than the count.
-    const durationsOf = remember((kind: string) => durations({ result: kind }));
     return async (request, control) => {
       const result = await deliver(request, control);
-      durationsOf(result.kind).observe(result.durationMs / 1_000);
+      durations.observe({ result: result.kind }, result.durationMs / 1_000);
       return result;
     };
   }
 
   store(store: DispatchStore): DispatchStore {
-    const attempts = this.#counter("attempts_total", "Recorded attempts by outcome.");
-    const attemptsOf = remember((outcome: string) => attempts({ outcome }));
+    const attempts = this.#counter("attempts_total", "Recorded attempts by outcome.", ["outcome"]);
     const help = "Commits of attempt records, including failed ones.";
-    const durations = this.#histogram("commit_duration_seconds", help)();
-    const sizes = this.#histogram("commit_attempts", "Attempts per commit.", GROUP_BUCKETS)();
+    const durations = this.#histogram("commit_duration_seconds", help);
+    const sizes = this.#histogram("commit_attempts", "Attempts per commit.", [], GROUP_BUCKETS);
     const disabled = this.#counter(
       "subscriptions_disabled_total",
       "Subscriptions that were disabled after 20 permanent failures in a row.",
-    )();
+    );
     return {
       ...store,
       commit: async (dispatcherId, records) => {
@@ -100,9 +100,9 @@ export class DispatcherMetrics {
         try {
           const result = await store.commit(dispatcherId, records);
           sizes.observe(records.length);
-          disabled.value += result.disabled.length;
+          disabled.inc(result.disabled.length);
           if (!result.fenced)
-            for (const { decision } of records) attemptsOf(decision.kind).value += 1;
+            for (const { decision } of records) attempts.inc({ outcome: decision.kind });
           return result;
         } finally {
           durations.observe((this.#clock.monotonicMs() - startedMs) / 1_000);
@@ -113,33 +113,38 @@ export class DispatcherMetrics {
 
   /** Returns a function that counts an attempt to send a mail by its outcome. */
   mails(): (outcome: string) => void {
-    const mails = this.#counter("mails_total", "Attempts to send a mail by outcome.");
-    return (outcome) => void (mails({ outcome }).value += 1);
+    const help = "Attempts to send a mail by outcome.";
+    const mails = this.#counter("mails_total", help, ["outcome"]);
+    return (outcome) => mails.inc({ outcome });
   }
 
   /** Returns a function that counts and times a run of a maintenance job. */
   jobs(): (run: EndedRun) => void {
     const help =
       "Runs of maintenance jobs by this dispatcher, by name and result: succeeded, failed.";
-    const durations = this.#histogram("maintenance_duration_seconds", help, JOB_BUCKETS_S);
+    const durations = this.#histogram(
+      "maintenance_duration_seconds",
+      help,
+      ["name", "result"],
+      JOB_BUCKETS_S,
+    );
     const handled = this.#counter(
       "maintenance_rows_total",
       "Rows that maintenance jobs have removed, counted or made.",
+      ["name"],
     );
     // The label is `name`, because Prometheus uses `job` for its scrape targets.
     return ({ job: name, result, rows, durationMs }) => {
-      durations({ name, result }).observe(durationMs / 1_000);
-      handled({ name }).value += rows;
+      durations.observe({ name, result }, durationMs / 1_000);
+      handled.inc({ name }, rows);
     };
   }
 
   watch(dispatcher: Pick<Dispatcher, "workload">): void {
-    for (const [name, [help, read]] of Object.entries(WORKLOAD))
-      this.#metrics.read(
-        name.endsWith("_total") ? "counter" : "gauge",
-        { name: `reviewrelay_${name}`, help },
-        () => [[{}, read(dispatcher.workload)]],
-      );
+    for (const [name, [help, read]] of Object.entries(WORKLOAD)) {
+      const declare = name.endsWith("_total") ? readCounter : readGauge;
+      declare(this.#registry, describe(name, help), () => [[{}, read(dispatcher.workload)]]);
+    }
   }
 
   /** Adds the gauges of `FIGURES`. They are left out of a scrape while PostgreSQL does not answer. */
@@ -148,19 +153,24 @@ export class DispatcherMetrics {
     const readIn = remember((_second: number) => read().catch(() => undefined), 1);
     const figures = () => readIn(Math.floor(this.#clock.monotonicMs() / FIGURES_KEPT_MS));
     for (const [name, [help, of]] of Object.entries(FIGURES))
-      this.#metrics.read("gauge", { name: `reviewrelay_${name}`, help }, async () => {
+      readGauge(this.#registry, describe(name, help, ["state", "name"]), async () => {
         const known = await figures();
         return known === undefined ? [] : of(known);
       });
   }
 
-  #counter(name: string, help: string) {
-    return this.#metrics.counter({ name: `reviewrelay_${name}`, help });
+  #counter(name: string, help: string, labelNames?: string[]) {
+    return new Counter({ ...describe(name, help, labelNames), registers: [this.#registry] });
   }
 
-  #histogram(name: string, help: string, buckets = DURATION_BUCKETS_S) {
-    return this.#metrics.histogram({ name: `reviewrelay_${name}`, help }, buckets);
+  #histogram(name: string, help: string, labelNames?: string[], buckets = DURATION_BUCKETS_S) {
+    const description = describe(name, help, labelNames);
+    return new Histogram({ ...description, buckets, registers: [this.#registry] });
   }
+}
+
+function describe(name: string, help: string, labelNames: string[] = []) {
+  return { name: `reviewrelay_${name}`, help, labelNames };
 }
 
 // A dispatcher adds three spans to the trace of an event: the load of the entry, the POST, and the commit of its

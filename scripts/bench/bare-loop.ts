@@ -1,10 +1,16 @@
 // A baseline: sends the dispatcher's POSTs, signed, and nothing else, one at a time per host.
 //
-//   bun scripts/bench/bare-loop.ts fetch|client <deliveries> <url> [<url> …]
+//   bun scripts/bench/bare-loop.ts fetch|client|node|undici <deliveries> <url> [<url> …]
 import { createHmac } from "node:crypto";
+import * as http from "node:http";
+import * as https from "node:https";
+import type { LookupFunction } from "node:net";
+import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
 
 import { HttpClient } from "../../dispatcher/http/client.ts";
 import { checkWebhookUrl, parseNetworks } from "../../src/lib/egress.ts";
+import { ROOT } from "../install/install.ts";
 
 const [sender, total = "0", ...urls] = process.argv.slice(2);
 const each = Math.ceil(Number(total) / urls.length);
@@ -24,8 +30,46 @@ async function withClient(url: string, headers: Record<string, string>, body: st
   await client.post(check.target, { headers, body });
 }
 
+/** Resolves each name to the address that was checked, as a client for checked addresses has to. */
+const pinned: LookupFunction = (host, { all }, done) =>
+  all === true ? done(null, [{ address: host, family: 4 }]) : done(null, host, 4);
+const options = { keepAlive: true, maxFreeSockets: 1_024, lookup: pinned };
+const agents = { "http:": new http.Agent(options), "https:": new https.Agent(options) };
+
+async function withNode(url: string, headers: Record<string, string>, body: string) {
+  const { request } = url.startsWith("https:") ? https : http;
+  const agent = agents[url.startsWith("https:") ? "https:" : "http:"];
+  const length = { "Content-Length": String(Buffer.byteLength(body)) };
+  await new Promise((resolve, reject) => {
+    request(url, { method: "POST", agent, headers: { ...headers, ...length } }, (response) => {
+      buffer(response).then(resolve, reject);
+    })
+      .on("error", reject)
+      .end(body);
+  });
+}
+
+interface Undici {
+  Agent: new (options: object) => object;
+  request(url: string, options: object): Promise<{ body: { arrayBuffer(): Promise<ArrayBuffer> } }>;
+}
+
+// `import "undici"` is a shim of Bun's that ignores its Agent, so the package is loaded by its path.
+const undici: Undici | undefined =
+  sender === "undici" ? await import(join(ROOT, "node_modules/undici/index.js")) : undefined;
+const dispatcher =
+  undici && new undici.Agent({ connect: { lookup: pinned, rejectUnauthorized: false } });
+
+async function withUndici(url: string, headers: Record<string, string>, body: string) {
+  const response = await undici?.request(url, { method: "POST", headers, body, dispatcher });
+  await response?.body.arrayBuffer();
+}
+
+const SENDERS = { fetch: withFetch, client: withClient, node: withNode, undici: withUndici };
+
 async function loop(url: string): Promise<void> {
-  const post = sender === "fetch" ? withFetch : withClient;
+  const post =
+    SENDERS[sender === "fetch" || sender === "node" || sender === "undici" ? sender : "client"];
   for (let n = 0; n < each; n++) {
     const body = JSON.stringify({
       event: "review_received",

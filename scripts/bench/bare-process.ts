@@ -7,7 +7,7 @@ import { join } from "node:path";
  * connection to Redis would time out.
  */
 export async function bareLoop(
-  sender: "fetch" | "client",
+  sender: "fetch" | "client" | "node" | "undici",
   deliveries: number,
   urls: readonly string[],
   stop?: AbortSignal,

@@ -1,7 +1,8 @@
 // `bun run bench dispatch` measures the dispatcher end to end, with durable stores and a record of every attempt, and
 // compares it with a bare fetch loop that sends the same POSTs in the same run. Only the ratios are meaningful;
 // absolute figures depend on the machine. `bun run bench live` measures latency and isolation.
-//   throughput: the only measurement; --share N (1): N times as many deliveries; --tree PATH: the checkout that runs
+//   throughput (the default); --share N (1): N times as many deliveries; --tree PATH: the checkout that runs
+//   clients: the dispatcher's HTTP client against libraries, without stores
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 
@@ -13,6 +14,7 @@ import { ROOT } from "../install/install.ts";
 import { endInOrder } from "./end.ts";
 import { dropSubscriptions, insertBacklog, insertPlace, subscribe, unsettled } from "./backlog.ts";
 import { bareLoop } from "./bare-process.ts";
+import { compareClients } from "./clients.ts";
 import { cpuMsOf, cpuMsOfTree } from "./cpu.ts";
 import { round } from "./figures.ts";
 import { wrongUsage } from "./options.ts";
@@ -26,7 +28,7 @@ const { values, positionals } = parseArgs({
     tree: { type: "string", default: ROOT },
   },
 });
-const unknown = positionals.filter((one) => one !== "throughput");
+const unknown = positionals.filter((one) => one !== "throughput" && one !== "clients");
 if (unknown.length > 0) throw wrongUsage(`There is no measurement ${unknown.join(", ")}`);
 if (!(Number(values.share) > 0)) throw wrongUsage("--share must be a number above 0");
 
@@ -39,6 +41,10 @@ const CASES: readonly [count: number, each: number, scheme: "http" | "https"][] 
 ];
 const LOG_LEVEL = "warn";
 
+if (positionals.includes("clients")) {
+  await compareClients();
+  process.exit(0);
+}
 console.log("Starting durable stores and the receivers …");
 await withRig({ tree: resolve(values.tree), env: { LOG_LEVEL } }, async (rig) => {
   const { db, stores, masterKey, atEnd } = rig;

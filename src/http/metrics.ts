@@ -1,8 +1,9 @@
 import { type DocumentDecoration, Elysia } from "elysia";
+import { Counter, Histogram, type Registry } from "prom-client";
 
 import type { Clock } from "../lib/clock.ts";
 import type { Load } from "../lib/fair-queue.ts";
-import { DURATION_BUCKETS_S, type Histogram, type Metrics } from "../lib/metrics.ts";
+import { DURATION_BUCKETS_S, readCounter, readGauge } from "../lib/metrics.ts";
 import { type Readiness, showReadiness } from "../lib/readiness.ts";
 import { BASE_PATH } from "./access.ts";
 import { requestStateOf } from "./request-state.ts";
@@ -26,22 +27,28 @@ interface Measured {
 }
 
 /** Declares the metrics of the API and returns the counters for its routes and actions. */
-export function apiMetrics(metrics: Metrics, { passwords, limiter }: Measured) {
-  const signIns = metrics.counter({
+export function apiMetrics(registry: Registry, { passwords, limiter }: Measured) {
+  const signIns = new Counter({
     name: "reviewrelay_sign_ins_total",
     help: "Passwords that were checked, by result: right, wrong, or refused because locked.",
+    labelNames: ["result"],
+    registers: [registry],
   });
-  metrics.read(
-    "counter",
+  readCounter(
+    registry,
     {
       name: "reviewrelay_rate_limit_unchecked_total",
       help: "Requests that passed uncounted because Redis was away.",
     },
     () => [[{}, limiter?.unchecked ?? 0]],
   );
-  metrics.read(
-    "gauge",
-    { name: "reviewrelay_password_hashes", help: "Password hashes at hand, by state." },
+  readGauge(
+    registry,
+    {
+      name: "reviewrelay_password_hashes",
+      help: "Password hashes at hand, by state.",
+      labelNames: ["state"],
+    },
     () => {
       const { running, waiting } = passwords.load();
       return [
@@ -51,33 +58,22 @@ export function apiMetrics(metrics: Metrics, { passwords, limiter }: Measured) {
     },
   );
   return {
-    countRequest: countRequests(metrics),
-    countSignIn: (result: string) => void (signIns({ result }).value += 1),
+    countRequest: countRequests(registry),
+    countSignIn: (result: string) => signIns.inc({ result }),
   };
 }
 
-function countRequests(metrics: Metrics): CountRequest {
-  const durations = metrics.histogram(
-    {
-      name: "reviewrelay_http_request_duration_seconds",
-      help: "Requests by method, route and class of the status.",
-    },
-    DURATION_BUCKETS_S,
-  );
-  // Histograms are kept by their labels, because rendering the labels costs more than counting.
-  const known = new Map<string, Histogram>();
+function countRequests(registry: Registry): CountRequest {
+  const durations = new Histogram({
+    name: "reviewrelay_http_request_duration_seconds",
+    help: "Requests by method, route and class of the status.",
+    labelNames: ["method", "route", "status"],
+    buckets: DURATION_BUCKETS_S,
+    registers: [registry],
+  });
   return ({ method, route, status, durationMs }) => {
-    const key = `${status} ${method} ${route}`;
-    let one = known.get(key);
-    if (one === undefined) {
-      one = durations({
-        method,
-        route: withoutBase(route),
-        status: `${Math.floor(status / 100)}xx`,
-      });
-      known.set(key, one);
-    }
-    one.observe(durationMs / 1_000);
+    const labels = { method, route: withoutBase(route), status: `${Math.floor(status / 100)}xx` };
+    durations.observe(labels, durationMs / 1_000);
   };
 }
 

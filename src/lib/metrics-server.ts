@@ -1,5 +1,7 @@
+import { Registry } from "prom-client";
+
 import type { Clock } from "./clock.ts";
-import { Metrics } from "./metrics.ts";
+import { readCounter, readGauge } from "./metrics.ts";
 import { type Checks, showReadiness, type Readiness } from "./readiness.ts";
 import { VERSION } from "./version.ts";
 
@@ -27,16 +29,17 @@ export function createProcessMetrics(deps: {
   /** Returns the milliseconds by which this machine's clock is ahead of PostgreSQL; absent if not measured. */
   readonly clockSkewMs?: () => number;
   readonly pools?: readonly PoolFigures[];
-}): Metrics {
+}): Registry {
   const { clock, checks, clockSkewMs, pools = [] } = deps;
-  const metrics = new Metrics();
-  showProcess(metrics, clock);
-  showPools(metrics, pools);
-  metrics.read(
-    "gauge",
+  const registry = new Registry();
+  showProcess(registry, clock);
+  showPools(registry, pools);
+  readGauge(
+    registry,
     {
       name: "reviewrelay_store_up",
       help: "1 if the store answers, or the master key opens the sealed columns; else 0.",
+      labelNames: ["store"],
     },
     () =>
       Promise.all(
@@ -51,36 +54,40 @@ export function createProcessMetrics(deps: {
       ),
   );
   if (clockSkewMs !== undefined)
-    metrics.read(
-      "gauge",
+    readGauge(
+      registry,
       {
         name: "reviewrelay_clock_skew_seconds",
         help: "Seconds by which this machine's clock is ahead of Postgres; negative if it is behind.",
       },
       () => [[{}, clockSkewMs() / 1_000]],
     );
-  return metrics;
+  return registry;
 }
 
-function showProcess(metrics: Metrics, clock: Clock): void {
-  metrics.read(
-    "gauge",
-    { name: "reviewrelay_build_info", help: "Always 1; the labels name the versions." },
+function showProcess(registry: Registry, clock: Clock): void {
+  readGauge(
+    registry,
+    {
+      name: "reviewrelay_build_info",
+      help: "Always 1; the labels name the versions.",
+      labelNames: ["version", "bun"],
+    },
     () => [[{ version: VERSION, bun: Bun.version }, 1]],
   );
   const startedS = clock.now().getTime() / 1_000;
-  metrics.read(
-    "gauge",
+  readGauge(
+    registry,
     { name: "process_start_time_seconds", help: "Start of the process in seconds since 1970." },
     () => [[{}, startedS]],
   );
-  metrics.read(
-    "gauge",
+  readGauge(
+    registry,
     { name: "process_resident_memory_bytes", help: "Resident memory size in bytes." },
     () => [[{}, process.memoryUsage.rss()]],
   );
-  metrics.read(
-    "counter",
+  readCounter(
+    registry,
     { name: "process_cpu_seconds_total", help: "User and system CPU time in seconds." },
     () => {
       const { user, system } = process.cpuUsage();
@@ -89,45 +96,31 @@ function showProcess(metrics: Metrics, clock: Clock): void {
   );
 }
 
-function showPools(metrics: Metrics, pools: readonly PoolFigures[]): void {
+function showPools(registry: Registry, pools: readonly PoolFigures[]): void {
   const show = (
-    type: "gauge" | "counter",
-    [name, help]: readonly [string, string],
+    declare: typeof readGauge | typeof readCounter,
+    name: string,
+    help: string,
     read: (pool: PoolFigures) => number,
   ) =>
-    metrics.read(type, { name: `reviewrelay_${name}`, help }, () =>
+    declare(registry, { name: `reviewrelay_${name}`, help, labelNames: ["pool"] }, () =>
       pools.map((one) => [{ pool: one.pool.replace(/^reviewrelay-/, "") }, read(one)] as const),
     );
-  show(
-    "gauge",
-    ["pool_connections", "Connections to Postgres that a pool may have."],
-    (one) => one.size,
-  );
-  show(
-    "gauge",
-    ["pool_waiting", "Transactions that wait for a connection of the pool."],
-    (one) => one.waiting,
-  );
-  show(
-    "counter",
-    ["pool_transactions_total", "Transactions that have asked for a connection."],
-    (one) => one.waited,
-  );
-  show(
-    "counter",
-    ["pool_wait_seconds_total", "Total time that transactions have waited for a connection."],
-    (one) => one.waitedMs / 1_000,
-  );
-  show(
-    "counter",
-    ["slow_statements_total", "Statements that took SLOW_STATEMENT_MS or longer."],
-    (one) => one.slow,
-  );
+  const connections = "Connections to Postgres that a pool may have.";
+  show(readGauge, "pool_connections", connections, ({ size }) => size);
+  const waiting = "Transactions that wait for a connection of the pool.";
+  show(readGauge, "pool_waiting", waiting, (one) => one.waiting);
+  const waited = "Transactions that have asked for a connection.";
+  show(readCounter, "pool_transactions_total", waited, (one) => one.waited);
+  const waitedMs = "Total time that transactions have waited for a connection.";
+  show(readCounter, "pool_wait_seconds_total", waitedMs, (one) => one.waitedMs / 1_000);
+  const slow = "Statements that took SLOW_STATEMENT_MS or longer.";
+  show(readCounter, "slow_statements_total", slow, (one) => one.slow);
 }
 
 /** The state of a process that operators can read over HTTP. */
 interface Operations {
-  readonly metrics: Metrics;
+  readonly metrics: Registry;
   readonly readiness: () => Promise<Readiness>;
 }
 
@@ -141,9 +134,7 @@ export function serveOperations(
 ): { port: number; stop(): void } {
   const pages: Readonly<Record<string, () => Promise<Response>>> = {
     "/metrics": async () =>
-      new Response(await metrics.text(), {
-        headers: { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" },
-      }),
+      new Response(await metrics.metrics(), { headers: { "Content-Type": metrics.contentType } }),
     "/healthz": async () => Response.json({ status: "ok" }),
     "/readyz": async () => {
       const { status, body } = showReadiness(await readiness());

@@ -21,7 +21,8 @@ export function parsePrometheus(text: string): Exposition {
   const types = new Map<string, string>();
   const values = new Map<string, number>();
   let family = "";
-  for (const line of text.slice(0, -1).split("\n")) {
+  for (const line of text.split("\n")) {
+    if (line === "") continue;
     const [, kind, named = "", rest = ""] = COMMENT.exec(line) ?? [];
     if (kind === "HELP") {
       if (help.has(named)) throw new Error(`${named} comes twice.`);
@@ -58,7 +59,7 @@ function checkHistograms({ types, values }: Exposition): void {
     const [name = ""] = series.split("{");
     const family = name.replace(/_bucket$/, "");
     if (name === family || types.get(family) !== "histogram") continue;
-    const rest = series.slice(name.length).replace(/,?le="([^"]+)"/, "");
+    const rest = series.slice(name.length).replace(/le="[^"]+",?|,le="[^"]+"/, "");
     const [, le] = /le="([^"]+)"/.exec(series) ?? [];
     const key = family + (rest === "{}" ? "" : rest);
     if (value < (last.get(key) ?? 0)) throw new Error(`${series} is below the bucket before.`);

@@ -83,7 +83,7 @@ describe("a machine whose clock is wrong", () => {
     const skewMs = Number(answer.body["clock_skew_ms"]);
     expect(Math.round(skewMs / 10_000)).toBe(6);
     const metrics = createProcessMetrics({ clock, checks: {}, clockSkewMs: () => clock.skewMs });
-    expect(await metrics.text()).toMatch(/^reviewrelay_clock_skew_seconds (59|60)(\.\d+)?$/mu);
+    expect(await metrics.metrics()).toMatch(/^reviewrelay_clock_skew_seconds (59|60)(\.\d+)?$/mu);
     expect(clock.agrees).toBe(false);
     await api.stop();
   });

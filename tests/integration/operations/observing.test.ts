@@ -56,7 +56,7 @@ describe("the alert rules", () => {
   });
 
   test("and the dashboard use only metrics that the processes expose", async () => {
-    const { types } = parsePrometheus(await allMetrics().text());
+    const { types } = parsePrometheus(await allMetrics().metrics());
     const dashboard: Dashboard = JSON.parse(read("deploy/grafana/reviewrelay.json"));
     const asked = [
       ...rules.map(({ expr }) => expr),
@@ -136,7 +136,7 @@ test("the backlog is reported by state with the age of the oldest entry, and mai
     update outbox set state = 'waiting', due_at = now(), recorded_at = now() - interval '1 hour'
      where event_id = ${actions[0]?.eventId ?? ""}`;
   await db.sql`update maintenance_jobs set succeeded_at = now() - interval '2 hours' where name = 'partitions'`;
-  const { values } = parsePrometheus(await allMetrics().text());
+  const { values } = parsePrometheus(await allMetrics().metrics());
   const entries = (state: string) => values.get(`reviewrelay_backlog_entries{state="${state}"}`);
   expect([entries("pending"), entries("waiting"), entries("held")]).toEqual([2, 1, 0]);
   const age = (state: string) => values.get(`reviewrelay_backlog_age_seconds{state="${state}"}`);
@@ -171,7 +171,7 @@ test("figures of Postgres are omitted while it does not answer, and others are r
   const clock = systemClock;
   const metrics = createProcessMetrics({ clock, checks: {} });
   new DispatcherMetrics(metrics, clock).figures(() => Promise.reject(new Error("away")));
-  const { types, values } = parsePrometheus(await metrics.text());
+  const { types, values } = parsePrometheus(await metrics.metrics());
   expect(types.has("reviewrelay_backlog_entries")).toBe(true);
   expect([...values.keys()].filter((name) => name.includes("backlog"))).toEqual([]);
   expect(values.has("process_cpu_seconds_total")).toBe(true);
