@@ -1,30 +1,12 @@
-import { connect, ping } from "../db/client.ts";
-import { PoolWatches } from "../db/pool-watch.ts";
-import { driverError } from "../db/driver.ts";
-import { isPoolerFound } from "../db/errors.ts";
+import { connect } from "../db/client.ts";
 import { LIMITS } from "../db/limits.ts";
-import { schemaError } from "../db/migrate.ts";
-import { serverTime, writable } from "../db/server.ts";
-import { systemClock } from "../src/lib/clock.ts";
 import { collectWhenCrowded, collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
-import {
-  configOrExit,
-  exitIfFaulty,
-  listenOrExit,
-  reachableOrExit,
-  stopSignal,
-  unsuitableRedis,
-} from "../src/lib/lifecycle.ts";
-import { createLog } from "../src/lib/log.ts";
-import { createProcessMetrics, serveOperations } from "../src/lib/metrics-server.ts";
-import { PostgresClock } from "../src/lib/postgres-clock.ts";
-import { readinessOf } from "../src/lib/readiness.ts";
-import { openRedis } from "../src/lib/redis.ts";
-import { createSecretBox } from "../src/lib/secret-box.ts";
+import { stopSignal } from "../src/lib/lifecycle.ts";
+import { openSpans } from "../src/lib/spans.ts";
 import { purgeChunk } from "../src/auth/actions/purge.ts";
-import { MasterKeyWatch } from "../src/master-key.ts";
-import { createSchedule, probeRedis, refuseCluster } from "../src/outbox/schedule.ts";
+import { createSchedule } from "../src/outbox/schedule.ts";
 import { EXIT_CONFIG } from "../src/lib/config.ts";
+import { beginProcess, openOperations, openStores } from "../src/process.ts";
 import { countStats } from "../src/webhooks/actions/stats.ts";
 import {
   budgetOf,
@@ -45,7 +27,6 @@ import { hourlyJobs } from "./maintenance/jobs.ts";
 import { endLost, Maintenance } from "./maintenance/loop.ts";
 import { readFigures } from "./maintenance/queries.ts";
 import { DispatcherMetrics, tracedDeliver, tracedStore } from "./telemetry.ts";
-import { openSpans } from "../src/lib/spans.ts";
 import { createStore } from "./store/store.ts";
 import { createUlids } from "./store/ulids.ts";
 
@@ -56,9 +37,8 @@ const IDLE_S = 30;
  */
 const JOB_IDLE_S = 5;
 
-exitIfFaulty(driverError());
-const config = configOrExit();
-const log = createLog({ level: config.logLevel, role: "dispatcher", clock: systemClock });
+const begun = beginProcess("dispatcher");
+const { config, log, watches, box } = begun;
 const descriptors = countDescriptors();
 const budget = budgetOf(descriptors);
 if (budget === undefined) {
@@ -74,7 +54,6 @@ if (descriptors < WANTED_DESCRIPTORS)
   });
 const stop = stopSignal(config.parentPid);
 
-const watches = new PoolWatches(config.slowStatementMs, (slow) => log.warn("statement.slow", slow));
 const max = config.connections.dispatcher;
 const open = (
   role: string,
@@ -98,21 +77,8 @@ const pools = {
   maintenance: open("maintenance", "maintenance", ofOwner),
   indexing: open("indexing", "indexing", ofOwner),
 };
-const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
-const masterKeys = new MasterKeyWatch({ db, box, clock: systemClock, log, role: "dispatcher" });
-const clock = await reachableOrExit(
-  "DATABASE_URL",
-  async () => {
-    await ping(db);
-    exitIfFaulty(await schemaError(db));
-    await masterKeys.begin();
-    return PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
-  },
-  { clock: systemClock, isFatal: isPoolerFound },
-);
-masterKeys.run();
-const redis = openRedis(config.redisUrl, log);
-refuseCluster(redis, config.redisPrefix, unsuitableRedis);
+const opened = await openStores(begun, db);
+const { clock, redis } = opened;
 const client = new HttpClient({
   policy: config.egress,
   timeoutMs: config.deliveryTimeoutMs,
@@ -125,19 +91,9 @@ const { smtpUrl, mailFrom: from } = config;
 const transport = smtpUrl === undefined ? undefined : createMailTransport({ url: smtpUrl, from });
 if (transport === undefined) log.warn("mail.unconfigured", { setting: "SMTP_URL" });
 
-const checks = {
-  postgres: writable(pools.readiness),
-  master_key: () => masterKeys.check(),
-  redis: () => probeRedis(redis, config.redisPrefix),
-};
-const clockSkewMs = () => clock.skewMs;
-const metrics = createProcessMetrics({
-  clock,
-  checks,
-  clockSkewMs,
-  pools: watches.pools,
-});
-const measured = new DispatcherMetrics(metrics, clock);
+const isDraining = () => stop.aborted;
+const operations = openOperations(begun, opened, { readinessDb: pools.readiness, isDraining });
+const measured = new DispatcherMetrics(operations.metrics, clock);
 const spans = config.traces && (await openSpans(config.traces, "dispatcher", clock));
 const store = createStore({ db, clock, box, log, config });
 const deliver = createDeliver({ clock, client });
@@ -189,12 +145,7 @@ const maintenance = new Maintenance(
 measured.watch(dispatcher);
 const jobNames = jobs.map(({ name }) => name);
 measured.figures(() => readFigures(pools.readiness, jobNames));
-if (config.metricsPort !== undefined) {
-  const at = { host: config.metricsHost, port: config.metricsPort };
-  const isDraining = () => stop.aborted;
-  const readiness = () => readinessOf({ clock, log, checks, clockSkewMs, isDraining });
-  listenOrExit("METRICS_PORT", at, () => serveOperations({ metrics, readiness }, at));
-}
+operations.serve();
 
 const isIdle = () => dispatcher.workload.actors === 0 && client.counts().open === 0;
 void collectWhenIdle({ clock, memory: processMemory, isIdle }, stop);
@@ -208,7 +159,7 @@ await spans?.close();
 client.close();
 transport?.close();
 redis.disconnect();
-await masterKeys.close();
+await opened.masterKeys.close();
 await Promise.all([...new Set(Object.values(pools))].map((pool) => pool.close()));
 log.info("dispatcher.stopped");
 process.exit(0);

@@ -1,0 +1,82 @@
+import type { Redis } from "ioredis";
+
+import { ping, type RawDb } from "../db/client.ts";
+import { driverError } from "../db/driver.ts";
+import { isPoolerFound } from "../db/errors.ts";
+import { schemaError } from "../db/migrate.ts";
+import { PoolWatches } from "../db/pool-watch.ts";
+import { serverTime, writable } from "../db/server.ts";
+import { systemClock } from "./lib/clock.ts";
+import {
+  configOrExit,
+  exitIfFaulty,
+  listenOrExit,
+  reachableOrExit,
+  unsuitableRedis,
+} from "./lib/lifecycle.ts";
+import { createLog } from "./lib/log.ts";
+import { createProcessMetrics, serveOperations } from "./lib/metrics-server.ts";
+import { PostgresClock } from "./lib/postgres-clock.ts";
+import { readinessOf } from "./lib/readiness.ts";
+import { openRedis } from "./lib/redis.ts";
+import { createSecretBox } from "./lib/secret-box.ts";
+import { MasterKeyWatch } from "./master-key.ts";
+import { probeRedis, refuseCluster } from "./outbox/schedule.ts";
+
+// The parts of the start that the API and the dispatcher share. A fault of the settings or of the stores ends the
+// process with a message for the operator.
+
+export type Begun = ReturnType<typeof beginProcess>;
+
+/** Reads the settings, and makes what depends on nothing else. */
+export function beginProcess(role: "api" | "dispatcher") {
+  exitIfFaulty(driverError());
+  const config = configOrExit();
+  const log = createLog({ level: config.logLevel, role, clock: systemClock });
+  const onSlow = (slow: Readonly<Record<string, unknown>>) => log.warn("statement.slow", slow);
+  const watches = new PoolWatches(config.slowStatementMs, onSlow);
+  const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
+  return { role, config, log, watches, box };
+}
+
+/** Waits for PostgreSQL, checks its schema and the master key, and opens Redis, which may be away. */
+export async function openStores({ role, config, log, box }: Begun, db: RawDb) {
+  const masterKeys = new MasterKeyWatch({ db, box, clock: systemClock, log, role });
+  const clock = await answered(async () => {
+    await ping(db);
+    exitIfFaulty(await schemaError(db));
+    await masterKeys.begin();
+    return PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
+  });
+  masterKeys.run();
+  const redis = openRedis(config.redisUrl, log);
+  refuseCluster(redis, config.redisPrefix, unsuitableRedis);
+  return { masterKeys, clock, redis };
+}
+
+/** Repeats a request to PostgreSQL until the server answers; after 20 seconds it ends the process. */
+export function answered<T>(ask: () => Promise<T>): Promise<T> {
+  return reachableOrExit("DATABASE_URL", ask, { clock: systemClock, isFatal: isPoolerFound });
+}
+
+/** Makes the checks and metrics of the process. `serve` opens their port, if there is one (contract 2.12). */
+export function openOperations(
+  { config, log, watches }: Begun,
+  { masterKeys, clock, redis }: { masterKeys: MasterKeyWatch; clock: PostgresClock; redis: Redis },
+  { readinessDb, isDraining }: { readinessDb: RawDb; isDraining: () => boolean },
+) {
+  const checks = {
+    postgres: writable(readinessDb),
+    master_key: () => masterKeys.check(),
+    redis: () => probeRedis(redis, config.redisPrefix),
+  };
+  const clockSkewMs = () => clock.skewMs;
+  const metrics = createProcessMetrics({ clock, checks, clockSkewMs, pools: watches.pools });
+  const readiness = () => readinessOf({ clock, log, checks, clockSkewMs, isDraining });
+  const serve = () => {
+    if (config.metricsPort === undefined) return;
+    const at = { host: config.metricsHost, port: config.metricsPort };
+    listenOrExit("METRICS_PORT", at, () => serveOperations({ metrics, readiness }, at));
+  };
+  return { checks, clockSkewMs, metrics, serve };
+}
