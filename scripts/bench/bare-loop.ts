@@ -2,6 +2,7 @@
 //
 //   bun scripts/bench/bare-loop.ts fetch|client|node|undici <deliveries> <url> [<url> …]
 import { createHmac } from "node:crypto";
+import { readFileSync } from "node:fs";
 import * as http from "node:http";
 import * as https from "node:https";
 import type { LookupFunction } from "node:net";
@@ -17,7 +18,9 @@ const each = Math.ceil(Number(total) / urls.length);
 const secret = "0123456789abcdef".repeat(4);
 const padding = "x".repeat(500);
 const policy = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") };
-const client = new HttpClient({ policy });
+const { BENCH_CA: caFile } = process.env;
+const ca = caFile === undefined ? [] : [readFileSync(caFile, "utf8")];
+const client = new HttpClient({ policy, ca });
 
 async function withFetch(url: string, headers: Record<string, string>, body: string) {
   const response = await fetch(url, { method: "POST", body, redirect: "manual", headers });
@@ -27,13 +30,14 @@ async function withFetch(url: string, headers: Record<string, string>, body: str
 async function withClient(url: string, headers: Record<string, string>, body: string) {
   const check = checkWebhookUrl(url, policy);
   if (check.kind !== "target") throw new Error(`${url}: ${check.kind}`);
-  await client.post(check.target, { headers, body });
+  const { kind } = await client.post(check.target, { headers, body });
+  if (kind !== "answered") throw new Error(`${url}: ${kind}`);
 }
 
 /** Resolves each name to the address that was checked, as a client for checked addresses has to. */
 const pinned: LookupFunction = (host, { all }, done) =>
   all === true ? done(null, [{ address: host, family: 4 }]) : done(null, host, 4);
-const options = { keepAlive: true, maxFreeSockets: 1_024, lookup: pinned };
+const options = { keepAlive: true, maxFreeSockets: 1_024, lookup: pinned, ca };
 const agents = { "http:": new http.Agent(options), "https:": new https.Agent(options) };
 
 async function withNode(url: string, headers: Record<string, string>, body: string) {
@@ -57,8 +61,7 @@ interface Undici {
 // `import "undici"` is a shim of Bun's that ignores its Agent, so the package is loaded by its path.
 const undici: Undici | undefined =
   sender === "undici" ? await import(join(ROOT, "node_modules/undici/index.js")) : undefined;
-const dispatcher =
-  undici && new undici.Agent({ connect: { lookup: pinned, rejectUnauthorized: false } });
+const dispatcher = undici && new undici.Agent({ connect: { lookup: pinned, ca } });
 
 async function withUndici(url: string, headers: Record<string, string>, body: string) {
   const response = await undici?.request(url, { method: "POST", headers, body, dispatcher });

@@ -10,13 +10,15 @@ export async function bareLoop(
   sender: "fetch" | "client" | "node" | "undici",
   deliveries: number,
   urls: readonly string[],
-  stop?: AbortSignal,
+  { stop, caFile }: { readonly stop?: AbortSignal; readonly caFile?: string } = {},
 ): Promise<{ deliveries: number; seconds: number; cpuUs: number }> {
   const script = join(import.meta.dir, "bare-loop.ts");
   const child = spawn(process.execPath, [script, sender, String(deliveries), ...urls], {
     env: {
       PATH: process.env["PATH"] ?? "",
-      NODE_TLS_REJECT_UNAUTHORIZED: "0",
+      // `fetch` knows no other way to accept the certificate of the receivers.
+      ...(sender === "fetch" && { NODE_TLS_REJECT_UNAUTHORIZED: "0" }),
+      ...(caFile !== undefined && { BENCH_CA: caFile }),
       BUN_CONFIG_MAX_HTTP_REQUESTS: "4096",
     },
     stdio: ["ignore", "pipe", "inherit"],

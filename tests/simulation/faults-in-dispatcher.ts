@@ -70,7 +70,7 @@ export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
   },
   {
     name: "ahead-of-failure",
-    seed: 2,
+    seed: 3,
     bug: "An actor sends the next entry before a failure is committed.",
     async inject() {
       const { takeDecision } = await import("../../dispatcher/actor/lane.ts");
@@ -131,7 +131,7 @@ export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
   },
   {
     name: "stale-load",
-    seed: 159,
+    seed: 190,
     bug: "The result of a load is used although the queues were discarded since it began.",
     async inject() {
       const { isOutdated } = await import("../../dispatcher/actor/load.ts");
@@ -147,7 +147,7 @@ export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
   },
   {
     name: "repeating-load",
-    seed: 579,
+    seed: 587,
     bug: "A load after a change of the ordering shows entries that are under way.",
     async inject() {
       const { decideLoad } = await import("../../dispatcher/actor/load.ts");
@@ -219,7 +219,7 @@ export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
   },
   {
     name: "lossy-split",
-    seed: 60,
+    seed: 68,
     bug: "A record is lost when its group is split.",
     async inject() {
       const { halvesOf } = await import("../../dispatcher/store/group-runner.ts");

@@ -101,7 +101,7 @@ export const FAULTS_IN_LEASES: readonly InjectedFault[] = [
   },
   {
     name: "unmarked-lanes",
-    seed: 84,
+    seed: 101,
     bug: "Only entries of the lanes in the first load are treated as possibly sent by the crashed process.",
     async inject() {
       const { markInDoubt } = await import("../../dispatcher/actor/in-doubt.ts");
@@ -128,7 +128,7 @@ export const FAULTS_IN_LEASES: readonly InjectedFault[] = [
   },
   {
     name: "forgotten-unclean",
-    seed: 34,
+    seed: 46,
     bug: "A claim clears the unclean flag of the shard, and its response is lost.",
     async inject() {
       const { claimOf } = await import("./leases.ts");

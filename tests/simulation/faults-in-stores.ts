@@ -18,7 +18,7 @@ export const FAULTS_IN_STORES: readonly InjectedFault[] = [
   },
   {
     name: "late-release",
-    seed: 135,
+    seed: 161,
     bug: "A late release of a shard takes it away from the same dispatcher, which has claimed it again.",
     async inject() {
       // Makes shards move all the time, and their requests late.
@@ -218,7 +218,7 @@ export const FAULTS_IN_LOG: readonly InjectedFault[] = [
   },
   {
     name: "rows-ahead",
-    seed: 200,
+    seed: 398,
     bug: "A load shows rows after the window of the log that it has searched.",
     async inject() {
       // Makes runs of one review that waits for a retry, longer than the window of a load, with redeliveries of another
