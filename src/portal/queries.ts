@@ -1,6 +1,7 @@
-import { and, asc, eq, gt, inArray, isNull, ne, or } from "drizzle-orm";
+import { and, asc, eq, gt, isNull, ne, or } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../db/client.ts";
+import { anyOf } from "../../db/conditions.ts";
 import { portalLinks, portalSettings, tokens } from "../../db/schema/tokens.ts";
 import { users } from "../../db/schema/companies.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
@@ -57,7 +58,7 @@ export async function ownSubscriptions(
   const rows = await db
     .select({ id })
     .from(webhookSubscriptions)
-    .where(and(eq(of.partnerId, partnerId), inArray(id, ids), ne(state, "deleted")));
+    .where(and(eq(of.partnerId, partnerId), anyOf(id, ids), ne(state, "deleted")));
   return new Set(rows.map((row) => row.id));
 }
 
