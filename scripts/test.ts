@@ -54,9 +54,7 @@ async function runTests(
       // `--no-orphans` is not set: it would kill the children of killed processes, and some tests observe those.
       `--timeout=${TEST_TIMEOUT_MS}`,
       // More workers than processors, because many files wait for servers that fail over or drain.
-      `--parallel=${availableParallelism() + 3}`,
-      // The longest files begin first, so that none of them runs alone at the end.
-      "--timings=tests/timings.json",
+      `--parallel=${availableParallelism() + 2}`,
       ...given,
       ...(hasFilter ? [] : FOLDERS),
     ],
