@@ -37,8 +37,8 @@ const IDLE_S = 30;
  */
 const JOB_IDLE_S = 5;
 
-const begun = beginProcess("dispatcher");
-const { config, log, watches, box } = begun;
+const base = beginProcess("dispatcher");
+const { config, log, watches, box } = base;
 const descriptors = countDescriptors();
 const budget = budgetOf(descriptors);
 if (budget === undefined) {
@@ -77,8 +77,8 @@ const pools = {
   maintenance: open("maintenance", "maintenance", ofOwner),
   indexing: open("indexing", "indexing", ofOwner),
 };
-const opened = await openStores(begun, db);
-const { clock, redis } = opened;
+const stores = await openStores(base, db);
+const { clock, redis } = stores;
 const client = new HttpClient({
   policy: config.egress,
   timeoutMs: config.deliveryTimeoutMs,
@@ -92,7 +92,7 @@ const transport = smtpUrl === undefined ? undefined : createMailTransport({ url:
 if (transport === undefined) log.warn("mail.unconfigured", { setting: "SMTP_URL" });
 
 const isDraining = () => stop.aborted;
-const operations = openOperations(begun, opened, { readinessDb: pools.readiness, isDraining });
+const operations = openOperations(base, stores, { readinessDb: pools.readiness, isDraining });
 const measured = new DispatcherMetrics(operations.metrics, clock);
 const spans = config.traces && (await openSpans(config.traces, "dispatcher", clock));
 const store = createStore({ db, clock, box, log, config });
@@ -159,7 +159,7 @@ await spans?.close();
 client.close();
 transport?.close();
 redis.disconnect();
-await opened.masterKeys.close();
+await stores.masterKeys.close();
 await Promise.all([...new Set(Object.values(pools))].map((pool) => pool.close()));
 log.info("dispatcher.stopped");
 process.exit(0);

@@ -10,7 +10,7 @@ import { openSpans } from "./lib/spans.ts";
 import { RequestTraces } from "./outbox/request-traces.ts";
 import { createWriterPool } from "./outbox/writer-pool.ts";
 import { createSchedule } from "./outbox/schedule.ts";
-import { answered, beginProcess, openOperations, openStores } from "./process.ts";
+import { beginProcess, openOperations, openStores, untilDatabaseAnswers } from "./process.ts";
 
 /** Time in seconds after which an idle database connection that is needed only occasionally is closed. */
 const IDLE_S = 30;
@@ -20,8 +20,8 @@ const IDLE_S = 30;
  */
 const DRAIN_MS = 4_000;
 
-const begun = beginProcess("api");
-const { config, log, watches, box } = begun;
+const base = beginProcess("api");
+const { config, log, watches, box } = base;
 const stop = stopSignal(config.parentPid, config.drainDelayMs);
 /** Aborts when the drain delay is over, because load balancers have stopped sending requests by then. */
 const closing = new AbortController();
@@ -47,9 +47,9 @@ const readinessDb = connect(config.databaseUrl, {
   limits: LIMITS.readiness,
   idleS: IDLE_S,
 });
-const stores = await openStores(begun, db);
+const stores = await openStores(base, db);
 const { clock, redis } = stores;
-const keys = await answered(() => openKeyRing({ db, box, clock, log, config }));
+const keys = await untilDatabaseAnswers(() => openKeyRing({ db, box, clock, log, config }));
 void clock.follow(stop);
 const writerPool = createWriterPool(writerDb, clock, {
   // One connection of the writer pool is reserved for batches, so that transactions that wait for a lock never delay
@@ -61,7 +61,7 @@ const writerPool = createWriterPool(writerDb, clock, {
 void keys.watch(stop);
 
 const isDraining = () => stop.aborted;
-const operations = openOperations(begun, stores, { readinessDb, isDraining });
+const operations = openOperations(base, stores, { readinessDb, isDraining });
 const passwords = createPasswords();
 const limiter = config.rateLimits
   ? createRateLimiter({ redis, prefix: config.redisPrefix, clock, log, limits: config.rateLimit })

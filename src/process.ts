@@ -26,9 +26,9 @@ import { probeRedis, refuseCluster } from "./outbox/schedule.ts";
 // The parts of the start that the API and the dispatcher share. A fault of the settings or of the stores ends the
 // process with a message for the operator.
 
-export type Begun = ReturnType<typeof beginProcess>;
+export type ProcessBase = ReturnType<typeof beginProcess>;
 
-/** Reads the settings, and makes what depends on nothing else. */
+/** Reads the settings and creates the log, the figures of the pools and the secret box, which need no store. */
 export function beginProcess(role: "api" | "dispatcher") {
   exitIfFaulty(driverError());
   const config = configOrExit();
@@ -40,9 +40,9 @@ export function beginProcess(role: "api" | "dispatcher") {
 }
 
 /** Waits for PostgreSQL, checks its schema and the master key, and opens Redis, which may be away. */
-export async function openStores({ role, config, log, box }: Begun, db: RawDb) {
+export async function openStores({ role, config, log, box }: ProcessBase, db: RawDb) {
   const masterKeys = new MasterKeyWatch({ db, box, clock: systemClock, log, role });
-  const clock = await answered(async () => {
+  const clock = await untilDatabaseAnswers(async () => {
     await ping(db);
     exitIfFaulty(await schemaError(db));
     await masterKeys.begin();
@@ -55,13 +55,13 @@ export async function openStores({ role, config, log, box }: Begun, db: RawDb) {
 }
 
 /** Repeats a request to PostgreSQL until the server answers; after 20 seconds it ends the process. */
-export function answered<T>(ask: () => Promise<T>): Promise<T> {
+export function untilDatabaseAnswers<T>(ask: () => Promise<T>): Promise<T> {
   return reachableOrExit("DATABASE_URL", ask, { clock: systemClock, isFatal: isPoolerFound });
 }
 
 /** Makes the checks and metrics of the process. `serve` opens their port, if there is one (contract 2.12). */
 export function openOperations(
-  { config, log, watches }: Begun,
+  { config, log, watches }: ProcessBase,
   { masterKeys, clock, redis }: { masterKeys: MasterKeyWatch; clock: PostgresClock; redis: Redis },
   { readinessDb, isDraining }: { readinessDb: RawDb; isDraining: () => boolean },
 ) {
