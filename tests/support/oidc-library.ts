@@ -1,4 +1,4 @@
-// Prints what `oauth4webapi` says of wrong id_tokens, for docs/decisions/oidc-client.md.
+// Prints how `oauth4webapi` judges invalid id_tokens; docs/decisions/oidc-client.md has the table.
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import * as oauth from "oauth4webapi";
 

@@ -20,7 +20,7 @@ export async function bareLoops(rig: LiveRig) {
   const insertsPerSecond = await inserts(rig);
   const urls = hostsOf(rig.sink.port, TENANTS);
   const posts = async (sender: "fetch" | "client") => {
-    const { deliveries, seconds } = await bareLoop(sender, POSTS, urls, rig);
+    const { deliveries, seconds } = await bareLoop(sender, POSTS, urls, { stop: rig.stop });
     return round(deliveries / seconds);
   };
   const bare = {
