@@ -60,6 +60,7 @@ const AREAS: Readonly<Record<string, Area>> = {
   shards: {
     mutate: ["dispatcher/shards/*.ts"],
     tests: ["tests/unit/dispatcher/shards"],
+    flows: ["tests/integration/dispatcher/leases.test.ts"],
     seeds: 3,
   },
   store: {
@@ -72,6 +73,7 @@ const AREAS: Readonly<Record<string, Area>> = {
       "tests/integration/db/statements.test.ts",
       "tests/integration/dispatcher/dispatch.test.ts",
       "tests/integration/dispatcher/batch.test.ts",
+      "tests/integration/dispatcher/missing-history.test.ts",
       "tests/integration/webhooks/batch-skip.test.ts",
       "tests/integration/delivery/attempt-requests.test.ts",
     ],
@@ -107,7 +109,7 @@ const BLOCK = 10;
 const USAGE = `bun run mutate [area …] [--sample N]
   Areas: ${Object.keys(AREAS).join(", ")}; without one, all.
   With --sample, only every Nth block of ${BLOCK} lines is mutated.
-  In "store", "outbox" and "providers" a mutant that the unit tests miss runs against the stores, for some seconds.`;
+  In "shards", "store", "outbox" and "providers" a mutant that the unit tests miss runs against the stores, for some seconds.`;
 
 const FOLDER = ".cache/mutate";
 

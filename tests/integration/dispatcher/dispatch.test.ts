@@ -60,6 +60,29 @@ test("delivers a signed POST with the four headers, and records it", async () =>
   });
 });
 
+test("neither sends nor counts a failure while no key opens the secret of the subscription", async () => {
+  const target = await receiver();
+  const { tenant, subscription } = await subscribed(target);
+  const logged: unknown[] = [];
+  const log = {
+    ...silentLog,
+    error: (event: string, fields?: object) => void logged.push({ event, ...fields }),
+  };
+  const locked = dispatcher({ box: createTestBox(), log });
+  const [eventId = ""] = await emit(tenant, 1);
+  await until("the error", () => logged.length > 0);
+  await locked.stop();
+  expect(logged[0]).toMatchObject({
+    event: "subscription.unusable",
+    subscription_id: subscription.subscriptionId,
+  });
+  expect(target.received).toEqual([]);
+  expect(await attemptsOf(subscription.subscriptionId)).toEqual([]);
+  dispatcher();
+  await until("the POST", () => target.received.length === 1);
+  expect(target.eventIds).toEqual([eventId]);
+});
+
 test("delivers events of parallel transactions once each, in the order of their commits", async () => {
   const target = await receiver();
   const { tenant, subscription } = await subscribed(target);

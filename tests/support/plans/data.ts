@@ -8,6 +8,8 @@ export interface PlanSizes {
   /** Rows of review_history; as many are queued for one subscription. */
   readonly queued: number;
   readonly attempts: number;
+  /** Days of attempts, including today. */
+  readonly days: number;
   /** The number of other subscriptions. */
   readonly others: number;
   /** Batch slots, of which one is due. */
@@ -18,13 +20,11 @@ const DAY_MS = 86_400_000;
 const SEED_ROWS = 50;
 /** How many entries each of the others has queued. */
 const QUEUED_BY_OTHERS = 2;
-/** Days of attempts, including today. */
-const DAYS = 5;
 /** Attempts of older days store their requests, as before bodies were composed again on demand. */
 const OLD_BACK = 2;
 
 /** Returns how many attempts the hot subscription has per day. */
-export const hotPerDay = ({ attempts }: PlanSizes): number => Math.ceil(attempts / DAYS / 10);
+export const hotPerDay = ({ attempts, days }: PlanSizes): number => Math.ceil(attempts / days / 10);
 
 /** Builds ids with the length of ULIDs. */
 const idOf = (kind: string, n: number) => `${kind}${String(n).padStart(26 - kind.length, "0")}`;
@@ -125,7 +125,7 @@ export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
       update outbox_sequences set last_sequence = ${QUEUED_BY_OTHERS}, last_logged = ${QUEUED_BY_OTHERS}
        where subscription_id in (select id from webhook_subscriptions where delivery_kind = 'immediate' and id <> '${HOT.id}')`);
   });
-  for (let day = 0; day < DAYS; day++) await fillDay(db, sizes, day);
+  for (let day = 0; day < sizes.days; day++) await fillDay(db, sizes, day);
   await fillMinutes(db);
   while ((await indexEndedDays(db)).length > 0);
 }
@@ -174,7 +174,7 @@ async function fillMinutes(db: RawDb): Promise<void> {
 /** Adds one day of attempts. Its partition is filled before it gets indexes, because this is the slowest part. */
 async function fillDay(
   db: RawDb,
-  { attempts, others, queued }: PlanSizes,
+  { attempts, days, others, queued }: PlanSizes,
   back: number,
 ): Promise<void> {
   const isOld = back > OLD_BACK;
@@ -184,7 +184,7 @@ async function fillDay(
   // Today's attempts are spread over the part of the day that has passed.
   const spanMs = Math.min(Date.now() - dayMs, DAY_MS);
   const steps = Math.max(1, Math.floor(spanMs / 60_000));
-  const perStep = Math.ceil(attempts / DAYS / steps);
+  const perStep = Math.ceil(attempts / days / steps);
   await apart(db, async (tx) => {
     await tx.sql.unsafe(`
       create table if not exists ${day.name} partition of delivery_attempts for values from ('${day.from}') to ('${day.to}');

@@ -107,6 +107,18 @@ describe("a quarantined key", () => {
     runner.clear();
   });
 
+  test("keeps the items of two groups that failed at the same time", async () => {
+    let isRefused = true;
+    const { runner, done, pass } = running(() => {
+      if (isRefused) throw failure("XX001");
+    });
+    await Promise.all([runner.run(["A1"]), runner.run(["A2"])]);
+    expect([runner.quarantined, runner.waiting]).toEqual([1, 2]);
+    isRefused = false;
+    await pass(1_000);
+    expect([done, runner.quarantined]).toEqual([["A1", "A2"], 0]);
+  });
+
   test("does not stop others from being retried and done", async () => {
     const { runner, done, pass } = running((items) => {
       if (items.includes("A1")) throw failure("XX001");
