@@ -77,7 +77,7 @@ test("neither sends nor counts a failure while no key opens the secret of the su
     subscription_id: subscription.subscriptionId,
   });
   expect(target.received).toEqual([]);
-  expect(await attemptsOf(subscription.subscriptionId)).toEqual([]);
+  expect(await attemptsOf(subscription.subscriptionId)).toBeEmpty();
   dispatcher();
   await until("the POST", () => target.received.length === 1);
   expect(target.eventIds).toEqual([eventId]);
