@@ -24,6 +24,26 @@ test("a late release does not free shards that the same dispatcher has claimed a
   expect(await counts()).toEqual([{ holder: null, unclean: false, shards: 64 }]);
 });
 
+test("a release marks exactly the shards as unclean whose claims are", async () => {
+  const owned = await holds("one");
+  const claims = new Map(
+    [...owned].map(([shard, claim]) => [shard, { ...claim, unclean: shard % 4 === 0 }]),
+  );
+  await leases.release("one", claims);
+  expect(await counts()).toEqual([
+    { holder: null, unclean: false, shards: 48 },
+    { holder: null, unclean: true, shards: 16 },
+  ]);
+});
+
+test("a lease that was renewed after it was read does not expire", async () => {
+  await holds("one");
+  const read = await heartbeatOf("one");
+  await leases.renew("one");
+  expect(await leases.expire(read)).toBeUndefined();
+  expect(await counts()).toEqual([{ holder: "one", unclean: false, shards: 64 }]);
+});
+
 test("expiring a lease waits for a commit of the dead dispatcher, and delays no other dispatcher", async () => {
   await holds("dead");
   await leases.join("living");
