@@ -353,5 +353,7 @@ async function reviewPage(): Promise<{ page: Page; id: number }> {
   const id = await reviewIdOf(db, String(last?.name));
   const { page } = await world.open(`/reviews/${id}`, { email: accountOwner() });
   await page.getByLabel("Your response").waitFor();
+  // A read that is still under way when a test ends the session would lead to the sign-in before the test's own action.
+  await page.waitForLoadState("networkidle");
   return { page, id };
 }
