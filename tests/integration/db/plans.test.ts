@@ -1,5 +1,6 @@
 // With `PLANS_ATTEMPTS` (and `PLANS_DAYS`, 5 by default) the table of attempts has that many rows, and the slowest run of
-// each statement is printed instead of the comparison with its limit: PLANS_ATTEMPTS=10000000 PLANS_DAYS=30 bun run test tests/integration/db/plans.test.ts
+// each statement is printed instead of the comparison with its limit:
+// PLANS_ATTEMPTS=10000000 PLANS_DAYS=30 bun run test tests/integration/db/plans.test.ts
 import { beforeAll, describe, expect, test } from "bun:test";
 
 import { fixture } from "../../support/fixture.ts";
