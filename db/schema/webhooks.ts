@@ -43,6 +43,8 @@ export const webhookSubscriptions = pgTable(
     updatedAt: instant("updated_at").notNull(),
     disabledAt: instant("disabled_at"),
     disabledReason: text("disabled_reason"),
+    /** The reason that an operator gave for disabling it. */
+    disabledNote: text("disabled_note"),
     deletedAt: instant("deleted_at"),
   },
   (t) => [

@@ -1,5 +1,6 @@
 import { type TUnsafe, Type } from "@sinclair/typebox";
 
+import { Problem } from "../lib/problem.ts";
 import type { RequestContext } from "./request-context.ts";
 
 /** The role of a user, which decides the routes that the user may call (contract 4.6). */
@@ -97,3 +98,9 @@ export function literals<const T extends string | number>(
 
 /** Schema of a scope. */
 export const scopeValue = literals(SCOPES, { title: "Scope", description: "Scope of a token." });
+
+/** Returns the partner of the caller. The access rule of the route admits only a partner's users. */
+export function tenantOf({ partnerId }: Principal): number {
+  if (partnerId === null) throw new Problem("forbidden");
+  return partnerId;
+}

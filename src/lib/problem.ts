@@ -18,6 +18,10 @@ const PROBLEMS = {
   token_exists: [409, "You already have a token; regenerate it or delete it."],
   limit_reached: [409, "You have as many of these as one may have; delete one first."],
   subscription_disabled: [409, "The subscription is disabled; enable it first."],
+  disabled_by_operator: [
+    409,
+    "The platform's operators disabled it, and only they enable it again.",
+  ],
   already_queued: [409, "The event is queued already."],
   flag_open: [409, "The review already has an open flag."],
   no_open_flag: [409, "The review has no open flag."],

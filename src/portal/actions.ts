@@ -9,13 +9,12 @@ import { authorityOf } from "../auth/authority.ts";
 import { subscriptionsOf } from "../auth/portal-pages.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import type { ValidParts } from "../http/fields.ts";
-import type { Caller, Principal } from "../http/principal.ts";
+import { type Caller, type Principal, tenantOf } from "../http/principal.ts";
 import type { RuleErrors } from "../http/rules.ts";
 import { addMs, isoInstant, type Clock } from "../lib/clock.ts";
 import type { Config } from "../lib/config.ts";
 import { Problem } from "../lib/problem.ts";
 import { hashSecret, newSecret } from "../lib/secrets.ts";
-import { tenantOf } from "../webhooks/actions/deps.ts";
 import {
   DEFAULT_TTL_S,
   isOrigin,

@@ -5,6 +5,7 @@ import type { Company } from "../tenants/model.ts";
 import { adminRoutesBase, changing } from "../tenants/routes/base.ts";
 import { firstHand, inPerson, partnerAdmin } from "../auth/guard.ts";
 import { BASE_PATH } from "../http/access.ts";
+import { tenantOf } from "../http/principal.ts";
 import type { Checks } from "../http/checks.ts";
 import { loads } from "../http/request-state.ts";
 import { errorResponse } from "../http/errors.ts";
@@ -20,7 +21,6 @@ import {
   updateEmbedding,
   type PortalDeps,
 } from "./actions.ts";
-import { tenantOf } from "../webhooks/actions/deps.ts";
 import {
   embeddingBody,
   embeddingObject,

@@ -117,9 +117,28 @@ export const EnableBody = Type.Object(
   },
   { title: "Enabling", additionalProperties: false },
 );
+export const OperatorEnableBody = Type.Pick(EnableBody, ["held"], {
+  title: "OperatorEnabling",
+  additionalProperties: false,
+});
 
 /** `disabled_reason` of a subscription that a user has disabled. */
 export const DISABLED_BY_HAND = "manual";
+/** `disabled_reason` of a subscription that an operator has disabled; only operators enable it again. */
+export const DISABLED_BY_OPERATOR = "operator";
+
+/** Whether somebody disabled it, so that it is no incident. */
+export const isDisabledByPerson = (reason: string | null): boolean =>
+  reason === DISABLED_BY_HAND || reason === DISABLED_BY_OPERATOR;
+
+const REASON_CHARS = 500;
+/** The reason of an operator, which the partner sees. */
+const operatorReason = storableText([1, REASON_CHARS]);
+export const OperatorDisableBody = Type.Object(
+  { reason: operatorReason },
+  { title: "OperatorDisabling", additionalProperties: false },
+);
+export const OperatorDeleteQuery = Type.Object({ reason: operatorReason });
 
 /** A row of a subscription without its secrets. */
 export type Subscription = Omit<
@@ -165,6 +184,9 @@ const subscriptionFields = {
   consecutive_failure_count: Type.Integer({ description: "Permanent failures in a row." }),
   disabled_at: orNull(instantAnswer()),
   disabled_reason: orNull(Type.String()),
+  disabled_note: orNull(Type.String(), {
+    description: "The operator's reason; null unless `disabled_reason` is `operator`.",
+  }),
   last_batch_dispatched_at: orNull(instantAnswer()),
   next_batch_at: orNull(instantAnswer(), { description: "Time of the next batch." }),
   secret_fingerprint: fingerprintText,

@@ -3,13 +3,13 @@ import { Elysia } from "elysia";
 import { WatchedSubscriptions } from "./actions/watch.ts";
 import { OPERATORS, PARTNERS, type Audience, type WebhookRouteDeps } from "./routes/base.ts";
 import { deliveryReadRoutes, messageReadRoutes, redeliveryRoutes } from "./routes/deliveries.ts";
-import { secretRoutes, stateRoutes, testRoutes } from "./routes/operations.ts";
+import { operatorStateRoutes, secretRoutes, stateRoutes, testRoutes } from "./routes/operations.ts";
 import { statsRoutes, streamRoutes } from "./routes/stats.ts";
 import { changeRoutes, creationRoute, subscriptionReadRoutes } from "./routes/subscriptions.ts";
 
 /**
- * Serves the subscriptions of a partner (contract 6), and read-only copies of these routes to operators (contract
- * 10.3).
+ * Serves the subscriptions of a partner (contract 6). Operators read the same, and disable, enable and delete
+ * (contract 10.3).
  */
 export function webhookRoutes(deps: WebhookRouteDeps) {
   const watched = new WatchedSubscriptions(deps);
@@ -21,7 +21,8 @@ export function webhookRoutes(deps: WebhookRouteDeps) {
     .use(testRoutes(deps))
     .use(stateRoutes(deps))
     .use(redeliveryRoutes(deps))
-    .use(readingRoutes(deps, watched, OPERATORS));
+    .use(readingRoutes(deps, watched, OPERATORS))
+    .use(operatorStateRoutes(deps));
 }
 
 /** Serves the routes that only read, to one audience: partners or operators. */

@@ -3,7 +3,7 @@ import { ulid } from "ulid";
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import type { AuditAction } from "../../auth/audit-model.ts";
-import type { Caller, Principal } from "../../http/principal.ts";
+import { type Caller, type Principal, tenantOf } from "../../http/principal.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import type { ValidParts } from "../../http/fields.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -17,7 +17,6 @@ import { alertSecretAssociatedData, isMailAddress } from "../../outbox/mail.ts";
 import { DEFAULTS, type AlertSettings, type AlertSettingsUpdate } from "../alert-model.ts";
 import * as queries from "../queries/alerts.ts";
 import type { SettingsRow } from "../queries/alerts.ts";
-import { tenantOf } from "./deps.ts";
 
 export interface AlertDeps {
   readonly db: Db;

@@ -1,5 +1,4 @@
 import type { Db } from "../../../db/client.ts";
-import type { Principal } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
@@ -16,12 +15,6 @@ export interface WebhookDeps {
   readonly box: SecretBox;
   readonly schedule: Waker;
   readonly config: Pick<Config, "batchHourMs" | "retentionDays">;
-}
-
-/** Returns the partner of the caller. The access rule of the route admits only a partner's users. */
-export function tenantOf({ partnerId }: Principal): number {
-  if (partnerId === null) throw new Problem("forbidden");
-  return partnerId;
 }
 
 /** Wakes the dispatcher of a subscription, which then reads its settings and entries again. Called after the commit. */

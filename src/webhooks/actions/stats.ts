@@ -3,7 +3,7 @@ import { serverTime, takeTurn } from "../../../db/server.ts";
 import { addMs } from "../../lib/clock.ts";
 import { ALERT_KINDS, type AlertKind } from "../../outbox/mail.ts";
 import { causesOf, type Incident, incidentStepMs } from "../incident-model.ts";
-import { DISABLED_BY_HAND, type Subscription } from "../model.ts";
+import { isDisabledByPerson, type Subscription } from "../model.ts";
 import { attemptsById, attemptsOfEvent, firstOfFailures } from "../queries/attempts.ts";
 import * as counting from "../queries/count-stats.ts";
 import { failingSince, failuresSince, openAlerts } from "../queries/alerts.ts";
@@ -166,7 +166,7 @@ export async function showIncident(
         ({ outcome }) => outcome !== "delivered",
       )
     : undefined;
-  const isByHand = subscription.disabledReason === DISABLED_BY_HAND;
+  const isByHand = isDisabledByPerson(subscription.disabledReason);
   const failing = firstFailure || isByHand ? await failingSince(db, id) : undefined;
   // A subscription that a user has disabled is not in an incident because of that.
   const disabledAt = isByHand ? null : subscription.disabledAt;

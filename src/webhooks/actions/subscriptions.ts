@@ -6,7 +6,7 @@ import { violatesUnique } from "../../../db/errors.ts";
 import { skipQueued } from "../../../db/log.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import { isUlid } from "../../http/list.ts";
-import type { Caller } from "../../http/principal.ts";
+import { type Caller, tenantOf } from "../../http/principal.ts";
 import { webhookSecretAssociatedData } from "../../master-key.ts";
 import { Problem } from "../../lib/problem.ts";
 import { newSecret } from "../../lib/secrets.ts";
@@ -22,6 +22,7 @@ import {
 } from "../decide.ts";
 import {
   DISABLED_BY_HAND,
+  DISABLED_BY_OPERATOR,
   type Subscription,
   type SubscriptionSettings,
   type SubscriptionUpdate,
@@ -35,7 +36,7 @@ import {
 } from "../queries/entries.ts";
 import { noteDisabling } from "../queries/alerts.ts";
 import * as queries from "../queries/subscriptions.ts";
-import { orNotFound, tenantOf, wake, type WebhookDeps } from "./deps.ts";
+import { orNotFound, wake, type WebhookDeps } from "./deps.ts";
 import { sendTest } from "./queue-events.ts";
 
 const SLOT_INDEX = "webhook_subscriptions_slot";
@@ -103,6 +104,7 @@ function newSubscription(
     consecutiveFailureCount: 0,
     disabledAt: null,
     disabledReason: null,
+    disabledNote: null,
     lastBatchDispatchedAt: null,
     nextBatchAt: firstBatchAt(settings, now, batchHourMs),
     secretFingerprint: fingerprint(secret),
@@ -122,19 +124,19 @@ export async function deleteSubscription(
   deps: Pick<WebhookDeps, "writerPool" | "clock" | "schedule">,
   { principal, requestContext }: Caller,
   subscription: Subscription,
+  reason?: string,
 ): Promise<void> {
   const now = deps.clock.now();
   await deps.writerPool.transaction([subscription.partnerId], async (tx) => {
     const { id, deliveryKind } = subscription;
     const through = await queries.deleteSequence(tx, id);
     if (through === undefined) throw new Problem("not_found");
-    const reason = "deleted" as const;
-    await skipQueued(tx, { subscriptionId: id, through, reason, skippedAt: now });
+    await skipQueued(tx, { subscriptionId: id, through, reason: "deleted", skippedAt: now });
     if (deliveryKind === "batch") await dropBatchChunk(tx, id);
     // `disabledAt` and `disabledReason` stay as they are, so that they remain readable (contract 6.3).
     const deleted = { state: "deleted", deletedAt: now, updatedAt: now } as const;
     await queries.changeSubscription(tx, id, deleted);
-    const details = { subscription_id: id, delivery_kind: deliveryKind };
+    const details = { subscription_id: id, delivery_kind: deliveryKind, ...(reason && { reason }) };
     await recordAudit(tx, {
       at: now,
       action: "WEBHOOK_DELETED",
@@ -206,6 +208,8 @@ export async function enableSubscription(
     // Undefined if the subscription is disabled. The statement checks it under the row lock, unlike the read above.
     const updatedAt = await queries.forgetFailures(tx, id, now);
     if (updatedAt !== undefined) return { ...current, ...ENABLED, updatedAt };
+    if (current.disabledReason === DISABLED_BY_OPERATOR && principal.companyType !== "platform")
+      throw new Problem("disabled_by_operator");
     // The subscription cannot become active meanwhile, because only this action enables it, and it holds the lock of
     // the sequence.
     const skip = { subscriptionId: id, through, skippedAt: now };
@@ -238,6 +242,7 @@ const ENABLED = {
   state: "active",
   disabledAt: null,
   disabledReason: null,
+  disabledNote: null,
   consecutiveFailureCount: 0,
 } as const;
 
@@ -253,6 +258,12 @@ async function skipBatch(
   return { lastBatchDispatchedAt: times.now, nextBatchAt };
 }
 
+type Disabling =
+  | { readonly disabledReason: typeof DISABLED_BY_HAND; readonly disabledNote: null }
+  | { readonly disabledReason: typeof DISABLED_BY_OPERATOR; readonly disabledNote: string };
+
+export const BY_HAND: Disabling = { disabledReason: DISABLED_BY_HAND, disabledNote: null };
+
 /**
  * Disables a subscription on request (contract 6.16). Queued events stay queued and count as held. Queued tests are
  * skipped, because nobody waits for their results any more. The wake makes the dispatcher read the state before its
@@ -262,6 +273,7 @@ export async function disableSubscription(
   deps: WebhookDeps,
   { principal, requestContext }: Caller,
   found: Subscription,
+  by: Disabling,
 ): Promise<Subscription> {
   const now = deps.clock.now();
   const { partnerId, id } = found;
@@ -272,16 +284,15 @@ export async function disableSubscription(
       const seen = orNotFound(await queries.subscriptionById(tx, partnerId, id));
       if (seen.state === "active") await skipTests(tx, seen, now);
       const current = orNotFound(await queries.lockSubscription(tx, found));
-      // The 20th failure may have disabled the subscription a moment ago. Its time and reason are then kept.
-      if (current.state !== "active") return current;
-      const changes = {
-        state: "disabled",
-        disabledAt: now,
-        disabledReason: DISABLED_BY_HAND,
-        updatedAt: now,
-      } as const;
+      // The 20th failure may have disabled the subscription a moment ago. Its time is then kept, and its reason too,
+      // unless an operator gives another.
+      if (current.state !== "active" && by.disabledNote === null) return current;
+      await noteDisabling(tx, current);
+      const disabledAt = current.disabledAt ?? now;
+      const changes = { ...by, state: "disabled", disabledAt, updatedAt: now } as const;
       await queries.changeSubscription(tx, id, changes);
-      const details = { subscription_id: id };
+      const { disabledNote: reason } = by;
+      const details = { subscription_id: id, ...(reason !== null && { reason }) };
       await recordAudit(tx, {
         at: now,
         action: "WEBHOOK_DISABLED",

@@ -5,7 +5,7 @@ import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { alerts, alertSettings, incidents } from "../../../db/schema/alerts.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
-import { DISABLED_BY_HAND, type Subscription } from "../model.ts";
+import { isDisabledByPerson, type Subscription } from "../model.ts";
 import { attemptsWithin, newestFirst } from "./attempts.ts";
 
 export type SettingsRow = typeof alertSettings.$inferSelect;
@@ -72,7 +72,7 @@ export async function noteDisabling(
   tx: Tx,
   { id, partnerId, consecutiveFailureCount: failures, disabledAt, disabledReason }: Subscription,
 ): Promise<void> {
-  if (disabledAt === null || disabledReason === DISABLED_BY_HAND) return;
+  if (disabledAt === null || isDisabledByPerson(disabledReason)) return;
   await tx
     .insert(incidents)
     .values({

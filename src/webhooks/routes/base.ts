@@ -7,11 +7,11 @@ import { type Access, type Authenticator, BASE_PATH } from "../../http/access.ts
 import type { Checks } from "../../http/checks.ts";
 import { loads } from "../../http/request-state.ts";
 import type { EventStreams } from "../../http/event-stream.ts";
-import type { Principal } from "../../http/principal.ts";
+import { type Principal, tenantOf } from "../../http/principal.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Lookup } from "../../lib/name-resolver.ts";
 import { Problem } from "../../lib/problem.ts";
-import { tenantOf, type WebhookDeps } from "../actions/deps.ts";
+import { type WebhookDeps } from "../actions/deps.ts";
 import { findSubscription } from "../actions/subscriptions.ts";
 
 export interface WebhookRouteDeps extends WebhookDeps {

@@ -1,15 +1,25 @@
 import { Type } from "@sinclair/typebox";
 
+import { inPerson } from "../../auth/guard.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { errorResponse } from "../../http/errors.ts";
 import { TEST_EVENT } from "../../outbox/event.ts";
-import { disableSubscription, enableSubscription } from "../actions/subscriptions.ts";
+import {
+  BY_HAND,
+  deleteSubscription,
+  disableSubscription,
+  enableSubscription,
+} from "../actions/subscriptions.ts";
 import { sendTest } from "../actions/queue-events.ts";
 import { endPreviousSecret, rotateSecret, showSecret } from "../actions/secrets.ts";
 import { QueuedEventAnswer } from "../delivery-model.ts";
 import {
+  DISABLED_BY_OPERATOR,
   EnableBody,
   EnabledSubscription,
+  OperatorDeleteQuery,
+  OperatorDisableBody,
+  OperatorEnableBody,
   RotateBody,
   SecretAnswer,
   showSubscription,
@@ -17,7 +27,13 @@ import {
   SubscriptionWithSecret,
   TestBody,
 } from "../model.ts";
-import { webhookRoutesBase, writing, type WebhookRouteDeps } from "./base.ts";
+import {
+  OPERATORS,
+  readingBase,
+  webhookRoutesBase,
+  writing,
+  type WebhookRouteDeps,
+} from "./base.ts";
 
 /** Serves the signing secret: rotation, end of a grace period, display (contract 6.11). */
 export function secretRoutes(deps: WebhookRouteDeps) {
@@ -134,7 +150,7 @@ export function stateRoutes(deps: WebhookRouteDeps) {
         subscription: true,
         body: EnableBody,
         emptyBody: true,
-        response: { 200: EnabledSubscription },
+        response: { 200: EnabledSubscription, 409: errorResponse("disabled_by_operator") },
         detail: {
           operationId: "enableSubscription",
           summary: "Enable a disabled subscription",
@@ -147,7 +163,7 @@ export function stateRoutes(deps: WebhookRouteDeps) {
       "/:id/disable",
       async ({ principal, requestContext, subscription }) =>
         showSubscription(
-          await disableSubscription(deps, { principal, requestContext }, subscription),
+          await disableSubscription(deps, { principal, requestContext }, subscription, BY_HAND),
         ),
       {
         access: writing,
@@ -159,6 +175,73 @@ export function stateRoutes(deps: WebhookRouteDeps) {
           summary: "Disable a subscription",
           description:
             "Nothing is sent until it is enabled. Queued events are held and queued tests are skipped. Raises no alert.",
+        },
+      },
+    );
+}
+
+const operating = inPerson(OPERATORS.access);
+
+/** Serves operators who disable, enable or delete a subscription of a partner (contract 10.3). */
+export function operatorStateRoutes(deps: WebhookRouteDeps) {
+  return readingBase(deps, OPERATORS)
+    .post(
+      "/disable",
+      async ({ principal, requestContext, subscription, body }) => {
+        const by = { disabledReason: DISABLED_BY_OPERATOR, disabledNote: body.reason } as const;
+        const caller = { principal, requestContext };
+        return showSubscription(await disableSubscription(deps, caller, subscription, by));
+      },
+      {
+        access: operating,
+        subscription: true,
+        body: OperatorDisableBody,
+        response: { 200: SubscriptionObject },
+        detail: {
+          operationId: "disableSubscriptionOfPartner",
+          summary: "Disable a subscription of a partner",
+          description:
+            "The partner sees `reason` as `disabled_note`, and cannot enable it. Events are held meanwhile.",
+        },
+      },
+    )
+    .post(
+      "/enable",
+      async ({ principal, requestContext, subscription, body: { held = "deliver" } }) => {
+        const caller = { principal, requestContext };
+        const options = { held, test: false };
+        const enabled = await enableSubscription(deps, caller, subscription, options);
+        return showSubscription(enabled.subscription);
+      },
+      {
+        access: operating,
+        subscription: true,
+        body: OperatorEnableBody,
+        emptyBody: true,
+        response: { 200: SubscriptionObject },
+        detail: {
+          operationId: "enableSubscriptionOfPartner",
+          summary: "Enable a subscription of a partner",
+          description:
+            "Whatever disabled it. Events that were held are delivered in order, or skipped if `held` says so.",
+        },
+      },
+    )
+    .delete(
+      "",
+      async ({ principal, requestContext, subscription, query, status }) => {
+        await deleteSubscription(deps, { principal, requestContext }, subscription, query.reason);
+        return status(204, undefined);
+      },
+      {
+        access: operating,
+        subscription: true,
+        query: OperatorDeleteQuery,
+        response: { 204: Type.Void() },
+        detail: {
+          operationId: "deleteSubscriptionOfPartner",
+          summary: "Delete a subscription of a partner",
+          description: "`reason` is in the audit log. Queued events are skipped.",
         },
       },
     );

@@ -207,6 +207,9 @@ const ROUTES = {
     POST /admin/partners/:id/activate
     POST /admin/partners/:id/deactivate
     POST /admin/partners/:id/portal-links
+    DELETE /admin/partners/:id/webhooks/:subscriptionId
+    POST /admin/partners/:id/webhooks/:subscriptionId/disable
+    POST /admin/partners/:id/webhooks/:subscriptionId/enable
     POST /admin/providers
     POST /admin/providers/:id/secret
     POST /admin/sso-connections

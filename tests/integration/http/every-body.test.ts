@@ -104,6 +104,7 @@ function fill(path: string): string {
   return path
     .replace(":id", ids[base] ?? "x")
     .replace(":eventId", ids["eventId"] ?? "x")
+    .replace(":subscriptionId", ids["/partner/webhooks"] ?? "x")
     .replace(":provider", ids["provider"] ?? "x");
 }
 

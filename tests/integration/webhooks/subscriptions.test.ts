@@ -32,6 +32,7 @@ describe("creating a subscription", () => {
       consecutive_failure_count: 0,
       disabled_at: null,
       disabled_reason: null,
+      disabled_note: null,
       last_batch_dispatched_at: null,
       next_batch_at: null,
       secret_fingerprint: fingerprint(String(body["secret"])),

@@ -138,6 +138,7 @@ describe("an update is rejected", () => {
         "consecutive_failure_count",
         "disabled_at",
         "disabled_reason",
+        "disabled_note",
         "last_batch_dispatched_at",
         "next_batch_at",
         "secret_fingerprint",

@@ -167,8 +167,13 @@ describe("an attempt in words", () => {
 
   test("explains why a subscription is disabled", () => {
     const words = (reason: string | null) =>
-      disabledBecause({ disabled_reason: reason, consecutive_failure_count: 20 });
+      disabledBecause({
+        disabled_reason: reason,
+        disabled_note: "Abuse",
+        consecutive_failure_count: 20,
+      });
     expect(words("consecutive_failures")).toBe("20 events in a row could not be delivered");
+    expect(words("operator")).toBe("the platform disabled it: Abuse");
     expect(words("by_operator")).toBe("by operator");
     expect(words("manual")).toBe("it was disabled by hand");
   });
@@ -403,6 +408,7 @@ const subscription: Subscription = {
   consecutive_failure_count: 0,
   disabled_at: null,
   disabled_reason: null,
+  disabled_note: null,
   last_batch_dispatched_at: null,
   next_batch_at: null,
   secret_fingerprint: "0123456789abcdef",

@@ -78,6 +78,7 @@ function HeadsTable({ rows }: HeadsProps) {
 const REASONS: Readonly<Record<string, string>> = {
   consecutive_failures: "Too many consecutive failures",
   manual: "Disabled by hand",
+  operator: "Disabled by an operator",
 };
 
 interface DisabledProps {

@@ -48,10 +48,12 @@ export function eventsInWords(one: Facts): string {
 /** Describes in a phrase why a subscription is disabled. */
 export function disabledBecause({
   disabled_reason: reason,
+  disabled_note: note,
   consecutive_failure_count: failures,
-}: Pick<Subscription, "disabled_reason" | "consecutive_failure_count">): string {
+}: Pick<Subscription, "disabled_reason" | "disabled_note" | "consecutive_failure_count">): string {
   if (reason === "consecutive_failures")
     return `${failures} events in a row could not be delivered`;
+  if (reason === "operator") return `the platform disabled it: ${note}`;
   if (reason === "manual") return "it was disabled by hand";
   return reason?.replaceAll("_", " ") ?? "it was switched off";
 }
