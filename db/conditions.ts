@@ -38,12 +38,24 @@ export function instantBefore(
   id: PgColumn,
   cursor: string | undefined,
 ): SQL | undefined {
-  if (cursor === undefined) return undefined;
+  return cursor === undefined ? undefined : sql`(${at}, ${id}) < ${placeOf(cursor)}`;
+}
+
+/** Like `instantBefore`, but the oldest first and rows of one instant in ascending order of ids. */
+export function instantAfter(
+  at: PgColumn,
+  id: PgColumn,
+  cursor: string | undefined,
+): SQL | undefined {
+  return cursor === undefined ? undefined : sql`(${at}, ${id}) > ${placeOf(cursor)}`;
+}
+
+function placeOf(cursor: string): SQL {
   const [ms = "", last = ""] = cursor.split(".");
   // The instant is not converted to a Date, because no driver writes years above 9999 in the way that Postgres reads
   // them.
   const instant = sql`to_timestamp(${ms}::text::bigint / 1000.0)::timestamptz(3)`;
-  return sql`(${at}, ${id}) < (${instant}, ${last})`;
+  return sql`(${instant}, ${last})`;
 }
 
 /** Matches rows in which one of the columns contains the text, ignoring case. No index supports this search. */

@@ -8,11 +8,19 @@ import {
   type TProperties,
   type TSchema,
   type TUnion,
+  type TUnsafe,
+  Kind,
+  Type,
   TypeGuard,
 } from "@sinclair/typebox";
 
 import { isoInstant } from "../lib/clock.ts";
 import type { TInstant } from "./text.ts";
+
+/** Declares a value that a row stores as the JSON of the response, so that `shown` does not change it. */
+export function storedJson(schema: TSchema): TUnsafe<unknown> {
+  return Type.Unsafe<unknown>({ ...schema, [Kind]: "Any" });
+}
 
 /** The name of a field in TypeScript: `started_at` becomes `startedAt`. */
 type CamelCase<Name> = Name extends `${infer Head}_${infer Tail}`

@@ -3,8 +3,15 @@ import { type Static, type TObject, Type } from "@sinclair/typebox";
 import type { reviews } from "../../db/schema/reviews.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
 import { literals } from "../http/principal.ts";
-import { type RowOf, shown } from "../http/shown.ts";
-import { instantAnswer, orNull, rowId, searchText, storableText } from "../http/text.ts";
+import { type RowOf, shown, storedJson } from "../http/shown.ts";
+import {
+  instantAnswer,
+  instantText,
+  orNull,
+  rowId,
+  searchText,
+  storableText,
+} from "../http/text.ts";
 import type { ReviewEventValue, ReviewFacts } from "../outbox/event.ts";
 
 const FLAG_MOVES = ["under_review", "accepted", "rejected", "withdrawn"] as const;
@@ -129,6 +136,20 @@ export const EventActor = Type.Object(
   },
 );
 
+/** The review of an event, in webhook bodies and in the history of a partner (contract 8.5). */
+export const EventReview = Type.Object(
+  {
+    id: Type.Integer(),
+    external_review_id: Type.String(),
+    store_id: Type.Integer(),
+    review_site_id: Type.Integer(),
+    source_platform: Type.String(),
+    rate: Type.Integer({ minimum: 1, maximum: 5 }),
+    reviewer: nullableText,
+  },
+  { title: "EventReview", description: "The review at the time of the event." },
+);
+
 export const ReviewObject = Type.Object(
   {
     id: Type.Integer(),
@@ -174,8 +195,8 @@ export const HistoryObject = Type.Object({
   event_id: Type.String(),
   event: Type.String(),
   // The columns have no static type; every event is recorded with values of these shapes.
-  actor: Type.Unsafe<unknown>(EventActor),
-  metadata: Type.Unsafe<unknown>(Type.Record(Type.String(), Type.Unknown())),
+  actor: storedJson(EventActor),
+  metadata: storedJson(Type.Record(Type.String(), Type.Unknown())),
   occurred_at: instantAnswer(),
 });
 
@@ -185,6 +206,72 @@ export const ReviewWithHistory = Type.Composite(
   [ReviewObject, Type.Object({ history: Type.Array(HistoryObject) })],
   { title: "ReviewWithHistory", extends: ReviewObject },
 );
+
+/** A review as its partner sees it: with its account. */
+export const PartnerReviewObject = Type.Composite(
+  [Type.Object({ account_id: Type.Integer() }), ReviewObject],
+  { title: "PartnerReview", extends: ReviewObject },
+);
+
+export const PartnerReviewWithHistory = Type.Composite(
+  [PartnerReviewObject, Type.Object({ history: Type.Array(HistoryObject) })],
+  { title: "PartnerReviewWithHistory", extends: PartnerReviewObject },
+);
+
+export function showPartnerReview(one: Review): Static<typeof PartnerReviewObject> {
+  return { account_id: one.accountId, ...showReview(one) };
+}
+
+/** The cursor of a list in the order of the last change: its instant in ms and the id of the review. */
+export const changeKeyOf = ({ updatedAt, id }: Review): string => `${updatedAt.getTime()}.${id}`;
+const isChangeKey = (key: string): boolean => /^\d{1,15}\.[1-9]\d{0,15}$/.test(key);
+
+export const partnerReviewQuery = Type.Object({
+  ...pageQuery(isChangeKey),
+  updated_since: Type.Optional(instantText()),
+});
+
+/** The largest id that JSON and JavaScript represent exactly. */
+const MAX_BIGID = Number.MAX_SAFE_INTEGER;
+
+export const partnerHistoryQuery = Type.Object({
+  ...pageQuery(isRowId),
+  after: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: MAX_BIGID,
+      description: "The `id` of the last row that the caller has; the list continues after it.",
+    }),
+  ),
+  since: Type.Optional(instantText()),
+});
+export type PartnerHistoryQuery = Static<typeof partnerHistoryQuery>;
+
+/** A row of the history as its partner sees it. Exactly one of `review` and `site` is null. */
+export const PartnerHistoryObject = Type.Object(
+  {
+    id: Type.Integer(),
+    event_id: Type.String(),
+    event: Type.String(),
+    account_id: Type.Integer(),
+    store_id: Type.Integer(),
+    store_review_site_id: Type.Integer(),
+    review_id: nullableId,
+    // The columns have no static type; every event is recorded with values of these shapes.
+    actor: storedJson(EventActor),
+    review: storedJson(orNull(EventReview)),
+    site: storedJson(
+      orNull(Type.Record(Type.String(), Type.Unknown()), {
+        description: "`store` and `review_site` of a site-connection event; null for others.",
+      }),
+    ),
+    metadata: storedJson(Type.Record(Type.String(), Type.Unknown())),
+    occurred_at: instantAnswer(),
+    recorded_at: instantAnswer(),
+  },
+  { title: "HistoryRow" },
+);
+export type PartnerHistoryRow = RowOf<typeof PartnerHistoryObject>;
 
 const AxisObject = Type.Object(
   {

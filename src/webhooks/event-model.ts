@@ -6,7 +6,7 @@ import { FIELDS } from "../http/openapi/fields.ts";
 import type { Json } from "../http/openapi/schemas.ts";
 import { instantAnswer, orNull } from "../http/text.ts";
 import { CATALOG, type EventValue, type PayloadMode } from "../outbox/event.ts";
-import { EventActor, METADATA } from "../reviews/model.ts";
+import { EventActor, EventReview, METADATA } from "../reviews/model.ts";
 import { eventId } from "./model.ts";
 
 /*
@@ -25,19 +25,6 @@ const identity = {
 const partner = withId("EventPartner", "The partner that receives the event.");
 const common = { ...identity, delivered_at: instantAnswer(), partner };
 const store = withId("EventStore", "The store.");
-
-const review = Type.Object(
-  {
-    id,
-    external_review_id: text,
-    store_id: Type.Integer(),
-    review_site_id: Type.Integer(),
-    source_platform: text,
-    rate: Type.Integer({ minimum: 1, maximum: 5 }),
-    reviewer: orNull(text),
-  },
-  { title: "EventReview", description: "The review at the time of the event." },
-);
 
 const reviewSite = Type.Object(
   {
@@ -69,7 +56,7 @@ function titleOf(event: string): string {
 }
 
 const reviewBody = Type.Object(
-  { ...common, actor: EventActor, review },
+  { ...common, actor: EventActor, review: EventReview },
   { title: "ReviewEventBody", description: "Fields that all review events share." },
 );
 

@@ -53,6 +53,7 @@ test("the other tenant can read its own records by these ids", async () => {
   expect([...read].toSorted()).toEqual([
     "/account/reviews/{id}",
     "/partner/oauth-clients/{id}",
+    "/partner/reviews/{id}",
     "/partner/webhooks/{id}",
     "/partner/webhooks/{id}/deliveries",
     "/partner/webhooks/{id}/deliveries/{eventId}",

@@ -45,6 +45,7 @@ export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongin
     ["/partner/tokens/{id}", String(decodeJwt(pat).jti)],
     ["/account/sessions/{id}", session?.id ?? ""],
     ["/account/reviews/{id}", await reviewIdOf(db, `review-${word}`)],
+    ["/partner/reviews/{id}", await reviewIdOf(db, `review-${word}`)],
     ["/partner/webhooks/{id}", String(subscription["id"])],
     ["{eventId}", event?.id ?? ""],
     ["{subscriptionId}", String(subscription["id"])],

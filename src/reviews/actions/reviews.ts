@@ -41,17 +41,37 @@ const MAX_ID = 2_147_483_647;
  * Loads the review that a path names, for a caller with access to it. Throws 404 if the review does not exist. Throws
  * 403 and records AUTHZ_DENIED if the review belongs to another account or store (contract 2.6).
  */
-export async function findReview(
+export function findReview(
+  deps: Pick<ReviewDeps, "db" | "clock">,
+  caller: Caller,
+  id: string,
+): Promise<Review> {
+  const { accountId, storeIds } = caller.principal;
+  return findSeen(deps, caller, id, (review) => {
+    const seesStore = storeIds === null || storeIds.includes(review.storeId);
+    return review.accountId === accountId && seesStore;
+  });
+}
+
+/** Loads the review that a path names, for a caller of its partner; otherwise like `findReview`. */
+export function findPartnerReview(
+  deps: Pick<ReviewDeps, "db" | "clock">,
+  caller: Caller,
+  id: string,
+): Promise<Review> {
+  return findSeen(deps, caller, id, ({ partnerId }) => partnerId === caller.principal.partnerId);
+}
+
+async function findSeen(
   deps: Pick<ReviewDeps, "db" | "clock">,
   { principal, requestContext }: Caller,
   id: string,
+  isSeen: (review: Review) => boolean,
 ): Promise<Review> {
   const wellFormed = isRowId(id) && Number(id) <= MAX_ID;
   const review = wellFormed ? await queries.reviewById(deps.db, Number(id)) : undefined;
   if (review === undefined) throw new Problem("not_found");
-  const { storeIds } = principal;
-  const own = review.accountId === principal.accountId;
-  if (own && (storeIds === null || storeIds.includes(review.storeId))) return review;
+  if (isSeen(review)) return review;
   const details = { review_id: review.id, reason: "foreign_record" };
   await recordAccessDenied(deps, principal, { requestContext, details });
   throw new Problem("forbidden");

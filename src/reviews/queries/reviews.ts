@@ -17,7 +17,7 @@ import {
 import { QueryBuilder } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { anyOf, idAfter, idBefore, nthId, someHas } from "../../../db/conditions.ts";
+import { anyOf, idAfter, idBefore, instantAfter, nthId, someHas } from "../../../db/conditions.ts";
 import { stores, users, userStores } from "../../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
@@ -120,6 +120,26 @@ function reviewConditions(view: View, query: ReviewQuery, page: Page): (SQL | un
     flag_status === undefined ? undefined : eq(reviews.flagStatus, flag_status),
     idBefore(reviews.id, page.after),
   ];
+}
+
+/** Returns the reviews of a partner that changed at `since` or later, in the order of their last changes. */
+export function partnerReviewsOf(
+  db: DbOrTx,
+  partnerId: number,
+  since: Date | undefined,
+  page: Page,
+): Promise<Review[]> {
+  const { updatedAt, id } = reviews;
+  return selectReviews(db)
+    .where(
+      and(
+        eq(reviews.partnerId, partnerId),
+        since && gte(updatedAt, since),
+        instantAfter(updatedAt, id, page.after),
+      ),
+    )
+    .orderBy(asc(updatedAt), asc(id))
+    .limit(page.limit + 1);
 }
 
 /**

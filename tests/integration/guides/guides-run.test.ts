@@ -54,6 +54,7 @@ const RUNS: readonly Run[] = [
     },
     sees: ['{"accepted":1,"duplicates":0}'],
   },
+  { name: "recovery", env: token, sees: [/\d+ 01\w+ review_received/] },
   {
     name: "errors-and-limits",
     sees: ['"code":"unauthenticated"', '"code":"validation_failed"', '"password":['],

@@ -4,6 +4,8 @@ import { listBacklogs } from "../../../src/tenants/queries/dispatcher.ts";
 import type { BacklogOrder } from "../../../src/tenants/dispatcher-model.ts";
 import { addMs, systemClock } from "../../../src/lib/clock.ts";
 import { findTrouble, seeSubscriptions } from "../../../dispatcher/alerts/queries.ts";
+import { partnerHistory } from "../../../src/reviews/queries/history.ts";
+import { partnerReviewsOf } from "../../../src/reviews/queries/reviews.ts";
 import { showHealth, showIncident, showStats } from "../../../src/webhooks/actions/stats.ts";
 import { listMessages } from "../../../src/webhooks/actions/messages.ts";
 import type { AttemptFilter } from "../../../src/webhooks/delivery-model.ts";
@@ -102,6 +104,7 @@ export function readCases(sizes: PlanSizes): PlanCase[] {
     backlogs("depth", sizes),
     backlogs("age", sizes),
     ...messages(),
+    ...ofPartner(),
     ...figures(),
   ];
 }
@@ -153,6 +156,30 @@ function messages(): PlanCase[] {
     // The maximum number of events of one review, each looked up in the attempts of every day.
     list("of a review", 60_000, { reviewId: 7 }),
     list("of an external id", 30_000, { externalReviewId: "ext-7" }),
+  ];
+}
+
+/** What a partner reads of its reviews: nearly all rows of both tables belong to one partner. */
+function ofPartner(): PlanCase[] {
+  const page = { limit: 50, after: undefined };
+  const slice = { partnerId: HOT.partnerId, through: 1e9, limit: 51 };
+  const since = new Date(Date.now() - DAY_MS);
+  return [
+    {
+      name: "history of a partner, after a row",
+      bound: 100,
+      run: (db) => partnerHistory(db, { ...slice, after: "50000", since: undefined }),
+    },
+    {
+      name: "history of a partner, since an instant",
+      bound: 100,
+      run: (db) => partnerHistory(db, { ...slice, after: undefined, since }),
+    },
+    {
+      name: "reviews of a partner by their last change",
+      bound: 700,
+      run: (db) => partnerReviewsOf(db, 2, since, page),
+    },
   ];
 }
 

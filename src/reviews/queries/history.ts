@@ -1,0 +1,80 @@
+import { and, asc, desc, eq, getTableColumns, lt, lte, sql } from "drizzle-orm";
+
+import type { DbOrTx } from "../../../db/client.ts";
+import { idAfter } from "../../../db/conditions.ts";
+import { reviewHistory } from "../../../db/schema/reviews.ts";
+import { fieldsShown } from "../../http/shown.ts";
+import { PartnerHistoryObject, type PartnerHistoryRow } from "../model.ts";
+
+/** Returns the last id of the history that PostgreSQL has given out, whether or not its row is committed. */
+export async function lastHistoryId(db: DbOrTx): Promise<number> {
+  const [row] = await db
+    .select({ last: sql`last_value`.mapWith(reviewHistory.id) })
+    .from(sql`review_history_id_seq`);
+  return row?.last ?? 0;
+}
+
+/**
+ * Returns the open transactions that write to the history. Each holds this lock before it takes its first id, and
+ * until it ends.
+ */
+export async function openWriters(db: DbOrTx): Promise<Set<string>> {
+  const rows = await db
+    .select({ id: sql`virtualtransaction`.mapWith(String) })
+    .from(sql`pg_locks`)
+    .where(
+      and(
+        sql`relation = 'review_history'::regclass and mode = 'RowExclusiveLock' and granted`,
+        sql`database = (select oid from pg_database where datname = current_database())`,
+      ),
+    );
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** The rows of a partner's history for one page: those after a row, up to `through`, in the order of their ids. */
+interface Slice {
+  readonly partnerId: number;
+  readonly after: string | undefined;
+  readonly since: Date | undefined;
+  readonly through: number;
+  readonly limit: number;
+}
+
+/**
+ * The longest time in milliseconds between the instant that a row is recorded at and the moment when it takes its id,
+ * including the difference between the clocks of the processes.
+ */
+const RECORDING_MS = 60_000;
+
+/** Returns the id before the first row that may have been recorded at `since` or later; undefined if there is none. */
+async function idBeforeInstant(
+  db: DbOrTx,
+  partnerId: number,
+  since: Date,
+): Promise<string | undefined> {
+  const { id, recordedAt } = reviewHistory;
+  // PostgreSQL subtracts, because the driver cannot write instants before the year 1.
+  const before = sql`${sql.param(since, recordedAt)}::timestamptz - ${RECORDING_MS} * interval '1 millisecond'`;
+  const [row] = await db
+    .select({ id })
+    .from(reviewHistory)
+    .where(and(eq(reviewHistory.partnerId, partnerId), lt(recordedAt, before)))
+    .orderBy(desc(recordedAt), desc(id))
+    .limit(1);
+  return row && String(row.id);
+}
+
+/** Lists a slice. With `since` it begins up to `RECORDING_MS` earlier, because a filter would need another index. */
+export async function partnerHistory(
+  db: DbOrTx,
+  { partnerId, since, through, limit, ...slice }: Slice,
+): Promise<PartnerHistoryRow[]> {
+  const { id } = reviewHistory;
+  const after = slice.after ?? (since && (await idBeforeInstant(db, partnerId, since)));
+  return db
+    .select(fieldsShown(PartnerHistoryObject, getTableColumns(reviewHistory)))
+    .from(reviewHistory)
+    .where(and(eq(reviewHistory.partnerId, partnerId), idAfter(id, after), lte(id, through)))
+    .orderBy(asc(id))
+    .limit(limit);
+}
