@@ -20,7 +20,7 @@ const PROBLEMS = {
   subscription_disabled: [409, "The subscription is disabled; enable it first."],
   disabled_by_operator: [
     409,
-    "The platform's operators disabled it, and only they enable it again.",
+    "The platform's operators disabled it, and only they enable or delete it.",
   ],
   already_queued: [409, "The event is queued already."],
   flag_open: [409, "The review already has an open flag."],

@@ -6,7 +6,7 @@ import { violatesUnique } from "../../../db/errors.ts";
 import { skipQueued } from "../../../db/log.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import { isUlid } from "../../http/list.ts";
-import { type Caller, tenantOf } from "../../http/principal.ts";
+import { type Caller, type Principal, tenantOf } from "../../http/principal.ts";
 import { webhookSecretAssociatedData } from "../../master-key.ts";
 import { Problem } from "../../lib/problem.ts";
 import { newSecret } from "../../lib/secrets.ts";
@@ -131,6 +131,12 @@ export async function deleteSubscription(
     const { id, deliveryKind } = subscription;
     const through = await queries.deleteSequence(tx, id);
     if (through === undefined) throw new Problem("not_found");
+    // Read under the lock of the sequence, which a disable takes too. With a new subscription in the free slot the
+    // partner would go on receiving what the operator has stopped.
+    rejectIfOperators(
+      orNotFound(await queries.subscriptionById(tx, subscription.partnerId, id)),
+      principal,
+    );
     await skipQueued(tx, { subscriptionId: id, through, reason: "deleted", skippedAt: now });
     if (deliveryKind === "batch") await dropBatchChunk(tx, id);
     // `disabledAt` and `disabledReason` stay as they are, so that they remain readable (contract 6.3).
@@ -208,8 +214,7 @@ export async function enableSubscription(
     // Undefined if the subscription is disabled. The statement checks it under the row lock, unlike the read above.
     const updatedAt = await queries.forgetFailures(tx, id, now);
     if (updatedAt !== undefined) return { ...current, ...ENABLED, updatedAt };
-    if (current.disabledReason === DISABLED_BY_OPERATOR && principal.companyType !== "platform")
-      throw new Problem("disabled_by_operator");
+    rejectIfOperators(current, principal);
     // The subscription cannot become active meanwhile, because only this action enables it, and it holds the lock of
     // the sequence.
     const skip = { subscriptionId: id, through, skippedAt: now };
@@ -236,6 +241,15 @@ export async function enableSubscription(
     : null;
   if (!test) await wake(deps, enabled);
   return { subscription: enabled, testEventId };
+}
+
+/** Throws `disabled_by_operator` if an operator disabled the subscription and the caller is none. */
+function rejectIfOperators(
+  { disabledReason }: Pick<Subscription, "disabledReason">,
+  { companyType }: Pick<Principal, "companyType">,
+): void {
+  if (disabledReason === DISABLED_BY_OPERATOR && companyType !== "platform")
+    throw new Problem("disabled_by_operator");
 }
 
 const ENABLED = {

@@ -254,7 +254,7 @@ export function changeRoutes(deps: WebhookRouteDeps) {
         {
           access: writing,
           subscription: true,
-          response: { 204: Type.Void() },
+          response: { 204: Type.Void(), 409: errorResponse("disabled_by_operator") },
           detail: {
             summary: "Delete a subscription",
             description: "Queued events are never sent. The slot is free at once.",

@@ -26,6 +26,9 @@ describe("an operator", () => {
     const { status, body } = await world.ask("POST", `/${id}/enable`);
     expect([status, body["code"]]).toEqual([409, "disabled_by_operator"]);
     expect((await world.ask("POST", `/${id}/disable`)).body).toMatchObject(shown);
+    // A new subscription in the free slot would be active.
+    const deleted = await world.ask("DELETE", `/${id}`);
+    expect([deleted.status, deleted.body["code"]]).toEqual([409, "disabled_by_operator"]);
 
     const enabled = await operate("POST", `/${id}/enable`);
     const active = { is_active: true, disabled_reason: null, disabled_note: null };
@@ -78,6 +81,7 @@ describe("an operator", () => {
     const answer = await operate("POST", `/${id}/disable`, { reason });
     expect(answer.status).toBe(status);
     if (status === 422) expect(Object.keys(answer.body["errors"] as object)).toEqual(["reason"]);
+    await operate("POST", `/${id}/enable`);
   });
 
   test("does not find the subscription below another partner", async () => {

@@ -74,8 +74,7 @@ function loads(): PlanCase[] {
     load("64 of the long queue", 450, [request(HOT)]),
     load("64 from the 40,000th on", 450, [request(HOT, { after: 40_000 })]),
     load("64 but for 8 reviews", 450, [request(HOT, { exceptReviews: reviews })]),
-    // 25 blocks alone. The planner reads more at the ends of an index while transactions of other tests are open.
-    load("the neighbour of the long queue", 60, [request(NEIGHBOUR)]),
+    load("the neighbour of the long queue", 40, [request(NEIGHBOUR)]),
     load("settings alone", 30, [request(HOT, { limit: 0 })]),
     load(
       `${LOADS} subscriptions`,

@@ -159,7 +159,7 @@ function messages(): PlanCase[] {
   ];
 }
 
-/** What a partner reads of its reviews: nearly all rows of both tables belong to one partner. */
+/** The reads of partners. In both tables nearly all rows belong to one partner. */
 function ofPartner(): PlanCase[] {
   const page = { limit: 50, after: undefined };
   const slice = { partnerId: HOT.partnerId, through: 1e9, limit: 51 };
