@@ -1,8 +1,8 @@
-import { sql, type SQL } from "drizzle-orm";
+import { and, eq, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "./client.ts";
-import { outboxOffsets, outboxSkips } from "./schema/outbox.ts";
-import { instant, statement, value, type ValuesOf } from "./statement.ts";
+import { outbox, outboxOffsets, outboxSkips } from "./schema/outbox.ts";
+import { instant, list, statement, value, type ValuesOf } from "./statement.ts";
 
 /*
  * The log of a subscription consists of the rows of `review_history` that belong to the subscription, in the order of
@@ -73,6 +73,69 @@ export async function passLogged(
   { limit, lockMs }: { readonly limit: number; readonly lockMs: number },
 ): Promise<void> {
   await db.run(passing, { id, limit, lockMs: `${lockMs}` });
+}
+
+const holding = statement({
+  name: "log.hold",
+  // Raw SQL, because the statement locks a bounded number of rows and leaves out those that another one has locked.
+  params: {
+    id: outbox.subscriptionId,
+    after: outbox.sequence,
+    except: list(outbox.reviewId),
+    exceptNone: value("boolean"),
+    limit: value("bigint"),
+    heldAt: instant,
+  },
+  text: ({ id, after, except, exceptNone, limit, heldAt }) => sql`
+    update outbox set skipped_at = ${heldAt}, is_held = true
+     where ctid = any(array(
+             select o.ctid from webhook_subscriptions s
+               join outbox o on o.shard = s.shard and o.subscription_id = s.id
+               join review_history h on h.id = o.review_history_id
+               -- Locked, so that an activation either waits for this statement or excludes its account.
+               join companies c on c.id = h.account_id
+              where s.id = ${id} and o.sequence > ${after} and o.skipped_at is null and not c.is_active
+                and coalesce(o.review_id <> all(${except}), not ${exceptNone}::boolean)
+              order by o.sequence limit ${limit} for update of o skip locked for share of c))`,
+});
+
+/**
+ * Holds up to `limit` rows of `outbox` after a sequence whose account is not active (contract 10.1): they are marked as
+ * skipped until `releaseHeld`. Events of the log are held once they have a row (`passLogged`). The reviews in
+ * `exceptReviews` are left out, because they may be under way.
+ */
+export async function holdQueued(
+  db: DbOrTx,
+  one: {
+    readonly id: string;
+    readonly after: number;
+    readonly exceptReviews: readonly (number | null)[];
+    readonly limit?: number;
+    readonly heldAt: Date;
+  },
+): Promise<void> {
+  const { id, after, exceptReviews, limit = CHUNK, heldAt } = one;
+  const except = exceptReviews.filter((review) => review !== null);
+  const exceptNone = exceptReviews.includes(null);
+  await db.run(holding, { id, after, except, exceptNone, limit, heldAt });
+}
+
+/**
+ * Ends the hold of an account's entries at a subscription: they return into the queue at their old places, or stay
+ * skipped.
+ */
+export async function releaseHeld(
+  tx: Tx,
+  { id, shard }: { readonly id: string; readonly shard: number },
+  { accountId, held }: { readonly accountId: number; readonly held: "deliver" | "skip" },
+): Promise<void> {
+  const { subscriptionId, isHeld, reviewHistoryId } = outbox;
+  // Compared row by row, because no index finds the events of an account.
+  const account = sql`(select account_id from review_history where id = ${reviewHistoryId})`;
+  await tx
+    .update(outbox)
+    .set({ isHeld: false, ...(held === "deliver" && { skippedAt: null }) })
+    .where(and(eq(outbox.shard, shard), eq(subscriptionId, id), isHeld, eq(account, accountId)));
 }
 
 const skipping = statement({

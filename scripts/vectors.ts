@@ -159,6 +159,7 @@ function delivery(
       secret: SECRET,
       previousSecret,
       nextBatchAt: null,
+      inactiveAccounts: "{}",
     },
     addMs(facts.occurredAt, 1_250),
   );

@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import {
   type AnyPgColumn,
   boolean,
+  index,
   integer,
   jsonb,
   pgTable,
@@ -38,6 +39,9 @@ export const companies = pgTable(
     uniqueIndex("companies_one_platform")
       .on(t.type)
       .where(sql`type = 'platform'`),
+    index("companies_inactive")
+      .on(t.partnerId)
+      .where(sql`not is_active`),
   ],
 );
 

@@ -64,6 +64,8 @@ export const outbox = pgTable(
      * without it.
      */
     skippedAt: instant("skipped_at"),
+    /** Whether this entry is skipped only until its account is activated again (contract 10.1). */
+    isHeld: boolean("is_held").notNull().default(false),
   },
   (t) => [primaryKey({ columns: [t.shard, t.subscriptionId, t.sequence] })],
 );

@@ -51,6 +51,8 @@ export interface Subscription {
   readonly previousSecret: string | null;
   /** The due time of the next batch; null for a subscription with immediate delivery. */
   readonly nextBatchAt: Date | null;
+  /** The accounts of the partner that are not active, as a text; their events are held (contract 10.1). */
+  readonly inactiveAccounts: string;
 }
 
 /** A query for the settings and next entries of a subscription, sent by its actor. */

@@ -71,8 +71,11 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
     forget(actor);
     return;
   }
+  const { inactiveAccounts = found.subscription.inactiveAccounts } = actor.subscription ?? {};
   actor.subscription = found.subscription;
   actor.loadedAt = now;
+  // An account was deactivated, so that queued entries are held, or activated, so that earlier entries are due again.
+  if (inactiveAccounts !== found.subscription.inactiveAccounts) forget(actor);
   // The ordering has changed since the load began, and with it the lanes. Entries under way end first, then all are
   // read again.
   const byReview = found.subscription.ordering === "review";

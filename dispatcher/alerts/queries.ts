@@ -120,7 +120,7 @@ const seen = statement({
   columns: SEEN,
   text: ({ ids, retryingFrom, heads }) => sql`
     select s.id, s.partner_id as "partnerId", s.state, s.consecutive_failure_count as failures,
-           case when s.disabled_reason not in ('manual', 'operator') then s.disabled_at end as "disabledAt",
+           case when s.disabled_reason not in ('manual', 'operator', 'suspended') then s.disabled_at end as "disabledAt",
            -- Held entries of a disabled subscription are not retried.
            s.state = 'active' and exists (
              select from (select attempt, is_test from outbox

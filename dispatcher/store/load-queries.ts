@@ -31,6 +31,7 @@ const PARTS = [
   [ms("coalesce(h.occurred_at, e.recorded_at)"), ms("h.occurred_at")],
   ["''", "h.gap"],
   ["''", "h.previous"],
+  ["h.account_id = any(a.inactive)", "h.account_id = any(a.inactive)"],
 ] as const;
 /**
  * The further fields of a text-encoded entry, for both sources. JSON is read as the stored text, because it is copied
@@ -57,6 +58,7 @@ const SETTINGS = {
   lastSequence: outboxSequences.lastSequence,
   lastLogged: outboxSequences.lastLogged,
   settledThrough: outboxOffsets.settledThrough,
+  inactiveAccounts: value("text"),
 };
 
 /** The stored settings of an active subscription. */
@@ -92,7 +94,8 @@ const load = statement({
       select * from ${given}
     ), active as materialized (
       -- Read in the same snapshot as the entries, so that entries which an enable skips are left out.
-      select a.*, s.*, f.settled_through, f.skipped_through, q.last_sequence, q.last_logged
+      select a.*, s.*, f.settled_through, f.skipped_through, q.last_sequence, q.last_logged,
+             array(select id from companies where partner_id = s.partner_id and not is_active order by id) as inactive
         from asked a
        cross join lateral (
                select number, partner_id, webhook_url, ordering, sealed_secret, next_batch_at,
@@ -130,7 +133,8 @@ const load = statement({
     select a.ord, null,
            json_build_array(json_build_object('partnerId', a.partner_id, 'webhookUrl', a.webhook_url, 'ordering', a.ordering,
              'sealedSecret', a.sealed_secret, 'sealedPreviousSecret', a.previous_secret, 'nextBatchAt', a.next_batch_at,
-             'lastSequence', a.last_sequence, 'lastLogged', a.last_logged, 'settledThrough', a.settled_through))
+             'lastSequence', a.last_sequence, 'lastLogged', a.last_logged, 'settledThrough', a.settled_through,
+             'inactiveAccounts', a.inactive::text))
       from active a`,
 });
 
@@ -169,6 +173,7 @@ export async function loadActive(db: DbOrTx, requests: readonly LoadRequest[]) {
 
 const MISSING = {
   isLogged: true,
+  isHeld: false,
   eventId: "",
   event: "",
   isTest: false,
@@ -207,9 +212,12 @@ export function nextOf(
     .filter(({ isTest, sequence }) => !isTest && sequence <= end)
     .toSorted((a, b) => a.sequence - b.sequence)
     .slice(0, limit);
+  const held = entries.findIndex(({ isHeld }) => isHeld);
   return {
-    /** The entries in the order of their sequence, up to `limit`. */
-    entries,
+    /** The entries in the order of their sequence, up to `limit` and without the first held one and those after it. */
+    entries: held === -1 ? entries : entries.slice(0, held),
+    /** True if an entry belongs to an account that is not active. */
+    isHeld: held !== -1,
     tests: found.filter(({ isTest }) => isTest),
     /** True if more entries may follow the window, because the left-out reviews fill it. */
     isFull: isCut && missing === undefined && entries.length < limit,
@@ -236,14 +244,19 @@ function missingOf(
  * An entry as read. For a log event, `gap` is the count of sequence numbers right before its own that were never in the
  * log, and `previous` is the sequence number of the log event before it, or the number after which the load began.
  */
-export type ReadEntry = Entry & { readonly gap: number; readonly previous: number };
+export type ReadEntry = Entry & {
+  readonly gap: number;
+  readonly previous: number;
+  /** True if the account of the event is not active, so that the event is held (contract 10.1). */
+  readonly isHeld: boolean;
+};
 
 /** Decodes the text of an entry that belongs to this partner. */
 function readEntry(text: string, partnerId: number): ReadEntry {
   const fields = text.split(BETWEEN_FIELDS);
   const [sequence, isLogged, eventId = "", event = "", isTest, isMinimal, ...rest] = fields;
   const [reviewId, batchJobId, recordedMs, round, attempt, dueMs, occurredMs, ...source] = rest;
-  const [gap, previous, ...history] = source;
+  const [gap, previous, held, ...history] = source;
   const occurredAt = fromMs(Number(occurredMs));
   const id = { eventId, event, partnerId, occurredAt };
   const review = reviewId ? Number(reviewId) : null;
@@ -252,6 +265,7 @@ function readEntry(text: string, partnerId: number): ReadEntry {
     gap: Number(gap),
     previous: Number(previous),
     isLogged: isLogged === "t",
+    isHeld: held === "t",
     eventId,
     event,
     isTest: isTest === "t",

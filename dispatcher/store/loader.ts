@@ -18,6 +18,8 @@ interface OpenRequest {
   readonly signal: AbortSignal;
   /** The number of windows of the log that were passed for the request. */
   readonly passes: number;
+  /** Whether the last answer ended at a held entry. */
+  readonly isHeld: boolean;
 }
 
 interface LoadOptions extends Partial<Pick<OpenRequest, "isWanted">> {
@@ -30,7 +32,8 @@ interface LoadOptions extends Partial<Pick<OpenRequest, "isWanted">> {
  *
  * If the reviews that a request leaves out fill its window of the log, the offset passes the window and the request
  * is read again, because other reviews must not wait for the left-out ones. Windows are passed beside the other
- * loads, one at a time, so that these do not wait.
+ * loads, one at a time, so that these do not wait. Entries of an account that is not active are marked as held in the
+ * same way.
  *
  * A request of an actor that stops gets an empty result without a query. Otherwise a shard, which is released once
  * its actors are gone, would be held up by one subscription that cannot be read.
@@ -45,13 +48,17 @@ export class Loader {
   #passing = Promise.resolve();
   readonly #runner: GroupRunner<OpenRequest, (Answer | undefined)[]>;
 
-  constructor(deps: RunnerDeps & { readonly store: Pick<DispatchStore, "load" | "passWindow"> }) {
+  constructor(
+    deps: RunnerDeps & { readonly store: Pick<DispatchStore, "load" | "passWindow" | "hold"> },
+  ) {
     this.#runner = new GroupRunner(deps, {
       keyOf: ({ request }) => request.id,
       run: async (group) => {
         const wanted = group.filter(({ isWanted }) => isWanted());
-        for (const { request, passes } of wanted)
+        for (const { request, passes, isHeld } of wanted) {
           if (passes > 0) await deps.store.passWindow(request.id);
+          if (isHeld) await deps.store.hold(request);
+        }
         const requests = wanted.map(({ request }) => request);
         const answers = requests.length === 0 ? [] : await deps.store.load(requests);
         const byRequest = new Map(wanted.map((open, i) => [open, answers[i]]));
@@ -77,6 +84,7 @@ export class Loader {
       isWanted,
       signal: this.#current.signal,
       passes: 0,
+      isHeld: false,
     });
     if (this.#running < QUERIES_AT_ONCE) void this.#run();
   }
@@ -97,8 +105,9 @@ export class Loader {
 
   #take(open: OpenRequest, answer: Answer | undefined): void {
     if (answer === undefined || open.signal.aborted) return;
-    if (!answer.isFull || open.passes >= PASSES_PER_LOAD) return open.take(answer);
-    const again = { ...open, passes: open.passes + 1 };
+    const { isFull = false, isHeld = false } = answer;
+    if ((!isFull && !isHeld) || open.passes >= PASSES_PER_LOAD) return open.take(answer);
+    const again = { ...open, passes: open.passes + 1, isHeld };
     this.#passing = this.#passing.then(() =>
       open.signal.aborted ? undefined : this.#runner.run([again]),
     );

@@ -1,5 +1,5 @@
 import type { Db } from "../../db/client.ts";
-import { passLogged } from "../../db/log.ts";
+import { holdQueued, passLogged } from "../../db/log.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
@@ -16,6 +16,8 @@ import { sweepShards, type SweptSubscription } from "./sweep.ts";
 export interface Answer extends Loaded {
   /** True if the left-out reviews fill the window of the log, so that more entries may follow it. */
   readonly isFull?: boolean;
+  /** True if a held entry follows the entries of the answer, and has to be marked before the load goes on. */
+  readonly isHeld?: boolean;
 }
 
 /** The queries of the dispatcher. The simulation implements the same type in memory. */
@@ -45,6 +47,8 @@ export function createStore(deps: StoreDeps) {
      * Moves the offset of a subscription past one window of its log. The entries that it passes get rows in `outbox`.
      */
     passWindow: (id: string) => passLogged(db, id, { limit: WINDOW, lockMs: LOCK_MS }),
+    /** Marks the next entries of the request whose account is not active. */
+    hold: (request: LoadRequest) => holdQueued(db, { ...request, heldAt: clock.now() }),
     /** Commits attempt records. Records that are committed already change nothing. */
     commit(dispatcherId: string, records: readonly AttemptRecord[]) {
       const monotonicMs = clock.monotonicMs();
@@ -69,10 +73,11 @@ export function createStore(deps: StoreDeps) {
 function toAnswer(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | undefined): Answer {
   const subscription = rows && openSubscription(deps, request, rows.subscription);
   if (rows === undefined || subscription === undefined) return { request, found: undefined };
-  const { entries, tests, isFull } = rows;
+  const { entries, tests, isFull, isHeld } = rows;
   return {
     request,
     isFull,
+    isHeld,
     found: { subscription, entries, tests, lastSequence: rows.subscription.lastSequence },
   };
 }

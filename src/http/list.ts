@@ -1,3 +1,4 @@
+import { Problem } from "../lib/problem.ts";
 import { Kind, Type, TypeRegistry, type TSchema } from "@sinclair/typebox";
 
 type KeyTest = (key: string) => boolean;
@@ -120,4 +121,20 @@ function decodeCursor(cursor: string): string {
 function isCursor(text: string, isKey: KeyTest): boolean {
   const key = decodeCursor(text);
   return isKey(key) && encodeCursor(key) === text;
+}
+
+const MAX_ID = 2_147_483_647;
+
+/**
+ * Loads the database row whose id is in the path. Throws `not_found` if the row is missing or the id is malformed
+ * (contract 2.6).
+ */
+export async function findRow<Row>(
+  id: string | undefined,
+  read: (id: number) => Promise<Row | undefined>,
+): Promise<Row> {
+  const wellFormed = id !== undefined && isRowId(id) && Number(id) <= MAX_ID;
+  const row = wellFormed ? await read(Number(id)) : undefined;
+  if (row === undefined) throw new Problem("not_found");
+  return row;
 }

@@ -75,6 +75,19 @@ export const AccountBody = Type.Object(
 );
 export type NewAccount = Static<typeof AccountBody>;
 
+/** Body of the activation of a company. */
+export const ActivationBody = Type.Object(
+  {
+    held: Type.Optional(
+      literals(["deliver", "skip"], {
+        description:
+          "Whether the webhook events that were held meanwhile are delivered or skipped.",
+      }),
+    ),
+  },
+  { ...closed, title: "Activation" },
+);
+
 /**
  * Query parameters that filter a list of companies. `name` matches any part of the company's name, regardless of
  * case.

@@ -146,10 +146,10 @@ export function nextBatchAfter(
 
 /**
  * Derives the state of a delivery that the API shows: an event that is queued for a disabled subscription is `held`
- * (contract 6.13).
+ * (contract 6.13), like one that is held for an inactive account.
  */
 export function deliveryState(
-  stored: Exclude<DeliveryState, "held">,
+  stored: DeliveryState,
   subscription: Pick<Subscription, "state">,
 ): DeliveryState {
   const queued = stored === "pending" || stored === "waiting";

@@ -127,9 +127,12 @@ export const DISABLED_BY_HAND = "manual";
 /** `disabled_reason` of a subscription that an operator has disabled; only operators enable it again. */
 export const DISABLED_BY_OPERATOR = "operator";
 
+/** `disabled_reason` of a subscription that the suspension of its partner has disabled. */
+export const SUSPENDED = "suspended";
+
+const BY_PERSON: readonly (string | null)[] = [DISABLED_BY_HAND, DISABLED_BY_OPERATOR, SUSPENDED];
 /** Whether somebody disabled it, so that it is no incident. */
-export const isDisabledByPerson = (reason: string | null): boolean =>
-  reason === DISABLED_BY_HAND || reason === DISABLED_BY_OPERATOR;
+export const isDisabledByPerson = (reason: string | null): boolean => BY_PERSON.includes(reason);
 
 const REASON_CHARS = 500;
 /** The reason of an operator, which the partner sees. */

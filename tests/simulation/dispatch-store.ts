@@ -47,6 +47,7 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
         passLogged(tables.subscription(id), world.settings.window);
         world.trace("postgres", `gives the next events of ${id} rows`);
       }),
+    hold: () => Promise.reject(new Error("Every simulated account is active.")),
     commit(dispatcherId, records) {
       const monotonicMs = process.clock.monotonicMs();
       const commit = { world, tables, monitor, dispatcherId, records, monotonicMs };
@@ -115,6 +116,8 @@ function activeSubscription(tables: Tables, id: string): Subscription | undefine
     secret: "secret",
     previousSecret: null,
     nextBatchAt: row.nextBatchAtMs === null ? null : new Date(row.nextBatchAtMs),
+    // Every simulated account is active.
+    inactiveAccounts: "{}",
   };
 }
 

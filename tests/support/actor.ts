@@ -22,6 +22,7 @@ export const subscription: Subscription = {
   secret: "secret",
   previousSecret: null,
   nextBatchAt: null,
+  inactiveAccounts: "{}",
 };
 
 export function entry(sequence: number, overrides: Partial<Entry> = {}): Entry {

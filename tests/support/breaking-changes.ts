@@ -44,7 +44,9 @@ function ofOperation(label: string, [oldDoc, old]: Sided, [newDoc, now]: Sided):
     schemaOf(oldDoc, old["requestBody"]),
     schemaOf(newDoc, now["requestBody"]),
   ];
-  return [...found, ...ofSchema(`${label} body`, before, after, "request")];
+  // A client that sends no body goes on as long as none is required.
+  const isNew = old["requestBody"] === undefined && at(now, "requestBody")["required"] !== true;
+  return isNew ? found : [...found, ...ofSchema(`${label} body`, before, after, "request")];
 }
 
 /** Compares two schemas. It resolves `$ref` and `allOf`; the branches of `oneOf` and `anyOf` are not compared. */

@@ -1,3 +1,4 @@
+import { findRow } from "../../http/list.ts";
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import { endAccessOfCompanies } from "../../auth/actions/sessions.ts";
@@ -6,9 +7,11 @@ import type { RuleErrors } from "../../http/rules.ts";
 import type { Caller } from "../../http/principal.ts";
 import { invalid } from "../../lib/problem.ts";
 import type { Company, NewAccount, NewPartner } from "../model.ts";
+import { changeAccount, changePartner, holdWholeQueue } from "../../webhooks/actions/suspension.ts";
+import type { HeldAction } from "../../webhooks/actions/subscriptions.ts";
 import * as queries from "../queries/companies.ts";
 import { hasPlan, plansOf } from "../queries/stores.ts";
-import { existing, findRow, type AdminDeps } from "./deps.ts";
+import { existing, type AdminDeps } from "./deps.ts";
 
 const DOMAIN_TAKEN = "is the domain of another partner";
 /** The platform's brand colour, which a company gets if its request names no colour. */
@@ -124,25 +127,47 @@ async function create(
   });
 }
 
+/** The reversal of a deactivation: whether the events that were held meanwhile are delivered or skipped. */
+interface Activation {
+  readonly held: HeldAction;
+}
+
 /**
- * Activates or deactivates a company and, if it is a partner, its accounts. Both changes delete every token of the
- * users (contract 10.1). Activation deletes tokens too: a sign-in that was checked before the deactivation may have
- * received its token afterwards, and activation would make that token valid.
+ * Activates or, without `activation`, deactivates a company and, if it is a partner, its accounts. Both changes delete
+ * every token of the users (contract 10.1). Activation deletes tokens too: a sign-in that was checked before the
+ * deactivation may have received its token afterwards, and activation would make that token valid.
+ *
+ * The webhooks change in the same transaction: nothing that happens after its commit is sent for an inactive company.
  */
 export async function setCompanyActive(
-  { db, clock }: Pick<AdminDeps, "db" | "clock">,
-  { principal, requestContext }: Caller,
-  { id, type }: Pick<Company, "id" | "type">,
-  isActive: boolean,
+  deps: Pick<AdminDeps, "db" | "clock" | "writerPool" | "schedule" | "config">,
+  caller: Caller,
+  { id, type, partnerId }: Pick<Company, "id" | "type" | "partnerId">,
+  activation?: Activation,
 ): Promise<Company> {
-  const now = clock.now();
-  return db.transaction(async (tx) => {
-    if (await queries.setCompanyActive(tx, { id, type }, isActive)) {
-      const revoked = await endAccessOfCompanies(tx, await queries.treeOf(tx, id), now);
-      const action = isActive ? "COMPANY_ACTIVATED" : "COMPANY_DEACTIVATED";
-      const details = { company_id: id, type, ...(!isActive && { revoked }) };
-      await recordAudit(tx, { at: now, action, actor: principal, requestContext, details });
-    }
-    return existing(await queries.companyById(tx, type, id));
+  const now = deps.clock.now();
+  const tenantId = partnerId ?? id;
+  const held = activation?.held;
+  const isActive = activation !== undefined;
+  if (type === "account" && held === "skip") await holdWholeQueue(deps.db, tenantId, now);
+  const { company, changed } = await deps.writerPool.transaction([tenantId], async (tx) => {
+    if (!(await queries.setCompanyActive(tx, { id, type }, isActive)))
+      return { company: existing(await queries.companyById(tx, type, id)), changed: [] };
+    const subscriptions =
+      type === "partner"
+        ? await changePartner(tx, caller, id, { now, held, hourMs: deps.config.batchHourMs })
+        : await changeAccount(tx, { id, partnerId: tenantId }, { held });
+    const revoked = await endAccessOfCompanies(tx, await queries.treeOf(tx, id), now);
+    const { principal: actor, requestContext } = caller;
+    const action = isActive ? "COMPANY_ACTIVATED" : "COMPANY_DEACTIVATED";
+    const details = { company_id: id, type, ...(isActive ? { held } : { revoked }) };
+    await recordAudit(tx, { at: now, action, actor, requestContext, details });
+    return {
+      company: existing(await queries.companyById(tx, type, id)),
+      changed: subscriptions.map(({ id: subscriptionId, shard }) => ({ subscriptionId, shard })),
+    };
   });
+  // The wakes make the dispatcher read the new states before its next POSTs.
+  if (changed.length > 0) await deps.schedule.wake(changed);
+  return company;
 }

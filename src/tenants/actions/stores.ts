@@ -1,3 +1,4 @@
+import { findRow } from "../../http/list.ts";
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import type { ValidParts } from "../../http/fields.ts";
@@ -18,7 +19,7 @@ import type {
 } from "../store-model.ts";
 import { companyById } from "../queries/companies.ts";
 import * as queries from "../queries/stores.ts";
-import { type AdminDeps, existing, findRow } from "./deps.ts";
+import { type AdminDeps, existing } from "./deps.ts";
 
 type WritingDeps = Pick<AdminDeps, "db" | "clock">;
 

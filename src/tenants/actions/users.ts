@@ -6,7 +6,7 @@ import { endAccess, liftLock } from "../../auth/actions/sessions.ts";
 import { authorityInPerson, excessOf } from "../../auth/authority.ts";
 import { normaliseEmail } from "../../auth/email.ts";
 import type { ValidParts } from "../../http/fields.ts";
-import type { Found, Page } from "../../http/list.ts";
+import { findRow, type Found, type Page } from "../../http/list.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
@@ -14,7 +14,7 @@ import { MAIL_WAKE } from "../../outbox/mail.ts";
 import type { NewTeammate, NewUser, ROLES_OF, User, UserQuery } from "../model.ts";
 import * as queries from "../queries/users.ts";
 import { EMAIL_TAKEN, userErrors } from "../user-rules.ts";
-import { existing, findRow, type AdminDeps } from "./deps.ts";
+import { existing, type AdminDeps } from "./deps.ts";
 
 type ReadingDeps = Pick<AdminDeps, "db">;
 

@@ -17,6 +17,7 @@ import {
   AccountBody,
   AccountObject,
   accountQuery,
+  ActivationBody,
   CompanyName,
   PartnerBody,
   PartnerObject,
@@ -44,8 +45,10 @@ export function companyRoutes(deps: AdminRouteDeps) {
 }
 
 /** Descriptions that the routes of partners and of accounts share. */
-const ACTIVATING = "Its users can sign in again; earlier tokens stay revoked.";
-const DEACTIVATING = "Revokes every token of its users, and of a partner's accounts, at once.";
+const ACTIVATING =
+  "Its users can sign in again; earlier tokens stay revoked. Held events are delivered in order, or skipped if `held` says so.";
+const DEACTIVATING =
+  "Revokes every token of its users, and of a partner's accounts, at once. Its webhook events are held.";
 
 /** Defines the administrative routes for partners (contract 10). */
 export function partnerRoutes(deps: AdminRouteDeps) {
@@ -95,12 +98,13 @@ function partnerStateRoutes(deps: AdminRouteDeps) {
     .macro(loads("partner", ({ params }) => findCompany(deps, "partner", params["id"])))
     .post(
       "/:id/activate",
-      async ({ principal, requestContext, partner }) =>
-        showPartner(await setCompanyActive(deps, { principal, requestContext }, partner, true)),
+      async ({ principal, requestContext, partner, body: { held = "deliver" } }) =>
+        showPartner(await setCompanyActive(deps, { principal, requestContext }, partner, { held })),
       {
         access: changing,
         partner: true,
-        body: NO_FIELDS,
+        body: ActivationBody,
+        emptyBody: true,
         response: { 200: PartnerObject },
         detail: {
           operationId: "activatePartner",
@@ -112,7 +116,7 @@ function partnerStateRoutes(deps: AdminRouteDeps) {
     .post(
       "/:id/deactivate",
       async ({ principal, requestContext, partner }) =>
-        showPartner(await setCompanyActive(deps, { principal, requestContext }, partner, false)),
+        showPartner(await setCompanyActive(deps, { principal, requestContext }, partner)),
       {
         access: changing,
         partner: true,
@@ -175,12 +179,13 @@ function accountStateRoutes(deps: AdminRouteDeps) {
     .macro(loads("account", ({ params }) => findCompany(deps, "account", params["id"])))
     .post(
       "/:id/activate",
-      async ({ principal, requestContext, account }) =>
-        showAccount(await setCompanyActive(deps, { principal, requestContext }, account, true)),
+      async ({ principal, requestContext, account, body: { held = "deliver" } }) =>
+        showAccount(await setCompanyActive(deps, { principal, requestContext }, account, { held })),
       {
         access: changing,
         account: true,
-        body: NO_FIELDS,
+        body: ActivationBody,
+        emptyBody: true,
         response: { 200: AccountObject },
         detail: {
           operationId: "activateAccount",
@@ -192,7 +197,7 @@ function accountStateRoutes(deps: AdminRouteDeps) {
     .post(
       "/:id/deactivate",
       async ({ principal, requestContext, account }) =>
-        showAccount(await setCompanyActive(deps, { principal, requestContext }, account, false)),
+        showAccount(await setCompanyActive(deps, { principal, requestContext }, account)),
       {
         access: changing,
         account: true,

@@ -216,8 +216,8 @@ async function walkMessages(
 }
 
 /**
- * Chooses the kind of entries to walk; undefined for none. A queued event is `held` while the subscription is
- * disabled, and `pending` or `waiting` while it is active, so that one of these filters finds nothing.
+ * Chooses the kind of entries to walk; undefined for none. While the subscription is disabled, its queued events are
+ * `held` and none is `pending` or `waiting`. While it is active, only the events of inactive accounts are `held`.
  */
 function entryKind({
   listedAt,
@@ -227,7 +227,9 @@ function entryKind({
   if (listedAt === "attempt") return undefined;
   if (state === undefined) return "any";
   if (state === "skipped") return "skipped";
-  if ((state === "held") !== (subscription.state === "disabled")) return undefined;
+  const isDisabled = subscription.state === "disabled";
+  if (state === "held") return isDisabled ? "queued" : "held";
+  if (isDisabled) return undefined;
   return state === "waiting" ? "waiting" : "queued";
 }
 

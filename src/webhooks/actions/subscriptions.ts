@@ -23,6 +23,7 @@ import {
 import {
   DISABLED_BY_HAND,
   DISABLED_BY_OPERATOR,
+  type SUSPENDED,
   type Subscription,
   type SubscriptionSettings,
   type SubscriptionUpdate,
@@ -72,6 +73,7 @@ export async function createSubscription(
   const sealed = deps.box.seal(secret, webhookSecretAssociatedData(partnerId, id));
   try {
     await deps.db.transaction(async (tx) => {
+      await rejectIfSuspended(tx, partnerId);
       await queries.insertSubscription(tx, subscription, sealed);
       const details = { subscription_id: id, delivery_kind: deliveryKind };
       await recordAudit(tx, {
@@ -186,7 +188,7 @@ export async function updateSubscription(
   return after;
 }
 
-type HeldAction = "deliver" | "skip";
+export type HeldAction = "deliver" | "skip";
 
 /**
  * Delay in milliseconds of held events after a test. A POST takes at most 15 s, so the result of the test is known by
@@ -194,53 +196,74 @@ type HeldAction = "deliver" | "skip";
  */
 const HELD_DELAY_MS = 20_000;
 
-/**
- * Enables a subscription again (contract 6.16). Locks are taken in the order that all writers use: sequence, entries,
- * subscription. Held events stay queued, or are skipped if the caller asks for it. An overdue batch is dispatched at
- * the next wake.
- */
+/** Enables a subscription again (contract 6.16). */
 export async function enableSubscription(
   deps: WebhookDeps,
-  { principal, requestContext }: Caller,
+  caller: Caller,
   found: Subscription,
   { held, test }: { readonly held: HeldAction; readonly test: boolean },
 ): Promise<{ readonly subscription: Subscription; readonly testEventId: string | null }> {
   const now = deps.clock.now();
-  const { partnerId, id } = found;
-  const enabled = await deps.writerPool.transaction([partnerId], async (tx) => {
-    const strength = held === "skip" ? "update" : "no key update";
-    const through = orNotFound(await lockSequence(tx, id, strength));
-    const current = orNotFound(await queries.subscriptionById(tx, partnerId, id));
-    // Undefined if the subscription is disabled. The statement checks it under the row lock, unlike the read above.
-    const updatedAt = await queries.forgetFailures(tx, id, now);
-    if (updatedAt !== undefined) return { ...current, ...ENABLED, updatedAt };
-    rejectIfOperators(current, principal);
-    // The subscription cannot become active meanwhile, because only this action enables it, and it holds the lock of
-    // the sequence.
-    const skip = { subscriptionId: id, through, skippedAt: now };
-    if (held === "skip") await skipQueued(tx, { ...skip, reason: "skipped" });
-    else if (test) await delayHeads(tx, current, HELD_DELAY_MS);
-    await noteDisabling(tx, orNotFound(await queries.lockSubscription(tx, current)));
-    const times = { now, hourMs: deps.config.batchHourMs };
-    const batch = held === "skip" ? await skipBatch(tx, current, times) : {};
-    const changes = { ...ENABLED, ...batch, updatedAt: now };
-    await queries.changeSubscription(tx, id, changes);
-    const details = { subscription_id: id, held, ...(test && { test }) };
-    await recordAudit(tx, {
-      at: now,
-      action: "WEBHOOK_ENABLED",
-      actor: principal,
-      requestContext,
-      details,
-    });
-    return { ...current, ...changes };
+  const how = { held, test, now, hourMs: deps.config.batchHourMs };
+  const enabled = await deps.writerPool.transaction([found.partnerId], async (tx) => {
+    await rejectIfSuspended(tx, found.partnerId);
+    return enableIn(tx, caller, found, how);
   });
   // `sendTest` also wakes the dispatcher, so no other wake is needed after a test.
-  const testEventId = test
-    ? await sendTest(deps, { principal, requestContext }, enabled, TEST_EVENT)
-    : null;
+  const testEventId = test ? await sendTest(deps, caller, enabled, TEST_EVENT) : null;
   if (!test) await wake(deps, enabled);
   return { subscription: enabled, testEventId };
+}
+
+/**
+ * Enables a subscription. Locks are taken in the order that all writers use: sequence, entries, subscription. Held
+ * events stay queued, or are skipped if the caller asks for it. An overdue batch is dispatched at the next wake.
+ */
+export async function enableIn(
+  tx: Tx,
+  { principal, requestContext }: Caller,
+  { id, partnerId }: Subscription,
+  how: {
+    readonly held: HeldAction;
+    readonly test: boolean;
+    readonly now: Date;
+    readonly hourMs: number;
+  },
+): Promise<Subscription> {
+  const { held, test, now } = how;
+  const strength = held === "skip" ? "update" : "no key update";
+  const through = orNotFound(await lockSequence(tx, id, strength));
+  const current = orNotFound(await queries.subscriptionById(tx, partnerId, id));
+  // Undefined if the subscription is disabled. The statement checks it under the row lock, unlike the read above.
+  const updatedAt = await queries.forgetFailures(tx, id, now);
+  if (updatedAt !== undefined) return { ...current, ...ENABLED, updatedAt };
+  rejectIfOperators(current, principal);
+  // The subscription cannot become active meanwhile, because only this action enables it, and it holds the lock of
+  // the sequence.
+  const skip = { subscriptionId: id, through, skippedAt: now };
+  if (held === "skip") await skipQueued(tx, { ...skip, reason: "skipped" });
+  else if (test) await delayHeads(tx, current, HELD_DELAY_MS);
+  await noteDisabling(tx, orNotFound(await queries.lockSubscription(tx, current)));
+  const batch = held === "skip" ? await skipBatch(tx, current, how) : {};
+  const changes = { ...ENABLED, ...batch, updatedAt: now };
+  await queries.changeSubscription(tx, id, changes);
+  const details = { subscription_id: id, held, ...(test && { test }) };
+  await recordAudit(tx, {
+    at: now,
+    action: "WEBHOOK_ENABLED",
+    actor: principal,
+    requestContext,
+    details,
+  });
+  return { ...current, ...changes };
+}
+
+/**
+ * Throws `company_inactive` if the partner is suspended. The lock makes a suspension wait for this transaction, so
+ * that it sees the subscription which this transaction creates or enables.
+ */
+async function rejectIfSuspended(tx: Tx, partnerId: number): Promise<void> {
+  if (!(await queries.isActivePartner(tx, partnerId))) throw new Problem("company_inactive");
 }
 
 /** Throws `disabled_by_operator` if an operator disabled the subscription and the caller is none. */
@@ -273,50 +296,60 @@ async function skipBatch(
 }
 
 type Disabling =
-  | { readonly disabledReason: typeof DISABLED_BY_HAND; readonly disabledNote: null }
+  | {
+      readonly disabledReason: typeof DISABLED_BY_HAND | typeof SUSPENDED;
+      readonly disabledNote: null;
+    }
   | { readonly disabledReason: typeof DISABLED_BY_OPERATOR; readonly disabledNote: string };
 
 export const BY_HAND: Disabling = { disabledReason: DISABLED_BY_HAND, disabledNote: null };
 
-/**
- * Disables a subscription on request (contract 6.16). Queued events stay queued and count as held. Queued tests are
- * skipped, because nobody waits for their results any more. The wake makes the dispatcher read the state before its
- * next POST.
- */
+/** Disables a subscription on request (contract 6.16). */
 export async function disableSubscription(
   deps: WebhookDeps,
-  { principal, requestContext }: Caller,
+  caller: Caller,
   found: Subscription,
   by: Disabling,
 ): Promise<Subscription> {
   const now = deps.clock.now();
-  const { partnerId, id } = found;
-  const disabled = await deps.writerPool.transaction(
-    [partnerId],
-    async (tx): Promise<Subscription> => {
-      orNotFound(await lockSequence(tx, id));
-      const seen = orNotFound(await queries.subscriptionById(tx, partnerId, id));
-      if (seen.state === "active") await skipTests(tx, seen, now);
-      const current = orNotFound(await queries.lockSubscription(tx, found));
-      // The 20th failure may have disabled the subscription a moment ago. Its time is then kept, and its reason too,
-      // unless an operator gives another.
-      if (current.state !== "active" && by.disabledNote === null) return current;
-      await noteDisabling(tx, current);
-      const disabledAt = current.disabledAt ?? now;
-      const changes = { ...by, state: "disabled", disabledAt, updatedAt: now } as const;
-      await queries.changeSubscription(tx, id, changes);
-      const { disabledNote: reason } = by;
-      const details = { subscription_id: id, ...(reason !== null && { reason }) };
-      await recordAudit(tx, {
-        at: now,
-        action: "WEBHOOK_DISABLED",
-        actor: principal,
-        requestContext,
-        details,
-      });
-      return { ...current, ...changes };
-    },
+  const disabled = await deps.writerPool.transaction([found.partnerId], (tx) =>
+    disableIn(tx, caller, found, { by, now }),
   );
+  // The wake makes the dispatcher read the state before its next POST.
   await wake(deps, disabled);
   return disabled;
+}
+
+/**
+ * Disables a subscription. Queued events stay queued and count as held. Queued tests are skipped, because nobody waits
+ * for their results any more.
+ */
+export async function disableIn(
+  tx: Tx,
+  { principal, requestContext }: Caller,
+  found: Subscription,
+  { by, now }: { readonly by: Disabling; readonly now: Date },
+): Promise<Subscription> {
+  const { id, partnerId } = found;
+  orNotFound(await lockSequence(tx, id));
+  const seen = orNotFound(await queries.subscriptionById(tx, partnerId, id));
+  if (seen.state === "active") await skipTests(tx, seen, now);
+  const current = orNotFound(await queries.lockSubscription(tx, found));
+  // The 20th failure may have disabled the subscription a moment ago. Its time is then kept, and its reason too,
+  // unless an operator gives another.
+  if (current.state !== "active" && by.disabledNote === null) return current;
+  await noteDisabling(tx, current);
+  const disabledAt = current.disabledAt ?? now;
+  const changes = { ...by, state: "disabled", disabledAt, updatedAt: now } as const;
+  await queries.changeSubscription(tx, id, changes);
+  const { disabledNote: reason } = by;
+  const details = { subscription_id: id, ...(reason !== null && { reason }) };
+  await recordAudit(tx, {
+    at: now,
+    action: "WEBHOOK_DISABLED",
+    actor: principal,
+    requestContext,
+    details,
+  });
+  return { ...current, ...changes };
 }

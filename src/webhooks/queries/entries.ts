@@ -113,6 +113,19 @@ export async function dropBatchChunk(tx: Tx, subscriptionId: string): Promise<vo
   await tx.delete(batchEntries).where(and(eq(id, subscriptionId), lte(reviewHistoryId, last)));
 }
 
+/** Deletes the events of an account that wait for the next batch of a subscription. */
+export async function dropBatchEntriesOf(
+  tx: Tx,
+  { id, deliveryKind }: Pick<Subscription, "id" | "deliveryKind">,
+  accountId: number,
+): Promise<void> {
+  if (deliveryKind !== "batch") return;
+  const account = sql`(select account_id from review_history where id = ${batchEntries.reviewHistoryId})`;
+  await tx
+    .delete(batchEntries)
+    .where(and(eq(batchEntries.subscriptionId, id), eq(account, accountId)));
+}
+
 /** A new entry. The other columns follow from the subscription or have defaults. */
 type NewEntry = Omit<typeof outbox.$inferInsert, "shard" | "subscriptionId" | "sequence">;
 

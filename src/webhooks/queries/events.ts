@@ -19,8 +19,8 @@ export function sinceOf(since: Date) {
 }
 
 /**
- * Selects the rounds of an event for a subscription: queued, skipped since `since`, or ended by an attempt since
- * then. The views serve look-ups by event; reading one in the order of the sequence would sort all rows of the
+ * Selects the rounds of an event for a subscription: queued, held for an inactive account, skipped since `since`, or
+ * ended by an attempt since then. The views serve look-ups by event; reading one in the order of the sequence would sort all rows of the
  * subscription. The subscription is compared in a form that no index matches. Otherwise the planner might read all
  * rows of the subscription instead of the few rounds of the event.
  */
@@ -35,8 +35,8 @@ export function roundsOf(
            null::timestamptz as settled_at
       from queued_entries where ${isOne}
      union all
-    select event_id, event, sequence, round, is_test, payload_mode, review_history_id, batch_job_id, 'skipped', recorded_at,
-           skipped_at
+    select event_id, event, sequence, round, is_test, payload_mode, review_history_id, batch_job_id,
+           case when is_held then 'held' else 'skipped' end, recorded_at, case when not is_held then skipped_at end
       from skipped_entries where ${isOne} and skipped_at >= ${since}
      union all
     -- A test stores its own request (payload_format is null) and has no history row. An event whose history row is missing was
@@ -60,7 +60,7 @@ const standing = statement({
     isTest: outbox.isTest,
     payloadMode: outbox.payloadMode,
     batchJobId: outbox.batchJobId,
-    state: oneOf(["pending", "waiting", "delivered", "failed", "skipped"]),
+    state: oneOf(["pending", "waiting", "held", "delivered", "failed", "skipped"]),
     recordedAt: outbox.recordedAt,
     settledAt: nullable(instant),
     createdAt: outbox.recordedAt,

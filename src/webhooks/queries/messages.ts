@@ -175,8 +175,8 @@ function walkAttempts(
   return newestFirst(walks, limit);
 }
 
-/** Kinds of entries: queued, queued and waiting for a retry, skipped, or all of these. */
-export type EntryKind = "queued" | "waiting" | "skipped" | "any";
+/** Kinds of entries: queued, queued and waiting for a retry, held for an inactive account, skipped, or all of these. */
+export type EntryKind = "queued" | "waiting" | "held" | "skipped" | "any";
 
 const EVENT = sql`h.sequence, h.event_id, h.event, h.recorded_at`;
 
@@ -226,6 +226,7 @@ const WALKS: Readonly<Record<EntryKind, ReturnType<typeof walkStatement>>> = {
   queued: walkStatement("queued", isQueued, QUEUED_EVENTS),
   // The literal selects the partial index. An event that waits for a retry has a row, so the log needs no walk.
   waiting: walkStatement("waiting", sql`${isQueued} and o.state = 'waiting'`),
+  held: walkStatement("held", sql`o.is_held and o.sequence > f.skipped_through`),
   skipped: walkStatement("skipped", sql`not (${isQueued})`, SKIPPED_EVENTS),
 };
 

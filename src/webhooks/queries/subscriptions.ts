@@ -1,6 +1,7 @@
-import { and, desc, eq, getTableColumns, lt, ne, sql, type SQL } from "drizzle-orm";
+import { and, asc, desc, eq, getTableColumns, lt, ne, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { companies } from "../../../db/schema/companies.ts";
 import { outboxOffsets, outboxSequences } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import type { Page } from "../../http/list.ts";
@@ -28,6 +29,35 @@ export function listSubscriptions(db: DbOrTx, partnerId: number, { after, limit 
     .where(and(eq(tenant, partnerId), isNotDeleted, isAfter))
     .orderBy(desc(ulid))
     .limit(limit + 1);
+}
+
+/** Reads all subscriptions of a partner, the oldest first; there is at most one for each slot (contract 6.2). */
+export function subscriptionsOfPartner(db: DbOrTx, partnerId: number) {
+  return db
+    .select(SHOWN)
+    .from(webhookSubscriptions)
+    .where(and(eq(tenant, partnerId), isNotDeleted))
+    .orderBy(asc(ulid));
+}
+
+/** Returns the id of a partner, which need not be active; undefined if there is none with this id. */
+export async function findPartner(db: DbOrTx, wanted: number): Promise<number | undefined> {
+  const { id, type } = companies;
+  const [row] = await db
+    .select({ id })
+    .from(companies)
+    .where(and(eq(id, wanted), eq(type, "partner")));
+  return row?.id;
+}
+
+/** Returns whether a partner is active, and keeps its state until the commit. */
+export async function isActivePartner(tx: Tx, partnerId: number): Promise<boolean> {
+  const [row] = await tx
+    .select({ isActive: companies.isActive })
+    .from(companies)
+    .where(eq(companies.id, partnerId))
+    .for("share");
+  return row?.isActive ?? false;
 }
 
 /** Reads a subscription of the partner that is not deleted. */

@@ -1,10 +1,10 @@
 import { Elysia } from "elysia";
 
-import { findCompany } from "../../tenants/actions/companies.ts";
 import { partnerAdmin, superAdmin } from "../../auth/guard.ts";
 import { opensAllWebhooks, opensSubscription, opensWebhooks } from "../../auth/portal-pages.ts";
 import { type Access, type Authenticator, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
+import { findRow } from "../../http/list.ts";
 import { loads } from "../../http/request-state.ts";
 import type { EventStreams } from "../../http/event-stream.ts";
 import { type Principal, tenantOf } from "../../http/principal.ts";
@@ -13,6 +13,7 @@ import type { Lookup } from "../../lib/name-resolver.ts";
 import { Problem } from "../../lib/problem.ts";
 import { type WebhookDeps } from "../actions/deps.ts";
 import { findSubscription } from "../actions/subscriptions.ts";
+import * as queries from "../queries/subscriptions.ts";
 
 export interface WebhookRouteDeps extends WebhookDeps {
   readonly checks: Checks;
@@ -75,7 +76,8 @@ export const OPERATORS: Audience<
   id: "subscriptionId",
   tag: "Administration",
   access: superAdmin(),
-  tenant: async (deps, _principal, params) => (await findCompany(deps, "partner", params["id"])).id,
+  tenant: (deps, _principal, params) =>
+    findRow(params["id"], (id) => queries.findPartner(deps.db, id)),
   describe: ({ operationId, summary }) => ({
     operationId: `${operationId}OfPartner`,
     summary: `${summary}, of a partner`,

@@ -150,7 +150,10 @@ export function stateRoutes(deps: WebhookRouteDeps) {
         subscription: true,
         body: EnableBody,
         emptyBody: true,
-        response: { 200: EnabledSubscription, 409: errorResponse("disabled_by_operator") },
+        response: {
+          200: EnabledSubscription,
+          409: errorResponse("disabled_by_operator", "company_inactive"),
+        },
         detail: {
           operationId: "enableSubscription",
           summary: "Enable a disabled subscription",
@@ -218,7 +221,7 @@ export function operatorStateRoutes(deps: WebhookRouteDeps) {
         subscription: true,
         body: OperatorEnableBody,
         emptyBody: true,
-        response: { 200: SubscriptionObject },
+        response: { 200: SubscriptionObject, 409: errorResponse("company_inactive") },
         detail: {
           operationId: "enableSubscriptionOfPartner",
           summary: "Enable a subscription of a partner",

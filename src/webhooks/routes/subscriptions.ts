@@ -212,7 +212,10 @@ export function creationRoute(deps: WebhookRouteDeps) {
     {
       access: creating,
       body: newSubscriptionBody,
-      response: { 201: SubscriptionWithSecret, 409: errorResponse("slot_occupied") },
+      response: {
+        201: SubscriptionWithSecret,
+        409: errorResponse("slot_occupied", "company_inactive"),
+      },
       detail: {
         summary: "Create a subscription",
         description:

@@ -28,7 +28,8 @@ test("a subscription that cannot be read keeps none of the others from being rea
   const stuck: unknown[] = [];
   const clock = createFakeClock();
   let isDamaged = true;
-  const store: Pick<DispatchStore, "load" | "passWindow"> = {
+  const store: Pick<DispatchStore, "load" | "passWindow" | "hold"> = {
+    hold: async () => {},
     passWindow: async () => {},
     load: async (requests) => {
       if (isDamaged && requests.some(({ id }) => id === "L7")) throw new Error("damaged");
@@ -91,7 +92,8 @@ test("the settings for a waiting send are read ahead of the loads, in a separate
 /** Makes a loader on a store in which the windows of these subscriptions are full until this many are passed. */
 function loaderWithFull(left: Record<string, number>) {
   const passed: string[] = [];
-  const store: Pick<DispatchStore, "load" | "passWindow"> = {
+  const store: Pick<DispatchStore, "load" | "passWindow" | "hold"> = {
+    hold: async () => {},
     passWindow: async (id) => {
       passed.push(id);
       left[id] = (left[id] ?? 0) - 1;
@@ -138,7 +140,8 @@ test("a load passes at most 32 windows, and none after its request is forgotten"
 test("a request that is wanted no more is answered with nothing, at once and also out of quarantine", async () => {
   const clock = createFakeClock();
   const asked: string[] = [];
-  const store: Pick<DispatchStore, "load" | "passWindow"> = {
+  const store: Pick<DispatchStore, "load" | "passWindow" | "hold"> = {
+    hold: async () => {},
     passWindow: async () => {},
     load: async (requests) => {
       asked.push(...requests.map(({ id }) => id));
@@ -174,7 +177,8 @@ test("a request that is wanted no more is answered with nothing, at once and als
 
 test("an answer that comes after the loader was cleared is given to no actor", async () => {
   const answered = Promise.withResolvers<void>();
-  const store: Pick<DispatchStore, "load" | "passWindow"> = {
+  const store: Pick<DispatchStore, "load" | "passWindow" | "hold"> = {
+    hold: async () => {},
     passWindow: async () => {},
     load: async (requests) => {
       await answered.promise;

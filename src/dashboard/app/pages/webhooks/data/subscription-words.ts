@@ -54,6 +54,7 @@ export function disabledBecause({
   if (reason === "consecutive_failures")
     return `${failures} events in a row could not be delivered`;
   if (reason === "operator") return `the platform disabled it: ${note}`;
+  if (reason === "suspended") return "the partner is suspended";
   if (reason === "manual") return "it was disabled by hand";
   return reason?.replaceAll("_", " ") ?? "it was switched off";
 }

@@ -1,0 +1,74 @@
+import type { Db, Tx } from "../../../db/client.ts";
+import { holdQueued, passLogged, releaseHeld } from "../../../db/log.ts";
+import { LIMITS } from "../../../db/limits.ts";
+import type { Caller } from "../../http/principal.ts";
+import { type Subscription, SUSPENDED } from "../model.ts";
+import { dropBatchEntriesOf } from "../queries/entries.ts";
+import { subscriptionsOfPartner } from "../queries/subscriptions.ts";
+import { disableIn, enableIn, type HeldAction } from "./subscriptions.ts";
+
+/*
+ * The suspension of partners and accounts (contract 10.1). The subscriptions of a suspended partner are disabled. The
+ * events of an inactive account are held one by one: the dispatcher marks their entries as it comes to them, so that
+ * the entries of other accounts are delivered.
+ */
+
+interface Change {
+  readonly now: Date;
+  /** Whether held events are delivered or skipped; undefined if the company is deactivated. */
+  readonly held: HeldAction | undefined;
+}
+
+/**
+ * Disables the active subscriptions of a partner that is suspended, or enables those that its suspension disabled. The
+ * caller has locked the partner and wakes the returned subscriptions after the commit.
+ */
+export async function changePartner(
+  tx: Tx,
+  caller: Caller,
+  partnerId: number,
+  { now, held, hourMs }: Change & { readonly hourMs: number },
+): Promise<Subscription[]> {
+  const by = { disabledReason: SUSPENDED, disabledNote: null } as const;
+  const changed: Subscription[] = [];
+  for (const one of await subscriptionsOfPartner(tx, partnerId)) {
+    if (held === undefined && one.state === "active")
+      changed.push(await disableIn(tx, caller, one, { by, now }));
+    if (held !== undefined && one.disabledReason === SUSPENDED)
+      changed.push(await enableIn(tx, caller, one, { held, test: false, now, hourMs }));
+  }
+  return changed;
+}
+
+/**
+ * Releases or drops what was held for an account that is activated. The caller has changed the state of the account,
+ * and wakes the returned subscriptions after the commit, also if the account was deactivated.
+ */
+export async function changeAccount(
+  tx: Tx,
+  { id, partnerId }: { readonly id: number; readonly partnerId: number },
+  { held }: Pick<Change, "held">,
+): Promise<Subscription[]> {
+  const subscriptions = await subscriptionsOfPartner(tx, partnerId);
+  for (const one of subscriptions) {
+    if (held !== undefined) await releaseHeld(tx, one, { accountId: id, held });
+    if (held === "skip") await dropBatchEntriesOf(tx, one, id);
+  }
+  return subscriptions;
+}
+
+/** The most events of a queue that an activation with `skip` looks through. */
+const SEARCHED_EVENTS = 100_000;
+
+/**
+ * Holds what is still queued for the inactive accounts of a partner, so that an activation with `skip` leaves it out: of
+ * each subscription the events among the first `SEARCHED_EVENTS` of its queue.
+ */
+export async function holdWholeQueue(db: Db, partnerId: number, now: Date): Promise<void> {
+  const { lockMs } = LIMITS.writerPool;
+  const limit = SEARCHED_EVENTS;
+  for (const { id } of await subscriptionsOfPartner(db, partnerId)) {
+    await passLogged(db, id, { limit, lockMs });
+    await holdQueued(db, { id, after: 0, exceptReviews: [], heldAt: now, limit });
+  }
+}
