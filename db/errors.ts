@@ -69,7 +69,20 @@ export function isPoolerFound(error: unknown): boolean {
 
 /** Whether a statement failed because this unique index already contains the key. */
 export function violatesUnique(error: unknown, index: string): boolean {
-  return isUniqueViolation(error) && fieldOf(error, "constraint_name") === index;
+  return violatedIndex(error) === index;
+}
+
+/** Returns the name of the unique index that already contains the key of a statement; undefined for any other error. */
+export function violatedIndex(error: unknown): string | undefined {
+  return isUniqueViolation(error) ? String(fieldOf(error, "constraint_name")) : undefined;
+}
+
+const isReferenceViolation = hasCode("23503");
+
+/** Returns the table whose rows refer to a row that a statement tried to delete; undefined for any other error. */
+export function referringTable(error: unknown): string | undefined {
+  const table = isReferenceViolation(error) ? fieldOf(error, "table_name") : undefined;
+  return typeof table === "string" ? table : undefined;
 }
 
 function hasCode(code: string): (error: unknown) => boolean {

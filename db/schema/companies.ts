@@ -13,6 +13,12 @@ import {
 
 import { bigid, id, instant } from "./columns.ts";
 
+/** The id that the platform gives a record, unique per kind (contract 10.6). */
+const externalId = () => text("external_id");
+/** The time of the last change, which a trigger writes. */
+const updatedAt = () => instant("updated_at").notNull().defaultNow();
+export const SYNCED = { externalId, updatedAt };
+
 export const plans = pgTable("plans", {
   id: id(),
   name: text("name").notNull().unique("plans_name_key"),
@@ -33,9 +39,12 @@ export const companies = pgTable(
     whiteLabelEnabled: boolean("white_label_enabled").notNull().default(false),
     brandName: text("brand_name"),
     whiteLabelDomain: text("white_label_domain").unique("companies_white_label_domain_key"),
+    externalId: externalId(),
     createdAt: instant("created_at").notNull(),
+    updatedAt: updatedAt(),
   },
   (t) => [
+    uniqueIndex("companies_external_id").on(t.type, t.externalId),
     uniqueIndex("companies_one_platform")
       .on(t.type)
       .where(sql`type = 'platform'`),
@@ -52,6 +61,8 @@ export const stores = pgTable("stores", {
   accountId: companyId("account_id").notNull(),
   partnerId: companyId("partner_id").notNull(),
   name: text("name").notNull(),
+  externalId: externalId().unique("stores_external_id"),
+  updatedAt: updatedAt(),
 });
 
 export const users = pgTable("users", {
@@ -75,6 +86,7 @@ export const users = pgTable("users", {
    */
   passwordHash: text("password_hash"),
   isActive: boolean("is_active").notNull().default(true),
+  externalId: externalId().unique("users_external_id"),
   createdAt: instant("created_at").notNull(),
   updatedAt: instant("updated_at").notNull(),
 });

@@ -1,6 +1,6 @@
 import { boolean, integer, pgTable, primaryKey, text, unique } from "drizzle-orm/pg-core";
 
-import { companyId, stores } from "./companies.ts";
+import { companyId, stores, SYNCED } from "./companies.ts";
 import { bytewise, id, instant } from "./columns.ts";
 
 /** A review site with the credentials of its puller; the routes call it a provider. */
@@ -31,6 +31,8 @@ export const storeReviewSites = pgTable(
     pullErrorCode: text("pull_error_code"),
     postConnected: boolean("post_connected").notNull(),
     postErrorCode: text("post_error_code"),
+    externalId: SYNCED.externalId().unique("store_review_sites_external_id"),
+    updatedAt: SYNCED.updatedAt(),
   },
   (t) => [unique("store_review_sites_store_id_review_site_id_key").on(t.storeId, t.reviewSiteId)],
 );

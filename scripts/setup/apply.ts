@@ -125,7 +125,13 @@ async function makeAdmin(
   const email = known?.email ?? wanted?.email ?? "";
   if (id === undefined) {
     const row = { companyId, email, name: wanted?.name ?? email, role: "super_admin" } as const;
-    id = await insertUser(tx, { ...row, passwordHash: null, storeIds: [], createdAt: now });
+    id = await insertUser(tx, {
+      ...row,
+      passwordHash: null,
+      externalId: null,
+      storeIds: [],
+      createdAt: now,
+    });
     await audit(tx, now, "USER_CREATED", {
       user_id: id,
       company_id: companyId,

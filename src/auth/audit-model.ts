@@ -89,6 +89,10 @@ export const AUDIT_ACTIONS = [
   "USER_CREATED",
   // Audit row of a link to set the first password, mailed or handed over; details: user_id.
   "USER_INVITED",
+  // Audit rows of a user who was changed or deleted; details: user_id, company_id; for a change also fields, the names
+  // of the fields in the request.
+  "USER_UPDATED",
+  "USER_DELETED",
   // Audit row of a change of a user's role; details: user_id, from, to.
   "USER_ROLE_CHANGED",
   "USER_DEACTIVATED",
@@ -99,15 +103,26 @@ export const AUDIT_ACTIONS = [
   "COMPANY_CREATED",
   "COMPANY_DEACTIVATED",
   "COMPANY_ACTIVATED",
-  // Audit row of a new plan; details: plan_id.
+  // Audit rows of further changes to companies, plans, stores, connections and review sites. A change has fields, the
+  // names of the fields in the request; a deletion has the name. Details of a company: company_id, type.
+  "COMPANY_UPDATED",
+  "COMPANY_DELETED",
+  // Details: plan_id.
   "PLAN_CREATED",
-  // Audit row of a new store; details: store_id, company_id.
+  "PLAN_UPDATED",
+  "PLAN_DELETED",
+  // Details: store_id, company_id.
   "STORE_CREATED",
-  // Audit row of a new connection between a store and its page on a review site; details: store_review_site_id,
-  // store_id, provider.
+  "STORE_UPDATED",
+  "STORE_DELETED",
+  // A connection between a store and its page on a review site; details: store_review_site_id, store_id, provider.
   "STORE_REVIEW_SITE_CREATED",
-  // Audit rows of changes to a review site; details: provider.
+  "STORE_REVIEW_SITE_UPDATED",
+  "STORE_REVIEW_SITE_DELETED",
+  // Details: provider.
   "PROVIDER_CREATED",
+  "PROVIDER_UPDATED",
+  "PROVIDER_DELETED",
   "PROVIDER_SECRET_ROTATED",
   // Audit rows of a webhook subscription that was created or deleted; details: subscription_id, delivery_kind.
   "WEBHOOK_CREATED",

@@ -23,6 +23,7 @@ const PROBLEMS = {
     "The platform's operators disabled it, and only they enable or delete it.",
   ],
   company_inactive: [409, "The company is deactivated; activate it first."],
+  in_use: [409, "Something else depends on it, so that it cannot be deleted."],
   already_queued: [409, "The event is queued already."],
   flag_open: [409, "The review already has an open flag."],
   no_open_flag: [409, "The review has no open flag."],

@@ -5,7 +5,14 @@ import { email, newPassword, whiteLabelObject } from "../auth/model.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
 import { literals, type Role } from "../http/principal.ts";
 import { type RowOf, shown } from "../http/shown.ts";
-import { instantAnswer, orNull, rowId, searchText, storableText } from "../http/text.ts";
+import {
+  instantAnswer,
+  instantText,
+  orNull,
+  rowId,
+  searchText,
+  storableText,
+} from "../http/text.ts";
 
 const NAME_CHARS = 200;
 const URL_CHARS = 2_000;
@@ -40,27 +47,55 @@ const branding = {
   ),
 };
 
-export const PartnerBody = Type.Object(
+const EXTERNAL_ID_CHARS = 200;
+/** The platform's own id of a record (contract 10.6). */
+export const externalId = Object.assign(storableText([1, EXTERNAL_ID_CHARS]), {
+  title: "ExternalId",
+  description: "The platform's own id of the record, unique per kind.",
+});
+const externalIdOrNull = orNull(externalId, {
+  explain: `must be text of 1 to ${EXTERNAL_ID_CHARS} characters, or null`,
+  description: "The platform's own id; null for none.",
+});
+/** The field of a body for a new record, and that of a change. */
+export const withExternalId = { external_id: Type.Optional(externalId) };
+export const changedExternalId = { external_id: externalIdOrNull };
+/** The fields by which a platform keeps its records in step with ours. */
+export const syncedFields = {
+  external_id: orNull(Type.String(), { description: "The platform's own id; null for none." }),
+  updated_at: instantAnswer(),
+};
+export const updatedSince = { updated_since: Type.Optional(instantText()) };
+
+const whiteLabel = Type.Object(
   {
-    name: displayName,
-    ...branding,
-    white_label: Type.Optional(
-      Type.Object(
-        {
-          brand_name: storableText([1, NAME_CHARS]),
-          domain: Type.String({
-            pattern: "^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z0-9-]{2,63}$",
-            maxLength: DOMAIN_CHARS,
-            explain: "must be a domain in lower case, such as reviews.partner.example",
-          }),
-        },
-        closed,
-      ),
-    ),
+    brand_name: storableText([1, NAME_CHARS]),
+    domain: Type.String({
+      pattern: "^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z0-9-]{2,63}$",
+      maxLength: DOMAIN_CHARS,
+      explain: "must be a domain in lower case, such as reviews.partner.example",
+    }),
   },
+  closed,
+);
+
+export const PartnerBody = Type.Object(
+  { name: displayName, ...branding, white_label: Type.Optional(whiteLabel), ...withExternalId },
   { ...closed, title: "NewPartner" },
 );
 export type NewPartner = Static<typeof PartnerBody>;
+
+/** Any subset of the fields of a partner; null ends a logo, the white label or an external id. */
+export const PartnerChanges = Type.Partial(
+  Type.Object({
+    name: displayName,
+    ...branding,
+    white_label: orNull(whiteLabel),
+    ...changedExternalId,
+  }),
+  { ...closed, title: "PartnerChanges" },
+);
+export type PartnerUpdate = Static<typeof PartnerChanges>;
 
 export const AccountBody = Type.Object(
   {
@@ -70,10 +105,18 @@ export const AccountBody = Type.Object(
     ...branding,
     /** Names of stores to create together with the account. */
     stores: Type.Optional(Type.Array(displayName, { maxItems: STORES })),
+    ...withExternalId,
   },
   { ...closed, title: "NewAccount" },
 );
 export type NewAccount = Static<typeof AccountBody>;
+
+/** Any subset of the fields of an account. An account stays with its partner. */
+export const AccountChanges = Type.Partial(
+  Type.Object({ name: displayName, plan_id: rowId(), ...branding, ...changedExternalId }),
+  { ...closed, title: "AccountChanges" },
+);
+export type AccountUpdate = Static<typeof AccountChanges>;
 
 /** Body of the activation of a company. */
 export const ActivationBody = Type.Object(
@@ -97,9 +140,10 @@ const companyFilters = {
   name: Type.Optional(displayName),
   is_active: Type.Optional(booleanText),
 };
-export const partnerQuery = Type.Object(companyFilters);
+export const partnerQuery = Type.Object({ ...companyFilters, ...updatedSince });
 export const accountQuery = Type.Object({
   ...companyFilters,
+  ...updatedSince,
   partner_id: Type.Optional(rowId()),
 });
 export type AccountQuery = Static<typeof accountQuery>;
@@ -132,6 +176,7 @@ const companyFields = {
   primary_color: Type.String(),
   logo_url: nullableText,
   created_at: instantAnswer(),
+  ...syncedFields,
 };
 
 export const PartnerObject = Type.Object(
@@ -187,6 +232,7 @@ export interface Employer {
 
 const ROLES = Object.values(ROLES_OF).flat();
 const role = literals(ROLES);
+const storeIds = Type.Array(rowId(), { maxItems: STORES, uniqueItems: true });
 
 export const UserBody = Type.Object(
   {
@@ -197,11 +243,19 @@ export const UserBody = Type.Object(
     /** The password; if absent, an invitation is mailed to the user. */
     password: Type.Optional(newPassword),
     /** Ids of the stores of a location user. Required for this role and not allowed for any other role. */
-    store_ids: Type.Optional(Type.Array(rowId(), { maxItems: STORES, uniqueItems: true })),
+    store_ids: Type.Optional(storeIds),
+    ...withExternalId,
   },
   { ...closed, title: "NewUser" },
 );
 export type NewUser = Static<typeof UserBody>;
+
+/** Any subset of the fields of a user. A user stays with its company. */
+export const UserChanges = Type.Partial(
+  Type.Object({ email, name: displayName, role, store_ids: storeIds, ...changedExternalId }),
+  { ...closed, title: "UserChanges" },
+);
+export type UserUpdate = Static<typeof UserChanges>;
 
 export const userQuery = Type.Object({
   ...pageQuery(isRowId),
@@ -210,6 +264,7 @@ export const userQuery = Type.Object({
   email: Type.Optional(storableText([1, EMAIL_CHARS])),
   q: Type.Optional(searchText()),
   is_active: Type.Optional(booleanText),
+  ...updatedSince,
 });
 export type UserQuery = Static<typeof userQuery>;
 
@@ -226,7 +281,7 @@ export const UserObject = Type.Object(
     has_password: Type.Boolean(),
     locked_until: orNull(instantAnswer()),
     created_at: instantAnswer(),
-    updated_at: instantAnswer(),
+    ...syncedFields,
   },
   { title: "AdminUser" },
 );

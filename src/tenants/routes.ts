@@ -7,6 +7,7 @@ import { shownAs } from "../http/shown.ts";
 import { administrating, type AdminRouteDeps, adminRoutesBase } from "./routes/base.ts";
 import { accountRoutes, companyRoutes, partnerRoutes } from "./routes/companies.ts";
 import { type DispatcherRouteDeps, dispatcherRoutes } from "./routes/dispatcher.ts";
+import { masterDataRoutes } from "./routes/kinds.ts";
 import { providerAdminRoutes, storeRoutes } from "./routes/stores.ts";
 import { userRoutes } from "./routes/users.ts";
 
@@ -22,6 +23,7 @@ export function adminRoutes(deps: DispatcherRouteDeps) {
     .use(storeRoutes(deps))
     .use(userRoutes(deps))
     .use(providerAdminRoutes(deps))
+    .use(masterDataRoutes(deps))
     .use(dispatcherRoutes(deps))
     .use(auditRoutes(deps));
 }

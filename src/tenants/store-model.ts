@@ -6,7 +6,14 @@ import { isRowId, pageQuery } from "../http/list.ts";
 import { type RowOf, shown } from "../http/shown.ts";
 import { orNull, rowId } from "../http/text.ts";
 import { PROVIDER_SLUG } from "../providers/model.ts";
-import { closed, displayName } from "./model.ts";
+import {
+  changedExternalId,
+  closed,
+  displayName,
+  syncedFields,
+  updatedSince,
+  withExternalId,
+} from "./model.ts";
 
 const FEATURE = "^[a-z0-9][a-z0-9_]{0,63}$";
 const MAX_FEATURES = 100;
@@ -31,23 +38,36 @@ export const PlanBody = Type.Object(
 );
 export type NewPlan = Static<typeof PlanBody>;
 
+export const PlanChanges = Type.Partial(PlanBody, { ...closed, title: "PlanChanges" });
+export type PlanUpdate = Static<typeof PlanChanges>;
+
 export type Plan = Static<typeof planObject>;
 
 // ------------------------------------------------------------------------------------------------ stores
 
 export const StoreBody = Type.Object(
-  { account_id: rowId(), name: displayName },
+  { account_id: rowId(), name: displayName, ...withExternalId },
   { ...closed, title: "NewStore" },
 );
 export type NewStore = Static<typeof StoreBody>;
 
+/** Any subset of the fields of a store. A store stays with its account. */
+export const StoreChanges = Type.Partial(Type.Object({ name: displayName, ...changedExternalId }), {
+  ...closed,
+  title: "StoreChanges",
+});
+export type StoreUpdate = Static<typeof StoreChanges>;
+
 export const storeQuery = Type.Object({
   ...pageQuery(isRowId),
   account_id: Type.Optional(rowId()),
+  ...updatedSince,
 });
 type StoreQuery = Static<typeof storeQuery>;
 /** Filter of a list of stores. An operator may list the stores of all partners; a partner lists only its own stores. */
-export type StoreFilter = Pick<StoreQuery, "account_id"> & { readonly partner_id?: number };
+export type StoreFilter = Pick<StoreQuery, "account_id" | "updated_since"> & {
+  readonly partner_id?: number;
+};
 
 export const StoreObject = Type.Object(
   {
@@ -55,6 +75,7 @@ export const StoreObject = Type.Object(
     name: Type.String(),
     account_id: Type.Integer(),
     partner_id: Type.Integer(),
+    ...syncedFields,
   },
   { title: "Store" },
 );
@@ -64,15 +85,23 @@ export type Store = RowOf<typeof StoreObject>;
 
 /** Body that connects a store to a review site. Afterwards the provider's events may name the connection. */
 export const StoreReviewSiteBody = Type.Object(
-  { store_id: rowId(), provider_id: rowId() },
+  { store_id: rowId(), provider_id: rowId(), ...withExternalId },
   { ...closed, title: "NewStoreReviewSite" },
 );
 export type NewStoreReviewSite = Static<typeof StoreReviewSiteBody>;
+
+/** The one field of a connection that an operator changes; its review site reports the others. */
+export const StoreReviewSiteChanges = Type.Partial(Type.Object(changedExternalId), {
+  ...closed,
+  title: "StoreReviewSiteChanges",
+});
+export type StoreReviewSiteUpdate = Static<typeof StoreReviewSiteChanges>;
 
 export const storeReviewSiteQuery = Type.Object({
   ...pageQuery(isRowId),
   account_id: Type.Optional(rowId()),
   store_id: Type.Optional(rowId()),
+  ...updatedSince,
 });
 export type StoreReviewSiteQuery = Static<typeof storeReviewSiteQuery>;
 
@@ -94,12 +123,15 @@ export const StoreReviewSiteObject = Type.Object(
     provider: Type.String(),
     pull: axis,
     post: axis,
+    ...syncedFields,
   },
   { title: "AdminStoreReviewSite" },
 );
 
 export type StoreReviewSite = Omit<RowOf<typeof StoreReviewSiteObject>, "pull" | "post"> &
-  Pick<typeof storeReviewSites.$inferSelect, "pullErrorCode" | "postErrorCode">;
+  Pick<typeof storeReviewSites.$inferSelect, "pullErrorCode" | "postErrorCode"> & {
+    readonly providerId: number;
+  };
 
 const axisOf = (errorCode: string | null) => ({ connected: errorCode === null, errorCode });
 
@@ -122,6 +154,13 @@ export const ProviderBody = Type.Object(
 );
 
 export type NewProvider = Static<typeof ProviderBody>;
+
+/** The slug of a provider stays, because its address and its stored secret contain it. */
+export const ProviderChanges = Type.Partial(Type.Pick(ProviderBody, ["name"]), {
+  ...closed,
+  title: "ProviderChanges",
+});
+export type ProviderUpdate = Static<typeof ProviderChanges>;
 
 const provider = { id: Type.Integer(), slug: Type.String(), name: Type.String() };
 

@@ -58,6 +58,10 @@ export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongin
     ["/admin/companies/{id}", account.id],
     ["/admin/users/{id}", account.user.id],
     ["/admin/providers/{id}", provider.id],
+    ["/admin/stores/{id}", account.storeIds[0] ?? 0],
+    ["/admin/store-review-sites/{id}", siteId],
+    ["/admin/plans/{id}", await planOf(db, account.id)],
+    ["{externalId}", `external-${word}`],
     ["partner_id", partnerId],
     ["account_id", account.id],
     ["company_id", account.id],
@@ -68,4 +72,10 @@ export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongin
     ["actor_id", account.user.id],
     ["provider_id", provider.id],
   ]);
+}
+
+async function planOf(db: SignInWorld["database"]["db"], accountId: number): Promise<number> {
+  const [row] = await db.sql<{ id: number }[]>`
+    select plan_id as id from companies where id = ${accountId}`;
+  return row?.id ?? 0;
 }

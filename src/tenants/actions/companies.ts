@@ -5,13 +5,17 @@ import { endAccessOfCompanies } from "../../auth/actions/sessions.ts";
 import type { ValidParts } from "../../http/fields.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import type { Caller } from "../../http/principal.ts";
-import { invalid } from "../../lib/problem.ts";
-import type { Company, NewAccount, NewPartner } from "../model.ts";
-import { changeAccount, changePartner, holdWholeQueue } from "../../webhooks/actions/suspension.ts";
+import type { AccountUpdate, Company, NewAccount, NewPartner, PartnerUpdate } from "../model.ts";
+import {
+  holdWholeQueue,
+  suspendAccount,
+  suspendPartner,
+} from "../../webhooks/actions/suspension.ts";
 import type { HeldAction } from "../../webhooks/actions/subscriptions.ts";
 import * as queries from "../queries/companies.ts";
 import { hasPlan, plansOf } from "../queries/stores.ts";
-import { existing, type AdminDeps } from "./deps.ts";
+import { existing, orNotFound, type AdminDeps } from "./deps.ts";
+import { changeRecord, deleteRecord } from "./records.ts";
 
 const DOMAIN_TAKEN = "is the domain of another partner";
 /** The platform's brand colour, which a company gets if its request names no colour. */
@@ -31,19 +35,21 @@ export function nameOfCompany({ db }: { readonly db: Db }, id: string | undefine
   return findRow(id, (rowId) => queries.nameOfCompany(db, rowId));
 }
 
-export async function newPartnerErrors(
+export async function partnerErrors(
   { db }: { readonly db: Db },
-  { white_label: whiteLabel }: ValidParts<NewPartner>,
+  { white_label: whiteLabel }: ValidParts<PartnerUpdate>,
+  changed?: Company,
 ): Promise<RuleErrors> {
   const domain = whiteLabel?.domain;
-  const isTaken = domain !== undefined && (await queries.hasDomain(db, domain));
+  const isTaken = domain !== undefined && (await queries.hasDomain(db, domain, changed?.id));
   return { "white_label.domain": isTaken ? DOMAIN_TAKEN : undefined };
 }
 
-/**
- * Creates a partner from a body that has passed `newPartnerErrors`. If another request has taken the domain since
- * then, the answer is a 422 as well.
- */
+const CONFLICTS = {
+  companies_white_label_domain_key: ["white_label.domain", DOMAIN_TAKEN],
+} as const;
+
+/** Creates a partner from a body that has passed `partnerErrors`. */
 export async function createPartner(
   deps: Pick<AdminDeps, "db" | "clock">,
   caller: Caller,
@@ -57,22 +63,21 @@ export async function createPartner(
     domain: body.white_label?.domain ?? null,
     partnerId: null,
     planId: null,
+    externalId: body.external_id ?? null,
   } as const;
-  try {
-    return await create(deps, caller, row, async () => {});
-  } catch (error) {
-    if (!queries.isDomainTaken(error)) throw error;
-    throw invalid({ "white_label.domain": [DOMAIN_TAKEN] });
-  }
+  return create(deps, caller, row, async () => {});
 }
 
 /**
- * Validates the fields of a new account: the partner and the plan must exist. `createAccount` does not check again,
- * because partners and plans are never deleted.
+ * Validates the fields of an account: the partner and the plan must exist. If one of them is deleted meanwhile, its key
+ * makes the transaction fail.
  */
-export async function newAccountErrors(
+export async function accountErrors(
   { db }: { readonly db: Db },
-  { partner_id: partnerId, plan_id: planId }: ValidParts<NewAccount>,
+  {
+    partner_id: partnerId,
+    plan_id: planId,
+  }: ValidParts<Pick<NewAccount, "partner_id" | "plan_id">>,
 ): Promise<RuleErrors> {
   const [partner, isPlan] = await Promise.all([
     partnerId === undefined ? undefined : queries.companyById(db, "partner", partnerId),
@@ -96,8 +101,8 @@ export async function createAccount(
   body: NewAccount,
 ): Promise<Company> {
   const { name, partner_id: partnerId, plan_id: planId, stores = [] } = body;
-  const none = { brandName: null, domain: null };
-  const row = { ...brandingOf(body), ...none, type: "account", name, partnerId, planId } as const;
+  const rest = { brandName: null, domain: null, externalId: body.external_id ?? null };
+  const row = { ...brandingOf(body), ...rest, type: "account", name, partnerId, planId } as const;
   return create(deps, caller, row, (tx, id) => queries.insertStores(tx, { id, partnerId }, stores));
 }
 
@@ -105,26 +110,82 @@ function brandingOf(body: NewPartner | NewAccount) {
   return { primaryColor: body.primary_color ?? DEFAULT_COLOR, logoUrl: body.logo_url ?? null };
 }
 
-async function create(
-  { db, clock }: Pick<AdminDeps, "db" | "clock">,
-  { principal, requestContext }: Caller,
+function create(
+  deps: Pick<AdminDeps, "db" | "clock">,
+  caller: Caller,
   row: Omit<queries.NewCompanyRow, "createdAt">,
   addStores: (tx: Tx, id: number) => Promise<void>,
 ): Promise<Company> {
-  const now = clock.now();
-  return db.transaction(async (tx) => {
+  return changeRecord(deps, caller, CONFLICTS, async (tx, now) => {
     const id = await queries.insertCompany(tx, { ...row, createdAt: now });
     await addStores(tx, id);
     const details = { company_id: id, type: row.type };
-    await recordAudit(tx, {
-      at: now,
-      action: "COMPANY_CREATED",
-      actor: principal,
-      requestContext,
-      details,
-    });
-    return existing(await queries.companyById(tx, row.type, id));
+    const result = existing(await queries.companyById(tx, row.type, id));
+    return { result, change: { action: "COMPANY_CREATED", details } };
   });
+}
+
+/** Changes a partner by a body that has passed `partnerErrors`; absent fields stay as they are. */
+export function changePartner(
+  deps: Pick<AdminDeps, "db" | "clock">,
+  caller: Caller,
+  partner: Company,
+  body: PartnerUpdate,
+): Promise<Company> {
+  const { white_label: label } = body;
+  const changes = {
+    ...changesOf(body),
+    ...(label !== undefined && {
+      whiteLabelEnabled: label !== null,
+      brandName: label?.brand_name ?? null,
+      whiteLabelDomain: label?.domain ?? null,
+    }),
+  };
+  return change(deps, caller, partner, { changes, fields: Object.keys(body) });
+}
+
+/** Changes an account by a body that has passed `accountErrors`; absent fields stay as they are. */
+export function changeAccount(
+  deps: Pick<AdminDeps, "db" | "clock">,
+  caller: Caller,
+  account: Company,
+  body: AccountUpdate,
+): Promise<Company> {
+  const changes = { ...changesOf(body), planId: body.plan_id };
+  return change(deps, caller, account, { changes, fields: Object.keys(body) });
+}
+
+function changesOf(
+  body: Pick<PartnerUpdate, "name" | "primary_color" | "logo_url" | "external_id">,
+) {
+  const { name, primary_color: primaryColor, logo_url: logoUrl, external_id: externalId } = body;
+  return { name, primaryColor, logoUrl, externalId };
+}
+
+/** Changes columns of a company; undefined ones keep their values. */
+function change(
+  deps: Pick<AdminDeps, "db" | "clock">,
+  caller: Caller,
+  { id, type }: Company,
+  one: { readonly changes: Parameters<typeof queries.updateCompany>[2]; readonly fields: string[] },
+): Promise<Company> {
+  return changeRecord(deps, caller, CONFLICTS, async (tx) => {
+    const { changes, fields } = one;
+    if (fields.length > 0) await queries.updateCompany(tx, id, changes);
+    const details = { company_id: id, type, fields };
+    const result = orNotFound(await queries.companyById(tx, type, id));
+    return { result, ...(fields.length > 0 && { change: { action: "COMPANY_UPDATED", details } }) };
+  });
+}
+
+/** Deletes a company to which nothing belongs. */
+export function deleteCompany(
+  deps: Pick<AdminDeps, "db" | "clock">,
+  caller: Caller,
+  { id, type, name }: Company,
+): Promise<void> {
+  const change = { action: "COMPANY_DELETED", details: { company_id: id, type, name } } as const;
+  return deleteRecord(deps, caller, change, (tx) => queries.deleteCompany(tx, id));
 }
 
 /** The reversal of a deactivation: whether the events that were held meanwhile are delivered or skipped. */
@@ -155,8 +216,8 @@ export async function setCompanyActive(
       return { company: existing(await queries.companyById(tx, type, id)), changed: [] };
     const subscriptions =
       type === "partner"
-        ? await changePartner(tx, caller, id, { now, held, hourMs: deps.config.batchHourMs })
-        : await changeAccount(tx, { id, partnerId: tenantId }, { held });
+        ? await suspendPartner(tx, caller, id, { now, held, hourMs: deps.config.batchHourMs })
+        : await suspendAccount(tx, { id, partnerId: tenantId }, { held });
     const revoked = await endAccessOfCompanies(tx, await queries.treeOf(tx, id), now);
     const { principal: actor, requestContext } = caller;
     const action = isActive ? "COMPANY_ACTIVATED" : "COMPANY_DEACTIVATED";

@@ -2,6 +2,7 @@ import type { Db } from "../../../db/client.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Passwords } from "../../lib/password.ts";
+import { Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import type { WriterPool } from "../../outbox/writer-pool.ts";
 import type { Waker } from "../../outbox/schedule.ts";
@@ -23,5 +24,11 @@ export interface AdminDeps {
  */
 export function existing<Row>(row: Row | undefined): Row {
   if (row === undefined) throw new Error("A row that this transaction has written is missing.");
+  return row;
+}
+
+/** Returns a row, or throws `not_found`: another request may have deleted it since the route looked it up. */
+export function orNotFound<Row>(row: Row | undefined): Row {
+  if (row === undefined) throw new Problem("not_found");
   return row;
 }

@@ -1,5 +1,6 @@
 import { findRow } from "../../http/list.ts";
-import type { Db, Tx } from "../../../db/client.ts";
+import type { Db } from "../../../db/client.ts";
+import type { AuditAction } from "../../auth/audit-model.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import type { ValidParts } from "../../http/fields.ts";
 import type { Caller } from "../../http/principal.ts";
@@ -13,13 +14,18 @@ import type {
   NewStore,
   NewStoreReviewSite,
   Plan,
+  PlanUpdate,
   Provider,
+  ProviderUpdate,
   Store,
   StoreReviewSite,
+  StoreReviewSiteUpdate,
+  StoreUpdate,
 } from "../store-model.ts";
 import { companyById } from "../queries/companies.ts";
 import * as queries from "../queries/stores.ts";
-import { type AdminDeps, existing } from "./deps.ts";
+import { type AdminDeps, existing, orNotFound } from "./deps.ts";
+import { changeRecord, deleteRecord } from "./records.ts";
 
 type WritingDeps = Pick<AdminDeps, "db" | "clock">;
 
@@ -29,43 +35,71 @@ const LINK_TAKEN = "is connected to this store already";
 const SLUG_TAKEN = "is the slug of another provider";
 
 /*
- * Creates plans, stores, providers, and connections of stores to review sites. Each `create…` takes a body that has
- * passed the `new…Errors` of the same name. Unique indexes decide between requests that run at the same time: the
- * later request gets a 422, as if the check had found the conflict.
+ * Plans, stores, providers, and connections of stores to review sites. Each `create…` and `change…` takes a body that has
+ * passed the `…Errors` of the same kind.
  */
 
-export async function newPlanErrors(
-  { db }: { readonly db: Db },
-  { name }: ValidParts<NewPlan>,
-): Promise<RuleErrors> {
-  const isTaken = name !== undefined && (await queries.hasPlan(db, { name }));
-  return { name: isTaken ? PLAN_TAKEN : undefined };
+const CONFLICTS = {
+  plans_name_key: ["name", PLAN_TAKEN],
+  store_review_sites_store_id_review_site_id_key: ["provider_id", LINK_TAKEN],
+  review_sites_slug_key: ["slug", SLUG_TAKEN],
+} as const;
+
+export function findPlan({ db }: { readonly db: Db }, id: string | undefined): Promise<Plan> {
+  return findRow(id, (rowId) => queries.planById(db, rowId));
 }
 
-export async function createPlan(
-  { db, clock }: WritingDeps,
-  { principal, requestContext }: Caller,
+export async function planErrors(
+  { db }: { readonly db: Db },
+  { name }: ValidParts<PlanUpdate>,
+  changed?: Plan,
+): Promise<RuleErrors> {
+  const isOther = name !== undefined && name !== changed?.name;
+  return { name: isOther && (await queries.hasPlan(db, { name })) ? PLAN_TAKEN : undefined };
+}
+
+export function createPlan(
+  deps: WritingDeps,
+  caller: Caller,
   { name, features = [] }: NewPlan,
 ): Promise<Plan> {
-  const at = clock.now();
-  const insert = async (tx: Tx) => {
+  return changeRecord(deps, caller, CONFLICTS, async (tx) => {
     const id = await queries.insertPlan(tx, { name, features });
-    const details = { plan_id: id };
-    await recordAudit(tx, {
-      at,
-      action: "PLAN_CREATED",
-      actor: principal,
-      requestContext,
-      details,
-    });
-    return { id, name, features };
-  };
-  try {
-    return await db.transaction(insert);
-  } catch (error) {
-    if (!queries.isPlanTaken(error)) throw error;
-    throw invalid({ name: [PLAN_TAKEN] });
-  }
+    const change = { action: "PLAN_CREATED", details: { plan_id: id } } as const;
+    return { result: { id, name, features }, change };
+  });
+}
+
+export function changePlan(
+  deps: WritingDeps,
+  caller: Caller,
+  { id }: Plan,
+  body: PlanUpdate,
+): Promise<Plan> {
+  return changeRecord(deps, caller, CONFLICTS, async (tx) => {
+    const change = changed("PLAN_UPDATED", { plan_id: id }, body);
+    if (change !== undefined) await queries.updatePlan(tx, id, body);
+    return { result: orNotFound(await queries.planById(tx, id)), ...(change && { change }) };
+  });
+}
+
+export function deletePlan(deps: WritingDeps, caller: Caller, { id, name }: Plan): Promise<void> {
+  const change = { action: "PLAN_DELETED", details: { plan_id: id, name } } as const;
+  return deleteRecord(deps, caller, change, (tx) => queries.deletePlan(tx, id));
+}
+
+/** Describes a change for the audit log; undefined if the body names no field. */
+function changed<A extends AuditAction>(
+  action: A,
+  ids: Readonly<Record<string, unknown>>,
+  body: object,
+) {
+  const fields = Object.keys(body);
+  return fields.length === 0 ? undefined : { action, details: { ...ids, fields } };
+}
+
+export function findStore({ db }: { readonly db: Db }, id: string | undefined): Promise<Store> {
+  return findRow(id, (rowId) => queries.storeById(db, rowId));
 }
 
 export async function newStoreErrors(
@@ -77,28 +111,55 @@ export async function newStoreErrors(
   return { account_id: isUnknown ? ACCOUNT_UNKNOWN : undefined };
 }
 
-/** Creates a store. Its account exists, because `newStoreErrors` has found it and accounts are never deleted. */
-export async function createStore(
-  { db, clock }: WritingDeps,
-  { principal, requestContext }: Caller,
-  { account_id: accountId, name }: NewStore,
+export function createStore(
+  deps: WritingDeps,
+  caller: Caller,
+  { account_id: accountId, name, external_id }: NewStore,
 ): Promise<Store> {
-  const at = clock.now();
-  return db.transaction(async (tx) => {
+  return changeRecord(deps, caller, CONFLICTS, async (tx) => {
     const account = await companyById(tx, "account", accountId);
     const partnerId = account?.partnerId ?? undefined;
     if (partnerId === undefined) throw invalid({ account_id: [ACCOUNT_UNKNOWN] });
-    const id = await queries.insertStore(tx, { accountId, partnerId, name });
-    const details = { store_id: id, company_id: accountId };
-    await recordAudit(tx, {
-      at,
-      action: "STORE_CREATED",
-      actor: principal,
-      requestContext,
-      details,
+    const result = await queries.insertStore(tx, {
+      accountId,
+      partnerId,
+      name,
+      externalId: external_id ?? null,
     });
-    return { id, accountId, partnerId, name };
+    const details = { store_id: result.id, company_id: accountId };
+    return { result, change: { action: "STORE_CREATED", details } };
   });
+}
+
+export function changeStore(
+  deps: WritingDeps,
+  caller: Caller,
+  { id, accountId }: Store,
+  body: StoreUpdate,
+): Promise<Store> {
+  return changeRecord(deps, caller, CONFLICTS, async (tx) => {
+    const change = changed("STORE_UPDATED", { store_id: id, company_id: accountId }, body);
+    const { name, external_id: externalId } = body;
+    if (change !== undefined) await queries.updateStore(tx, id, { name, externalId });
+    return { result: orNotFound(await queries.storeById(tx, id)), ...(change && { change }) };
+  });
+}
+
+export function deleteStore(
+  deps: WritingDeps,
+  caller: Caller,
+  { id, accountId, name }: Store,
+): Promise<void> {
+  const details = { store_id: id, company_id: accountId, name };
+  const change = { action: "STORE_DELETED", details } as const;
+  return deleteRecord(deps, caller, change, (tx) => queries.deleteStore(tx, id));
+}
+
+export function findStoreReviewSite(
+  { db }: { readonly db: Db },
+  id: string | undefined,
+): Promise<StoreReviewSite> {
+  return findRow(id, (rowId) => queries.storeReviewSiteById(db, rowId));
 }
 
 export async function newStoreReviewSiteErrors(
@@ -121,27 +182,49 @@ export async function newStoreReviewSiteErrors(
   };
 }
 
-export async function createStoreReviewSite(
-  { db, clock }: WritingDeps,
-  { principal, requestContext }: Caller,
-  { store_id: storeId, provider_id: providerId }: NewStoreReviewSite,
+export function createStoreReviewSite(
+  deps: WritingDeps,
+  caller: Caller,
+  { store_id: storeId, provider_id: reviewSiteId, external_id }: NewStoreReviewSite,
 ): Promise<StoreReviewSite> {
-  const at = clock.now();
-  const link = async (tx: Tx) => {
-    const store = existing(await queries.storeById(tx, storeId));
-    const id = await queries.insertStoreReviewSite(tx, store, providerId);
-    const row = existing(await queries.storeReviewSiteById(tx, id));
-    const action = "STORE_REVIEW_SITE_CREATED";
-    const details = { store_review_site_id: id, store_id: storeId, provider: row.provider };
-    await recordAudit(tx, { at, action, actor: principal, requestContext, details });
-    return row;
-  };
-  try {
-    return await db.transaction(link);
-  } catch (error) {
-    if (!queries.isLinkTaken(error)) throw error;
-    throw invalid({ provider_id: [LINK_TAKEN] });
-  }
+  return changeRecord(deps, caller, CONFLICTS, async (tx) => {
+    const store = await queries.storeById(tx, storeId);
+    if (store === undefined) throw invalid({ store_id: ["is not a store"] });
+    const id = await queries.insertStoreReviewSite(tx, store, {
+      reviewSiteId,
+      externalId: external_id ?? null,
+    });
+    const result = existing(await queries.storeReviewSiteById(tx, id));
+    const details = { store_review_site_id: id, store_id: storeId, provider: result.provider };
+    return { result, change: { action: "STORE_REVIEW_SITE_CREATED", details } };
+  });
+}
+
+export function changeStoreReviewSite(
+  deps: WritingDeps,
+  caller: Caller,
+  { id, storeId, provider }: StoreReviewSite,
+  body: StoreReviewSiteUpdate,
+): Promise<StoreReviewSite> {
+  return changeRecord(deps, caller, CONFLICTS, async (tx) => {
+    const ids = { store_review_site_id: id, store_id: storeId, provider };
+    const change = changed("STORE_REVIEW_SITE_UPDATED", ids, body);
+    const { external_id: externalId } = body;
+    if (change !== undefined) await queries.updateStoreReviewSite(tx, id, { externalId });
+    const result = orNotFound(await queries.storeReviewSiteById(tx, id));
+    return { result, ...(change && { change }) };
+  });
+}
+
+/** Deletes a connection that has reported nothing. */
+export function deleteStoreReviewSite(
+  deps: WritingDeps,
+  caller: Caller,
+  { id, storeId, provider }: StoreReviewSite,
+): Promise<void> {
+  const details = { store_review_site_id: id, store_id: storeId, provider };
+  const change = { action: "STORE_REVIEW_SITE_DELETED", details } as const;
+  return deleteRecord(deps, caller, change, (tx) => queries.deleteStoreReviewSite(tx, id));
 }
 
 export function findProvider(
@@ -162,26 +245,40 @@ export async function newProviderErrors(
   return { slug: isTaken ? SLUG_TAKEN : undefined };
 }
 
-export async function createProvider(
-  { db, clock, box }: SealingDeps,
-  { principal, requestContext }: Caller,
+export function createProvider(
+  deps: SealingDeps,
+  caller: Caller,
   { slug, name }: NewProvider,
 ): Promise<ProviderAndSecret> {
-  const now = clock.now();
   const secret = newSecret();
-  const sealed = box.seal(secret, providerSecretContext(slug));
-  try {
-    return await db.transaction(async (tx) => {
-      const id = await queries.insertProvider(tx, { slug, name }, sealed);
-      const details = { provider: slug };
-      const action = "PROVIDER_CREATED";
-      await recordAudit(tx, { at: now, action, actor: principal, requestContext, details });
-      return { id, slug, name, secret };
-    });
-  } catch (error) {
-    if (!queries.isSlugTaken(error)) throw error;
-    throw invalid({ slug: [SLUG_TAKEN] });
-  }
+  const sealed = deps.box.seal(secret, providerSecretContext(slug));
+  return changeRecord(deps, caller, CONFLICTS, async (tx) => {
+    const id = await queries.insertProvider(tx, { slug, name }, sealed);
+    const change = { action: "PROVIDER_CREATED", details: { provider: slug } } as const;
+    return { result: { id, slug, name, secret }, change };
+  });
+}
+
+export function changeProvider(
+  deps: WritingDeps,
+  caller: Caller,
+  { id, slug }: Provider,
+  body: ProviderUpdate,
+): Promise<Provider> {
+  return changeRecord(deps, caller, CONFLICTS, async (tx) => {
+    const change = changed("PROVIDER_UPDATED", { provider: slug }, body);
+    if (change !== undefined) await queries.updateProvider(tx, id, body);
+    return { result: orNotFound(await queries.providerById(tx, id)), ...(change && { change }) };
+  });
+}
+
+export function deleteProvider(
+  deps: WritingDeps,
+  caller: Caller,
+  { id, slug }: Provider,
+): Promise<void> {
+  const change = { action: "PROVIDER_DELETED", details: { provider: slug } } as const;
+  return deleteRecord(deps, caller, change, (tx) => queries.deleteProvider(tx, id));
 }
 
 /**

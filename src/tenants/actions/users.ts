@@ -9,12 +9,13 @@ import type { ValidParts } from "../../http/fields.ts";
 import { findRow, type Found, type Page } from "../../http/list.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
 import type { RuleErrors } from "../../http/rules.ts";
-import { invalid, Problem } from "../../lib/problem.ts";
+import { Problem } from "../../lib/problem.ts";
 import { MAIL_WAKE } from "../../outbox/mail.ts";
-import type { NewTeammate, NewUser, ROLES_OF, User, UserQuery } from "../model.ts";
+import type { NewTeammate, NewUser, ROLES_OF, User, UserQuery, UserUpdate } from "../model.ts";
 import * as queries from "../queries/users.ts";
 import { EMAIL_TAKEN, userErrors } from "../user-rules.ts";
-import { existing, type AdminDeps } from "./deps.ts";
+import { existing, orNotFound, type AdminDeps } from "./deps.ts";
+import { changeRecord, deleteRecord } from "./records.ts";
 
 type ReadingDeps = Pick<AdminDeps, "db">;
 
@@ -42,10 +43,7 @@ export async function newUserErrors(
   return userErrors({ ...body, email }, { employer, isTaken });
 }
 
-/**
- * Creates a user, and mails an invitation if the body has no password. The body must have passed `newUserErrors`. If
- * another request has taken the email since then, the answer is a 422 as well.
- */
+/** Creates a user, and mails an invitation if the body has no password. The body must have passed `newUserErrors`. */
 export async function createUser(
   deps: AdminDeps,
   { principal, requestContext }: Caller,
@@ -55,29 +53,87 @@ export async function createUser(
   const email = normaliseEmail(body.email);
   const passwordHash =
     password === undefined ? null : await deps.passwords.hash(password, requestContext.ip);
-  const now = deps.clock.now();
-  try {
-    const user = await deps.db.transaction(async (tx) => {
-      const row = { companyId, email, name, role, passwordHash, storeIds, createdAt: now };
-      const id = await queries.insertUser(tx, row);
+  const user = await changeRecord(
+    deps,
+    { principal, requestContext },
+    CONFLICTS,
+    async (tx, now) => {
+      const externalId = body.external_id ?? null;
+      const who = { companyId, email, name, role, externalId };
+      const id = await queries.insertUser(tx, { ...who, passwordHash, storeIds, createdAt: now });
+      // After the audit row of the user comes that of the invitation.
       const details = { user_id: id, company_id: companyId, role };
-      await recordAudit(tx, {
-        at: now,
-        action: "USER_CREATED",
-        actor: principal,
-        requestContext,
-        details,
-      });
+      const audit = { at: now, actor: principal, requestContext };
+      await recordAudit(tx, { ...audit, action: "USER_CREATED", details });
       if (passwordHash === null)
         await inviteUser(tx, deps, { userId: id, email, actor: principal, requestContext, now });
-      return existing(await queries.userById(tx, id));
-    });
-    if (passwordHash === null) await deps.schedule.wake([MAIL_WAKE]);
-    return user;
-  } catch (error) {
-    if (!queries.isEmailTaken(error)) throw error;
-    throw invalid({ email: [EMAIL_TAKEN] });
-  }
+      return { result: existing(await queries.userById(tx, id)) };
+    },
+  );
+  if (passwordHash === null) await deps.schedule.wake([MAIL_WAKE]);
+  return user;
+}
+
+const CONFLICTS = { users_email_key: ["email", EMAIL_TAKEN] } as const;
+
+/** Validates the changed fields of a user together with those that stay. */
+export async function userUpdateErrors(
+  { db }: ReadingDeps,
+  user: User,
+  body: ValidParts<UserUpdate>,
+): Promise<RuleErrors> {
+  const email = body.email && normaliseEmail(body.email);
+  const [employer, isTaken] = await Promise.all([
+    queries.employerOf(db, user.companyId),
+    email === undefined ? false : queries.hasEmail(db, email, user.id),
+  ]);
+  const { role = user.role } = body;
+  // A user who is no location user any more loses the stores without naming them.
+  const kept = role === user.role ? user.storeIds : [];
+  const store_ids = "store_ids" in body ? body.store_ids : kept;
+  const whole = { company_id: user.companyId, role, store_ids, ...(email && { email }) };
+  return userErrors(whole, { employer, isTaken });
+}
+
+/**
+ * Changes a user by a body that has passed `userUpdateErrors`; absent fields stay as they are. The tokens stay valid,
+ * because each request reads role and stores again.
+ */
+export function changeUser(
+  deps: Pick<AdminDeps, "db" | "clock">,
+  caller: Caller,
+  user: User,
+  body: UserUpdate,
+): Promise<User> {
+  const { id, companyId } = user;
+  const { name, role, external_id: externalId } = body;
+  const email = body.email === undefined ? undefined : normaliseEmail(body.email);
+  const isOtherRole = role !== undefined && role !== user.role;
+  const storeIds = body.store_ids ?? (isOtherRole ? [] : undefined);
+  return changeRecord(deps, caller, CONFLICTS, async (tx, now) => {
+    const fields = Object.keys(body);
+    if (fields.length === 0) return { result: user };
+    if (isOtherRole) await refuseLast(tx, caller.principal, user);
+    const changes = { name, role, email, externalId, updatedAt: now };
+    await queries.updateUser(tx, id, changes, storeIds);
+    const details = { user_id: id, company_id: companyId, fields };
+    const result = orNotFound(await queries.userById(tx, id));
+    return { result, change: { action: "USER_UPDATED", details } };
+  });
+}
+
+/** Deletes a user who has never acted. Anybody else is deactivated or erased instead. */
+export function deleteUser(
+  deps: Pick<AdminDeps, "db" | "clock">,
+  caller: Caller,
+  user: User,
+): Promise<void> {
+  const { id, companyId } = user;
+  const details = { user_id: id, company_id: companyId };
+  return deleteRecord(deps, caller, { action: "USER_DELETED", details }, async (tx) => {
+    await refuseLast(tx, caller.principal, user);
+    await queries.deleteUser(tx, id);
+  });
 }
 
 /**

@@ -1,15 +1,17 @@
-import { and, desc, eq, ne, or, sql } from "drizzle-orm";
+import { and, desc, eq, gte, ne, or, sql } from "drizzle-orm";
 
 import { arrayOf, idBefore, isPartnerOfCompany, partners } from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { violatesUnique } from "../../../db/errors.ts";
 import { onlyRow } from "../../../db/statement.ts";
+import { alertSettings } from "../../../db/schema/alerts.ts";
+import { portalSettings } from "../../../db/schema/tokens.ts";
 import { companies, plans as planTable, stores } from "../../../db/schema/companies.ts";
 import type { Page } from "../../http/list.ts";
 import type { AccountQuery, Company, Named } from "../model.ts";
+import { type Changes, isWanted, type Wanted } from "./wanted.ts";
 
 function selectCompanies(db: DbOrTx) {
-  const { id, name, isActive, primaryColor, logoUrl, createdAt } = companies;
+  const { id, name, isActive, primaryColor, logoUrl, externalId, createdAt, updatedAt } = companies;
   const { brandName, whiteLabelDomain, whiteLabelEnabled, partnerId, planId } = companies;
   const ownStores = eq(stores.accountId, id);
   return db
@@ -19,7 +21,9 @@ function selectCompanies(db: DbOrTx) {
       isActive,
       primaryColor,
       logoUrl,
+      externalId,
       createdAt,
+      updatedAt,
       brandName,
       domain: whiteLabelDomain,
       whiteLabelEnabled,
@@ -53,13 +57,15 @@ export async function companiesOf(
     partner_id: partnerId,
     name,
     is_active: isActive,
-  }: Pick<AccountQuery, "partner_id" | "is_active" | "name">,
+    updated_since: since,
+  }: Pick<AccountQuery, "partner_id" | "is_active" | "name" | "updated_since">,
   page: Page,
 ): Promise<Company[]> {
   const conditions = [
     partnerId === undefined ? undefined : eq(companies.partnerId, partnerId),
     name === undefined ? undefined : sql`position(lower(${name}) in lower(${companies.name})) > 0`,
     isActive === undefined ? undefined : eq(companies.isActive, isActive === "true"),
+    since === undefined ? undefined : gte(companies.updatedAt, new Date(since)),
     idBefore(companies.id, page.after),
   ];
   const rows = await selectCompanies(db)
@@ -69,16 +75,20 @@ export async function companiesOf(
   return rows.map((row) => companyOf(row, type));
 }
 
-export async function companyById(
+/** Reads a company of a type, by its id or by that of the platform. */
+export async function companyBy(
   db: DbOrTx,
   type: Company["type"],
-  id: number,
+  by: Wanted,
 ): Promise<Company | undefined> {
   const [row] = await selectCompanies(db).where(
-    and(eq(companies.id, id), eq(companies.type, type)),
+    and(isWanted(companies, by), eq(companies.type, type)),
   );
   return row && companyOf(row, type);
 }
+
+export const companyById = (db: DbOrTx, type: Company["type"], id: number) =>
+  companyBy(db, type, { id });
 
 export async function nameOfCompany(
   db: DbOrTx,
@@ -98,6 +108,7 @@ export interface NewCompanyRow {
   readonly domain: string | null;
   readonly partnerId: number | null;
   readonly planId: number | null;
+  readonly externalId: string | null;
   readonly createdAt: Date;
 }
 
@@ -110,16 +121,25 @@ export async function insertCompany(tx: Tx, { domain, ...one }: NewCompanyRow): 
   return onlyRow(rows).id;
 }
 
-export function isDomainTaken(error: unknown): boolean {
-  return violatesUnique(error, "companies_white_label_domain_key");
+export async function updateCompany(
+  tx: Tx,
+  id: number,
+  changes: Changes<typeof companies.$inferInsert>,
+): Promise<void> {
+  await tx.update(companies).set(changes).where(eq(companies.id, id));
 }
 
-export async function hasDomain(db: DbOrTx, domain: string): Promise<boolean> {
-  const rows = await db
-    .select({ id: companies.id })
-    .from(companies)
-    .where(eq(companies.whiteLabelDomain, domain));
-  return rows.length > 0;
+/** Deletes a company with its settings. Fails if anything else refers to the company. */
+export async function deleteCompany(tx: Tx, id: number): Promise<void> {
+  await tx.delete(alertSettings).where(eq(alertSettings.partnerId, id));
+  await tx.delete(portalSettings).where(eq(portalSettings.partnerId, id));
+  await tx.delete(companies).where(eq(companies.id, id));
+}
+
+/** Whether a partner other than `except` has the domain. */
+export async function hasDomain(db: DbOrTx, domain: string, except = 0): Promise<boolean> {
+  const isOthers = and(eq(companies.whiteLabelDomain, domain), ne(companies.id, except));
+  return (await db.$count(companies, isOthers)) > 0;
 }
 
 export async function insertStores(

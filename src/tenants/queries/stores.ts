@@ -1,8 +1,7 @@
-import { and, desc, eq } from "drizzle-orm";
+import { and, desc, eq, gte, sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { idBefore } from "../../../db/conditions.ts";
-import { violatesUnique } from "../../../db/errors.ts";
 import { plans as planTable, stores } from "../../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { onlyRow } from "../../../db/statement.ts";
@@ -15,6 +14,7 @@ import type {
   StoreReviewSite,
   StoreReviewSiteQuery,
 } from "../store-model.ts";
+import { type Changes, isWanted, type Wanted } from "./wanted.ts";
 
 /** Lists plans, newest first. */
 export function plansOf(db: DbOrTx, page: Page): Promise<Plan[]> {
@@ -39,8 +39,23 @@ export async function insertPlan(tx: Tx, plan: Omit<Plan, "id">): Promise<number
   return onlyRow(await tx.insert(planTable).values(plan).returning({ id: planTable.id })).id;
 }
 
-export function isPlanTaken(error: unknown): boolean {
-  return violatesUnique(error, "plans_name_key");
+export async function planById(db: DbOrTx, wanted: number): Promise<Plan | undefined> {
+  const { id, name, features } = planTable;
+  const [row] = await db.select({ id, name, features }).from(planTable).where(eq(id, wanted));
+  return row;
+}
+
+export async function updatePlan(
+  tx: Tx,
+  id: number,
+  changes: Changes<Omit<Plan, "id">>,
+): Promise<void> {
+  await tx.update(planTable).set(changes).where(eq(planTable.id, id));
+}
+
+/** Deletes a plan. Fails if an account has it. */
+export async function deletePlan(tx: Tx, id: number): Promise<void> {
+  await tx.delete(planTable).where(eq(planTable.id, id));
 }
 
 const store = {
@@ -48,12 +63,14 @@ const store = {
   name: stores.name,
   accountId: stores.accountId,
   partnerId: stores.partnerId,
+  externalId: stores.externalId,
+  updatedAt: stores.updatedAt,
 };
 
 /** Lists stores, newest first. */
 export function storesOf(
   db: DbOrTx,
-  { account_id: accountId, partner_id: partnerId }: StoreFilter,
+  { account_id: accountId, partner_id: partnerId, updated_since: since }: StoreFilter,
   page: Page,
 ): Promise<Store[]> {
   const ofAccount = accountId === undefined ? undefined : eq(stores.accountId, accountId);
@@ -61,25 +78,50 @@ export function storesOf(
   return db
     .select(store)
     .from(stores)
-    .where(and(ofAccount, ofPartner, idBefore(stores.id, page.after)))
+    .where(
+      and(
+        ofAccount,
+        ofPartner,
+        since === undefined ? undefined : gte(stores.updatedAt, new Date(since)),
+        idBefore(stores.id, page.after),
+      ),
+    )
     .orderBy(desc(stores.id))
     .limit(page.limit + 1);
 }
 
-export async function storeById(db: DbOrTx, id: number): Promise<Store | undefined> {
-  const [row] = await db.select(store).from(stores).where(eq(stores.id, id));
+/** Reads a store, by its id or by that of the platform. */
+export async function storeBy(db: DbOrTx, by: Wanted): Promise<Store | undefined> {
+  const [row] = await db.select(store).from(stores).where(isWanted(stores, by));
   return row;
 }
 
-export async function insertStore(tx: Tx, one: Omit<Store, "id">): Promise<number> {
-  return onlyRow(await tx.insert(stores).values(one).returning({ id: stores.id })).id;
+export const storeById = (db: DbOrTx, id: number) => storeBy(db, { id });
+
+export async function insertStore(tx: Tx, one: Omit<Store, "id" | "updatedAt">): Promise<Store> {
+  return onlyRow(await tx.insert(stores).values(one).returning(store));
+}
+
+export async function updateStore(
+  tx: Tx,
+  id: number,
+  changes: Changes<Pick<Store, "name" | "externalId">>,
+): Promise<void> {
+  await tx.update(stores).set(changes).where(eq(stores.id, id));
+}
+
+/** Deletes a store. Fails if it has connections, or if a location user has access to it. */
+export async function deleteStore(tx: Tx, id: number): Promise<void> {
+  await tx.delete(stores).where(eq(stores.id, id));
 }
 
 function selectLinks(db: DbOrTx) {
-  const { id, storeId, accountId, partnerId, pullErrorCode, postErrorCode } = storeReviewSites;
-  const provider = reviewSites.slug;
+  const { id, storeId, accountId, partnerId, reviewSiteId: providerId } = storeReviewSites;
+  const { pullErrorCode, postErrorCode, externalId, updatedAt } = storeReviewSites;
+  const provider = { providerId, provider: reviewSites.slug };
+  const state = { pullErrorCode, postErrorCode, externalId, updatedAt };
   return db
-    .select({ id, storeId, accountId, partnerId, provider, pullErrorCode, postErrorCode })
+    .select({ id, storeId, accountId, partnerId, ...provider, ...state })
     .from(storeReviewSites)
     .innerJoin(reviewSites, eq(reviewSites.id, storeReviewSites.reviewSiteId));
 }
@@ -87,12 +129,13 @@ function selectLinks(db: DbOrTx) {
 /** Lists connections of stores to review sites, newest first. */
 export function storeReviewSitesOf(
   db: DbOrTx,
-  { account_id: accountId, store_id: storeId }: StoreReviewSiteQuery,
+  { account_id: accountId, store_id: storeId, updated_since: since }: StoreReviewSiteQuery,
   page: Page,
 ): Promise<StoreReviewSite[]> {
   const conditions = [
     accountId === undefined ? undefined : eq(storeReviewSites.accountId, accountId),
     storeId === undefined ? undefined : eq(storeReviewSites.storeId, storeId),
+    since === undefined ? undefined : gte(storeReviewSites.updatedAt, new Date(since)),
     idBefore(storeReviewSites.id, page.after),
   ];
   return selectLinks(db)
@@ -101,12 +144,32 @@ export function storeReviewSitesOf(
     .limit(page.limit + 1);
 }
 
-export async function storeReviewSiteById(
+/** Reads a connection, by its id or by that of the platform. */
+export async function storeReviewSiteBy(
   db: DbOrTx,
-  id: number,
+  by: Wanted,
 ): Promise<StoreReviewSite | undefined> {
-  const [row] = await selectLinks(db).where(eq(storeReviewSites.id, id));
+  const [row] = await selectLinks(db).where(isWanted(storeReviewSites, by));
   return row;
+}
+
+export const storeReviewSiteById = (db: DbOrTx, id: number) => storeReviewSiteBy(db, { id });
+
+export async function updateStoreReviewSite(
+  tx: Tx,
+  id: number,
+  changes: Changes<Pick<StoreReviewSite, "externalId">>,
+): Promise<void> {
+  await tx.update(storeReviewSites).set(changes).where(eq(storeReviewSites.id, id));
+}
+
+/**
+ * Deletes a connection. Fails if it has reported an event. The lock waits for the transactions that may be about to
+ * write one, because they have read the connection and no key refers to it.
+ */
+export async function deleteStoreReviewSite(tx: Tx, id: number): Promise<void> {
+  await tx.execute(sql`lock table ${storeReviewSites} in access exclusive mode`);
+  await tx.delete(storeReviewSites).where(eq(storeReviewSites.id, id));
 }
 
 export async function isLinked(
@@ -129,18 +192,17 @@ export async function isLinked(
 export async function insertStoreReviewSite(
   tx: Tx,
   { id: storeId, accountId, partnerId }: Store,
-  reviewSiteId: number,
+  {
+    reviewSiteId,
+    externalId,
+  }: { readonly reviewSiteId: number; readonly externalId: string | null },
 ): Promise<number> {
   const working = { pullConnected: true, postConnected: true };
   const rows = await tx
     .insert(storeReviewSites)
-    .values({ storeId, accountId, partnerId, reviewSiteId, ...working })
+    .values({ storeId, accountId, partnerId, reviewSiteId, externalId, ...working })
     .returning({ id: storeReviewSites.id });
   return onlyRow(rows).id;
-}
-
-export function isLinkTaken(error: unknown): boolean {
-  return violatesUnique(error, "store_review_sites_store_id_review_site_id_key");
 }
 
 const { id, slug, name } = reviewSites;
@@ -174,8 +236,17 @@ export async function insertProvider(
   return onlyRow(await tx.insert(reviewSites).values(row).returning({ id })).id;
 }
 
-export function isSlugTaken(error: unknown): boolean {
-  return violatesUnique(error, "review_sites_slug_key");
+export async function updateProvider(
+  tx: Tx,
+  wanted: number,
+  changes: Changes<Pick<Provider, "name">>,
+): Promise<void> {
+  await tx.update(reviewSites).set(changes).where(eq(id, wanted));
+}
+
+/** Deletes a provider. Fails if a store is connected to it. */
+export async function deleteProvider(tx: Tx, wanted: number): Promise<void> {
+  await tx.delete(reviewSites).where(eq(id, wanted));
 }
 
 export async function replaceSecret(tx: Tx, wanted: number, sealedSecret: string): Promise<void> {

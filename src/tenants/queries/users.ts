@@ -2,13 +2,13 @@ import { and, desc, eq, gte, isNotNull, ne, sql } from "drizzle-orm";
 
 import { arrayOf, idBefore, nthId, someHas } from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { violatesUnique } from "../../../db/errors.ts";
 import { onlyRow } from "../../../db/statement.ts";
 import { companies, stores, users, userStores } from "../../../db/schema/companies.ts";
-import { signInLocks } from "../../../db/schema/sign-in.ts";
+import { invitations, signInLocks } from "../../../db/schema/sign-in.ts";
 import type { Role } from "../../http/principal.ts";
 import type { Found, Page } from "../../http/list.ts";
 import type { Employer, User, UserQuery } from "../model.ts";
+import { type Changes, isWanted, type Wanted } from "./wanted.ts";
 
 /** SQL expression for the digest of a user's email, equal to that of `emailDigest` in src/auth/email.ts. */
 const digestOfEmail = sql`encode(sha256(convert_to(${users.email}, 'UTF8')), 'hex')`;
@@ -31,6 +31,7 @@ function selectUsers(db: DbOrTx) {
       hasPassword: isNotNull(users.passwordHash).mapWith(Boolean),
       storeIds: arrayOf(ownStores),
       lockedUntil: signInLocks.lockedUntil,
+      externalId: users.externalId,
       createdAt: users.createdAt,
       updatedAt: users.updatedAt,
     })
@@ -54,7 +55,14 @@ export async function usersOf(
   query: Omit<UserQuery, "limit" | "cursor">,
   page: Page,
 ): Promise<Found<User>> {
-  const { company_id: companyId, role, email, is_active: isActive, q } = query;
+  const {
+    company_id: companyId,
+    role,
+    email,
+    is_active: isActive,
+    updated_since: since,
+    q,
+  } = query;
   const walked = [
     companyId === undefined ? undefined : eq(users.companyId, companyId),
     idBefore(users.id, page.after),
@@ -70,6 +78,7 @@ export async function usersOf(
     role === undefined ? undefined : eq(users.role, role),
     email === undefined ? undefined : eq(users.email, email),
     isActive === undefined ? undefined : eq(users.isActive, isActive === "true"),
+    since === undefined ? undefined : gte(users.updatedAt, new Date(since)),
   ];
   const rows = await selectUsers(db)
     .where(and(...conditions))
@@ -78,10 +87,13 @@ export async function usersOf(
   return { rows, end: end?.toString() };
 }
 
-export async function userById(db: DbOrTx, id: number): Promise<User | undefined> {
-  const [row] = await selectUsers(db).where(eq(users.id, id));
+/** Reads a user, by its id or by that of the platform. */
+export async function userBy(db: DbOrTx, by: Wanted): Promise<User | undefined> {
+  const [row] = await selectUsers(db).where(isWanted(users, by));
   return row;
 }
+
+export const userById = (db: DbOrTx, id: number) => userBy(db, { id });
 
 export async function employerOf(db: DbOrTx, companyId: number): Promise<Employer | undefined> {
   const ownStores = db
@@ -95,9 +107,9 @@ export async function employerOf(db: DbOrTx, companyId: number): Promise<Employe
   return row;
 }
 
-export async function hasEmail(db: DbOrTx, email: string): Promise<boolean> {
-  const rows = await db.select({ id: users.id }).from(users).where(eq(users.email, email));
-  return rows.length > 0;
+/** Whether a user other than `except` has the email. */
+export async function hasEmail(db: DbOrTx, email: string, except = 0): Promise<boolean> {
+  return (await db.$count(users, and(eq(users.email, email), ne(users.id, except)))) > 0;
 }
 
 type NewUserRow = Omit<typeof users.$inferSelect, "id" | "isActive" | "updatedAt"> &
@@ -109,13 +121,33 @@ export async function insertUser(tx: Tx, { storeIds, ...one }: NewUserRow): Prom
     .values({ ...one, updatedAt: one.createdAt })
     .returning({ id: users.id });
   const { id: userId } = onlyRow(rows);
-  const links = storeIds.map((storeId) => ({ userId, storeId }));
-  if (links.length > 0) await tx.insert(userStores).values(links);
+  await insertStoresOf(tx, userId, storeIds);
   return userId;
 }
 
-export function isEmailTaken(error: unknown): boolean {
-  return violatesUnique(error, "users_email_key");
+async function insertStoresOf(tx: Tx, userId: number, storeIds: readonly number[]): Promise<void> {
+  const links = storeIds.map((storeId) => ({ userId, storeId }));
+  if (links.length > 0) await tx.insert(userStores).values(links);
+}
+
+/** Changes columns of a user and, if `storeIds` is given, replaces the stores that the user has access to. */
+export async function updateUser(
+  tx: Tx,
+  id: number,
+  changes: Changes<typeof users.$inferInsert>,
+  storeIds: readonly number[] | undefined,
+): Promise<void> {
+  await tx.update(users).set(changes).where(eq(users.id, id));
+  if (storeIds === undefined) return;
+  await tx.delete(userStores).where(eq(userStores.userId, id));
+  await insertStoresOf(tx, id, storeIds);
+}
+
+/** Deletes a user who has never signed in, with the invitations. Fails if anything else refers to the user. */
+export async function deleteUser(tx: Tx, id: number): Promise<void> {
+  await tx.delete(userStores).where(eq(userStores.userId, id));
+  await tx.delete(invitations).where(eq(invitations.userId, id));
+  await tx.delete(users).where(eq(users.id, id));
 }
 
 /**

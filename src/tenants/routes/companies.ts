@@ -9,8 +9,8 @@ import {
   createPartner,
   findCompany,
   nameOfCompany,
-  newAccountErrors,
-  newPartnerErrors,
+  accountErrors,
+  partnerErrors,
   setCompanyActive,
 } from "../actions/companies.ts";
 import {
@@ -82,7 +82,7 @@ function partnerListRoutes(deps: AdminRouteDeps) {
       {
         access: changing,
         body: PartnerBody,
-        rules: ({ body }: RuleInput<typeof PartnerBody>) => newPartnerErrors(deps, body),
+        rules: ({ body }: RuleInput<typeof PartnerBody>) => partnerErrors(deps, body),
         response: { 201: PartnerObject },
         detail: {
           operationId: "createPartner",
@@ -163,7 +163,7 @@ function accountListRoutes(deps: AdminRouteDeps) {
       {
         access: changing,
         body: AccountBody,
-        rules: ({ body }: RuleInput<typeof AccountBody>) => newAccountErrors(deps, body),
+        rules: ({ body }: RuleInput<typeof AccountBody>) => accountErrors(deps, body),
         response: { 201: AccountObject },
         detail: {
           operationId: "createAccount",

@@ -65,7 +65,7 @@ function planRoutes(deps: AdminRouteDeps) {
       {
         access: provisioning,
         body: PlanBody,
-        rules: ({ body }: RuleInput<typeof PlanBody>) => actions.newPlanErrors(deps, body),
+        rules: ({ body }: RuleInput<typeof PlanBody>) => actions.planErrors(deps, body),
         response: { 201: planObject },
         detail: {
           operationId: "createPlan",

@@ -23,7 +23,7 @@ interface Change {
  * Disables the active subscriptions of a partner that is suspended, or enables those that its suspension disabled. The
  * caller has locked the partner and wakes the returned subscriptions after the commit.
  */
-export async function changePartner(
+export async function suspendPartner(
   tx: Tx,
   caller: Caller,
   partnerId: number,
@@ -44,7 +44,7 @@ export async function changePartner(
  * Releases or drops what was held for an account that is activated. The caller has changed the state of the account,
  * and wakes the returned subscriptions after the commit, also if the account was deactivated.
  */
-export async function changeAccount(
+export async function suspendAccount(
   tx: Tx,
   { id, partnerId }: { readonly id: number; readonly partnerId: number },
   { held }: Pick<Change, "held">,

@@ -33,9 +33,14 @@ describe("every route", () => {
     expect(writing.length).toBeGreaterThan(20);
     const others = writing.filter(({ demand }) => demand !== "person");
     expect(others.map((one) => [nameOf(one), one.demand]).toSorted()).toEqual([
+      ["PATCH /admin/plans/:id", "own"],
+      ["PATCH /admin/store-review-sites/:id", "own"],
+      ["PATCH /admin/stores/:id", "own"],
       ["POST /admin/plans", "own"],
       ["POST /admin/store-review-sites", "own"],
       ["POST /admin/stores", "own"],
+      ["PUT /admin/store-review-sites/external/:externalId", "own"],
+      ["PUT /admin/stores/external/:externalId", "own"],
     ]);
   });
 });
@@ -182,8 +187,13 @@ function matrix(): string {
 const ROUTES = {
   own: `
     POST /admin/plans
+    PATCH /admin/plans/:id
     POST /admin/store-review-sites
+    PATCH /admin/store-review-sites/:id
+    PUT /admin/store-review-sites/external/:externalId
     POST /admin/stores
+    PATCH /admin/stores/:id
+    PUT /admin/stores/external/:externalId
     GET /account/sessions
     DELETE /account/sessions/:id
     GET /partner/embedding`,
@@ -201,9 +211,18 @@ const ROUTES = {
     POST /partner/users/:id/invite
     POST /partner/users/:id/role
     POST /admin/accounts
+    PATCH /admin/accounts/:id
+    DELETE /admin/accounts/:id
+    PUT /admin/accounts/external/:externalId
     POST /admin/accounts/:id/activate
     POST /admin/accounts/:id/deactivate
+    DELETE /admin/plans/:id
+    DELETE /admin/store-review-sites/:id
+    DELETE /admin/stores/:id
     POST /admin/partners
+    PATCH /admin/partners/:id
+    DELETE /admin/partners/:id
+    PUT /admin/partners/external/:externalId
     POST /admin/partners/:id/activate
     POST /admin/partners/:id/deactivate
     POST /admin/partners/:id/portal-links
@@ -211,12 +230,17 @@ const ROUTES = {
     POST /admin/partners/:id/webhooks/:subscriptionId/disable
     POST /admin/partners/:id/webhooks/:subscriptionId/enable
     POST /admin/providers
+    PATCH /admin/providers/:id
+    DELETE /admin/providers/:id
     POST /admin/providers/:id/secret
     POST /admin/sso-connections
     DELETE /admin/sso-connections/:id
     PATCH /admin/sso-connections/:id
     POST /admin/sso-connections/:id
     POST /admin/users
+    PATCH /admin/users/:id
+    DELETE /admin/users/:id
+    PUT /admin/users/external/:externalId
     POST /admin/users/:id/activate
     POST /admin/users/:id/deactivate
     POST /admin/users/:id/invite

@@ -86,8 +86,12 @@ beforeAll(async () => {
   ids["/partner/users"] = String(owner.id);
   ids["/admin/accounts"] = String(accounts[0].id);
   ids["/admin/partners"] = String(partner);
-  const { body } = await world.api.call("GET", "/admin/providers", { token: world.tokens.root });
-  ids["/admin/providers"] = String(Object(body["data"])[0].id);
+  for (const path of ["/admin/providers", "/admin/plans"]) {
+    const { body } = await world.api.call("GET", path, { token: world.tokens.root });
+    ids[path] = String(Object(body["data"])[0].id);
+  }
+  ids["/admin/stores"] = String(accounts[0].storeIds[0]);
+  ids["/admin/store-review-sites"] = String(world.siteId);
   ids["provider"] = world.provider.slug;
   passwordToken = await world.api.login(world.tenants.partners[1].owner.email);
 });
@@ -105,6 +109,7 @@ function fill(path: string): string {
     .replace(":id", ids[base] ?? "x")
     .replace(":eventId", ids["eventId"] ?? "x")
     .replace(":subscriptionId", ids["/partner/webhooks"] ?? "x")
+    .replace(":externalId", "new")
     .replace(":provider", ids["provider"] ?? "x");
 }
 

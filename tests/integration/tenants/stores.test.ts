@@ -114,6 +114,8 @@ describe("a store's connection to a review site", () => {
       provider: provider.slug,
       pull: { connected: true, error_code: null },
       post: { connected: true, error_code: null },
+      external_id: null,
+      updated_at: expect.any(String),
     });
     const listed = await get(`/store-review-sites?store_id=${store_id}`);
     expect(listed.body["data"]).toEqual([made.body]);

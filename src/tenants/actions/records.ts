@@ -1,0 +1,91 @@
+import { referringTable, violatedIndex } from "../../../db/errors.ts";
+import type { Tx } from "../../../db/client.ts";
+import type { AuditAction } from "../../auth/audit-model.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
+import type { Caller } from "../../http/principal.ts";
+import { invalid, Problem } from "../../lib/problem.ts";
+import type { AdminDeps } from "./deps.ts";
+
+/** The 422 of a unique index, by the name of the index: the field, and the message for it. */
+type Conflicts = Readonly<Record<string, readonly [field: string, message: string]>>;
+
+const EXTERNAL_ID = /_external_id$/;
+const EXTERNAL_ID_TAKEN = "is the external id of another record of this kind";
+
+/** Whether a transaction failed because another record of the kind has the external id. */
+export const isExternalIdTaken = (error: unknown): boolean =>
+  error instanceof Problem && error.errors?.["external_id"]?.includes(EXTERNAL_ID_TAKEN) === true;
+
+interface Change {
+  readonly action: AuditAction;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Runs `work` in a transaction and records the change that it returns, if any, in the audit log. If a unique index
+ * decides between two requests that run at the same time, the later one gets a 422, as if its rules had found the
+ * conflict.
+ */
+export async function changeRecord<T>(
+  { db, clock }: Pick<AdminDeps, "db" | "clock">,
+  { principal, requestContext }: Caller,
+  conflicts: Conflicts,
+  work: (tx: Tx, now: Date) => Promise<{ readonly result: T; readonly change?: Change }>,
+): Promise<T> {
+  const now = clock.now();
+  try {
+    return await db.transaction(async (tx) => {
+      const { result, change } = await work(tx, now);
+      if (change !== undefined)
+        await recordAudit(tx, { at: now, actor: principal, requestContext, ...change });
+      return result;
+    });
+  } catch (error) {
+    const index = violatedIndex(error);
+    if (index === undefined) throw error;
+    const external = EXTERNAL_ID.test(index)
+      ? (["external_id", EXTERNAL_ID_TAKEN] as const)
+      : undefined;
+    const conflict = conflicts[index] ?? external;
+    if (conflict === undefined) throw error;
+    const [field, message] = conflict;
+    throw invalid({ [field]: [message] });
+  }
+}
+
+/** What the tables contain that keep a record from being deleted. */
+const CONTENTS: Readonly<Record<string, string>> = {
+  companies: "accounts",
+  stores: "stores",
+  users: "users",
+  user_stores: "location users",
+  store_review_sites: "connections to review sites",
+  webhook_subscriptions: "webhook subscriptions",
+  oauth_clients: "OAuth clients",
+  sso_connections: "SSO connections",
+  audit_log: "entries of the audit log",
+  review_history: "events that it has reported",
+};
+
+function inUse(table: string): Problem {
+  const contents = CONTENTS[table] ?? table.replaceAll("_", " ");
+  return new Problem("in_use", { message: `It cannot be deleted, because it has ${contents}.` });
+}
+
+/** Deletes a record, and records that in the audit log. Throws `in_use` if another table refers to the record. */
+export async function deleteRecord(
+  deps: Pick<AdminDeps, "db" | "clock">,
+  caller: Caller,
+  change: Change,
+  remove: (tx: Tx) => Promise<void>,
+): Promise<void> {
+  try {
+    await changeRecord(deps, caller, {}, async (tx) => {
+      await remove(tx);
+      return { result: undefined, change };
+    });
+  } catch (error) {
+    const table = referringTable(error);
+    throw table === undefined ? error : inUse(table);
+  }
+}

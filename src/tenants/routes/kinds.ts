@@ -1,0 +1,265 @@
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { Elysia } from "elysia";
+
+import { planObject } from "../../auth/model.ts";
+import { shownAs } from "../../http/shown.ts";
+import * as companies from "../actions/companies.ts";
+import * as stores from "../actions/stores.ts";
+import * as users from "../actions/users.ts";
+import {
+  AccountBody,
+  AccountChanges,
+  AccountObject,
+  closed,
+  type Company,
+  PartnerBody,
+  PartnerChanges,
+  PartnerObject,
+  showAccount,
+  showPartner,
+  type User,
+  UserBody,
+  UserChanges,
+  UserObject,
+} from "../model.ts";
+import { companyBy } from "../queries/companies.ts";
+import { storeBy, storeReviewSiteBy } from "../queries/stores.ts";
+import { userBy } from "../queries/users.ts";
+import {
+  type Plan,
+  PlanChanges,
+  type Provider,
+  ProviderChanges,
+  ProviderObject,
+  showStoreReviewSite,
+  type Store,
+  StoreBody,
+  StoreChanges,
+  StoreObject,
+  type StoreReviewSite,
+  StoreReviewSiteBody,
+  StoreReviewSiteChanges,
+  StoreReviewSiteObject,
+} from "../store-model.ts";
+import { type AdminRouteDeps, changing, provisioning } from "./base.ts";
+import {
+  type FoundRecord,
+  type RecordKind,
+  recordRoutes,
+  type SyncedKind,
+  syncedRoutes,
+} from "./records.ts";
+
+/**
+ * Defines the routes for single records of master data (contract 10.6). The lists, and what only one kind has, are in
+ * the files of the kinds.
+ */
+export function masterDataRoutes(deps: AdminRouteDeps) {
+  return new Elysia()
+    .use(recordRoutes(deps, partners(deps)))
+    .use(syncedRoutes(deps, partners(deps)))
+    .use(recordRoutes(deps, accounts(deps)))
+    .use(syncedRoutes(deps, accounts(deps)))
+    .use(recordRoutes(deps, plans(deps)))
+    .use(recordRoutes(deps, storeKind(deps)))
+    .use(syncedRoutes(deps, storeKind(deps)))
+    .use(recordRoutes(deps, userKind(deps)))
+    .use(syncedRoutes(deps, userKind(deps)))
+    .use(recordRoutes(deps, connections(deps)))
+    .use(syncedRoutes(deps, connections(deps)))
+    .use(recordRoutes(deps, providers(deps)));
+}
+
+/*
+ * Only a person changes what decides who signs in and as whom; a script may change plans, stores and connections, too,
+ * like the routes that create them (contract 3.10).
+ */
+
+/** Narrows a body that Elysia has validated with this schema, together with the external id. */
+function valid<T extends TSchema>(schema: T, body: object): Static<T> {
+  if (!Value.Check(schema, body)) throw new Error("A validated body does not match its schema.");
+  return body;
+}
+
+function partners(deps: AdminRouteDeps): SyncedKind<"/partners"> {
+  const found = (partner: Company): FoundRecord => ({
+    shown: showPartner(partner),
+    changeErrors: (body) => companies.partnerErrors(deps, body, partner),
+    change: async (caller, body) =>
+      showPartner(await companies.changePartner(deps, caller, partner, body)),
+    remove: (caller) => companies.deleteCompany(deps, caller, partner),
+  });
+  return {
+    path: "/partners",
+    name: "a partner",
+    operation: "Partner",
+    object: PartnerObject,
+    changes: PartnerChanges,
+    access: changing,
+    find: async (id) => found(await companies.findCompany(deps, "partner", id)),
+    body: Type.Omit(PartnerBody, ["external_id"], { ...closed, title: "PlatformPartner" }),
+    findExternal: async (externalId) => {
+      const partner = await companyBy(deps.db, "partner", { externalId });
+      return partner && found(partner);
+    },
+    createErrors: (body) => companies.partnerErrors(deps, body),
+    create: async (caller, body) =>
+      showPartner(await companies.createPartner(deps, caller, valid(PartnerBody, body))),
+  };
+}
+
+function accounts(deps: AdminRouteDeps): SyncedKind<"/accounts"> {
+  const found = (account: Company): FoundRecord => ({
+    shown: showAccount(account),
+    fixed: { partner_id: account.partnerId },
+    changeErrors: (body) => companies.accountErrors(deps, body),
+    change: async (caller, body) =>
+      showAccount(await companies.changeAccount(deps, caller, account, body)),
+    remove: (caller) => companies.deleteCompany(deps, caller, account),
+  });
+  return {
+    path: "/accounts",
+    name: "an account",
+    operation: "Account",
+    object: AccountObject,
+    changes: AccountChanges,
+    access: changing,
+    find: async (id) => found(await companies.findCompany(deps, "account", id)),
+    // The stores of the account are records of their own.
+    body: Type.Omit(AccountBody, ["external_id", "stores"], {
+      ...closed,
+      title: "PlatformAccount",
+    }),
+    findExternal: async (externalId) => {
+      const account = await companyBy(deps.db, "account", { externalId });
+      return account && found(account);
+    },
+    createErrors: (body) => companies.accountErrors(deps, body),
+    create: async (caller, body) =>
+      showAccount(await companies.createAccount(deps, caller, valid(AccountBody, body))),
+  };
+}
+
+function plans(deps: AdminRouteDeps): RecordKind<"/plans"> {
+  const found = (plan: Plan): FoundRecord => ({
+    shown: plan,
+    changeErrors: (body) => stores.planErrors(deps, body, plan),
+    change: (caller, body) => stores.changePlan(deps, caller, plan, body),
+    remove: (caller) => stores.deletePlan(deps, caller, plan),
+  });
+  return {
+    path: "/plans",
+    name: "a plan",
+    operation: "Plan",
+    object: planObject,
+    changes: PlanChanges,
+    access: provisioning,
+    find: async (id) => found(await stores.findPlan(deps, id)),
+  };
+}
+
+function storeKind(deps: AdminRouteDeps): SyncedKind<"/stores"> {
+  const show = shownAs(StoreObject);
+  const found = (store: Store): FoundRecord => ({
+    shown: show(store),
+    fixed: { account_id: store.accountId },
+    change: async (caller, body) => show(await stores.changeStore(deps, caller, store, body)),
+    remove: (caller) => stores.deleteStore(deps, caller, store),
+  });
+  return {
+    path: "/stores",
+    name: "a store",
+    operation: "Store",
+    object: StoreObject,
+    changes: StoreChanges,
+    access: provisioning,
+    find: async (id) => found(await stores.findStore(deps, id)),
+    body: Type.Omit(StoreBody, ["external_id"], { ...closed, title: "PlatformStore" }),
+    findExternal: async (externalId) => {
+      const store = await storeBy(deps.db, { externalId });
+      return store && found(store);
+    },
+    createErrors: (body) => stores.newStoreErrors(deps, body),
+    create: async (caller, body) =>
+      show(await stores.createStore(deps, caller, valid(StoreBody, body))),
+  };
+}
+
+function connections(deps: AdminRouteDeps): SyncedKind<"/store-review-sites"> {
+  const found = (connection: StoreReviewSite): FoundRecord => ({
+    shown: showStoreReviewSite(connection),
+    fixed: { store_id: connection.storeId, provider_id: connection.providerId },
+    change: async (caller, body) =>
+      showStoreReviewSite(await stores.changeStoreReviewSite(deps, caller, connection, body)),
+    remove: (caller) => stores.deleteStoreReviewSite(deps, caller, connection),
+  });
+  return {
+    path: "/store-review-sites",
+    name: "a connection of a store to a review site",
+    operation: "StoreReviewSite",
+    object: StoreReviewSiteObject,
+    changes: StoreReviewSiteChanges,
+    access: provisioning,
+    find: async (id) => found(await stores.findStoreReviewSite(deps, id)),
+    body: Type.Omit(StoreReviewSiteBody, ["external_id"], {
+      ...closed,
+      title: "PlatformStoreReviewSite",
+    }),
+    findExternal: async (externalId) => {
+      const connection = await storeReviewSiteBy(deps.db, { externalId });
+      return connection && found(connection);
+    },
+    createErrors: (body) => stores.newStoreReviewSiteErrors(deps, body),
+    create: async (caller, body) => {
+      const wanted = valid(StoreReviewSiteBody, body);
+      return showStoreReviewSite(await stores.createStoreReviewSite(deps, caller, wanted));
+    },
+  };
+}
+
+function userKind(deps: AdminRouteDeps): SyncedKind<"/users"> {
+  const show = shownAs(UserObject);
+  const found = (user: User): FoundRecord => ({
+    shown: show(user),
+    fixed: { company_id: user.companyId },
+    changeErrors: (body) => users.userUpdateErrors(deps, user, body),
+    change: async (caller, body) => show(await users.changeUser(deps, caller, user, body)),
+    remove: (caller) => users.deleteUser(deps, caller, user),
+  });
+  return {
+    path: "/users",
+    name: "a user",
+    operation: "User",
+    object: UserObject,
+    changes: UserChanges,
+    access: changing,
+    find: async (id) => found(await users.findUser(deps, id)),
+    body: Type.Omit(UserBody, ["external_id", "password"], { ...closed, title: "PlatformUser" }),
+    findExternal: async (externalId) => {
+      const user = await userBy(deps.db, { externalId });
+      return user && found(user);
+    },
+    createErrors: (body) => users.newUserErrors(deps, body),
+    create: async (caller, body) =>
+      show(await users.createUser(deps, caller, valid(UserBody, body))),
+  };
+}
+
+function providers(deps: AdminRouteDeps): RecordKind<"/providers"> {
+  const show = shownAs(ProviderObject);
+  const found = (provider: Provider): FoundRecord => ({
+    shown: show(provider),
+    change: async (caller, body) => show(await stores.changeProvider(deps, caller, provider, body)),
+    remove: (caller) => stores.deleteProvider(deps, caller, provider),
+  });
+  return {
+    path: "/providers",
+    name: "a provider",
+    operation: "Provider",
+    object: ProviderObject,
+    changes: ProviderChanges,
+    access: changing,
+    find: async (id) => found(await stores.findProvider(deps, id)),
+  };
+}

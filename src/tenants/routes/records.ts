@@ -1,0 +1,193 @@
+import { type TObject, Type } from "@sinclair/typebox";
+
+import type { Access } from "../../http/access.ts";
+import { errorResponse } from "../../http/errors.ts";
+import { loads } from "../../http/request-state.ts";
+import {
+  type RuleErrors,
+  type RuleInput,
+  throwFieldErrors,
+  toFieldErrors,
+} from "../../http/rules.ts";
+import type { Caller } from "../../http/principal.ts";
+import { Problem } from "../../lib/problem.ts";
+import { isExternalIdTaken } from "../actions/records.ts";
+import { externalId as externalIdSchema } from "../model.ts";
+import { administrating, adminRoutesBase, type AdminRouteDeps, changing } from "./base.ts";
+
+type Shown = Readonly<Record<string, unknown>>;
+
+/** A record that a path names, as the API shows it, with the changes that it allows. */
+export interface FoundRecord {
+  readonly shown: Shown;
+  /** The fields of a new record that cannot change afterwards, with their values. */
+  readonly fixed?: Readonly<Record<string, unknown>>;
+  changeErrors?(body: object): Promise<RuleErrors>;
+  /** Changes the fields that the body names, and returns the record as it is then. */
+  change(caller: Caller, body: object): Promise<Shown>;
+  remove(caller: Caller): Promise<void>;
+}
+
+/** A kind of master data: partners, accounts, plans, stores, users, providers or connections. */
+export interface RecordKind<P extends `/${string}`> {
+  readonly path: P;
+  /** The name of a record, as in "a partner", and of its operations, as in `getPartner`. */
+  readonly name: string;
+  readonly operation: string;
+  readonly object: TObject;
+  readonly changes: TObject;
+  /** Who may change a record; only a person may delete one. */
+  readonly access: Access;
+  find(id: string | undefined): Promise<FoundRecord>;
+}
+
+/** The part of a kind whose records the platform names by ids of its own. */
+export interface SyncedKind<P extends `/${string}`> extends RecordKind<P> {
+  /** The fields of a new record, besides its external id. */
+  readonly body: TObject;
+  findExternal(externalId: string): Promise<FoundRecord | undefined>;
+  createErrors(body: object): Promise<RuleErrors>;
+  /** Creates a record from a valid body with its external id. */
+  create(caller: Caller, body: object): Promise<Shown>;
+}
+
+/** Defines the routes that show, change and delete one record (contract 10.6), except the show of `only`. */
+export function recordRoutes<const P extends `/${string}`>(
+  deps: AdminRouteDeps,
+  kind: RecordKind<P>,
+) {
+  return adminRoutesBase(deps, kind.path)
+    .macro(loads("record", ({ params }) => kind.find(params["id"])))
+    .get("/:id", ({ record }) => record.shown, {
+      access: administrating,
+      record: true,
+      response: { 200: kind.object },
+      detail: {
+        operationId: `get${kind.operation}`,
+        summary: `Show ${kind.name}`,
+        description: "Same fields as in the list.",
+      },
+    })
+    .patch(
+      "/:id",
+      ({ principal, requestContext, record, body }) =>
+        record.change({ principal, requestContext }, body),
+      {
+        access: kind.access,
+        record: true,
+        body: kind.changes,
+        rules: ({ body, record }: RuleInput<TObject> & { readonly record: FoundRecord }) =>
+          record.changeErrors?.(body) ?? {},
+        response: { 200: kind.object },
+        detail: {
+          operationId: `change${kind.operation}`,
+          summary: `Change ${kind.name}`,
+          description: "Absent fields stay as they are.",
+        },
+      },
+    )
+    .delete(
+      "/:id",
+      async ({ principal, requestContext, record, status }) => {
+        await record.remove({ principal, requestContext });
+        return status(204, undefined);
+      },
+      {
+        access: changing,
+        record: true,
+        response: { 204: Type.Void(), 409: errorResponse("in_use") },
+        detail: {
+          operationId: `delete${kind.operation}`,
+          summary: `Delete ${kind.name}`,
+          description: "Refused while something else depends on it; the message says what.",
+        },
+      },
+    );
+}
+
+/** Defines the route that creates or changes the record with an id of the platform (contract 10.6). */
+export function syncedRoutes<const P extends `/${string}`>(
+  deps: AdminRouteDeps,
+  kind: SyncedKind<P>,
+) {
+  return adminRoutesBase(deps, kind.path)
+    .macro(loads("external", ({ params }) => findExternal(kind, params["externalId"])))
+    .put(
+      "/external/:externalId",
+      async ({ principal, requestContext, external, body, status }) => {
+        const { isNew, shown } = await put(kind, external, { principal, requestContext }, body);
+        return isNew ? status(201, shown) : status(200, shown);
+      },
+      {
+        access: kind.access,
+        external: true,
+        body: kind.body,
+        rules: ({ body, external }: RuleInput<TObject> & { readonly external: ExternalRecord }) =>
+          putErrors(kind, external, body),
+        response: { 200: kind.object, 201: kind.object },
+        detail: {
+          operationId: `put${kind.operation}`,
+          summary: `Create or change ${kind.name} by the platform's id`,
+          description:
+            "201 for a new record. Absent optional fields of an existing one stay as they are.",
+        },
+      },
+    );
+}
+
+/** The record with an external id, if there is one. */
+interface ExternalRecord {
+  readonly externalId: string;
+  readonly found: FoundRecord | undefined;
+}
+
+const EXTERNAL_ID = new RegExp(externalIdSchema.pattern ?? "", "u");
+
+async function findExternal<P extends `/${string}`>(
+  kind: SyncedKind<P>,
+  externalId = "",
+): Promise<ExternalRecord> {
+  if (!EXTERNAL_ID.test(externalId)) throw new Problem("not_found");
+  return { externalId, found: await kind.findExternal(externalId) };
+}
+
+async function putErrors<P extends `/${string}`>(
+  kind: SyncedKind<P>,
+  { found }: ExternalRecord,
+  body: object,
+): Promise<RuleErrors> {
+  if (found === undefined) return kind.createErrors(body);
+  return { ...(await found.changeErrors?.(changesOf(kind, body))), ...fixedErrors(found, body) };
+}
+
+function fixedErrors({ fixed = {} }: FoundRecord, body: object): RuleErrors {
+  const given = new Map<string, unknown>(Object.entries(body));
+  return Object.fromEntries(
+    Object.entries(fixed).map(([field, value]) => [
+      field,
+      given.has(field) && given.get(field) !== value ? `cannot change, and is ${value}` : undefined,
+    ]),
+  );
+}
+
+const changesOf = <P extends `/${string}`>({ changes }: SyncedKind<P>, body: object): object =>
+  Object.fromEntries(Object.entries(body).filter(([field]) => field in changes.properties));
+
+async function put<P extends `/${string}`>(
+  kind: SyncedKind<P>,
+  { externalId, found }: ExternalRecord,
+  caller: Caller,
+  body: object,
+): Promise<{ readonly isNew: boolean; readonly shown: Shown }> {
+  if (found !== undefined)
+    return { isNew: false, shown: await found.change(caller, changesOf(kind, body)) };
+  try {
+    return { isNew: true, shown: await kind.create(caller, { ...body, external_id: externalId }) };
+  } catch (error) {
+    // Another request has created the record since the look-up, and this one changes it.
+    const other = isExternalIdTaken(error) ? await kind.findExternal(externalId) : undefined;
+    if (other === undefined) throw error;
+    throwFieldErrors(toFieldErrors(await putErrors(kind, { externalId, found: other }, body)));
+    return { isNew: false, shown: await other.change(caller, changesOf(kind, body)) };
+  }
+}
