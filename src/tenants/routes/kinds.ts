@@ -44,9 +44,10 @@ import {
 } from "../store-model.ts";
 import { type AdminRouteDeps, changing, provisioning } from "./base.ts";
 import {
+  changeRoutes,
   type FoundRecord,
   type RecordKind,
-  recordRoutes,
+  showRoute,
   type SyncedKind,
   syncedRoutes,
 } from "./records.ts";
@@ -56,19 +57,15 @@ import {
  * the files of the kinds.
  */
 export function masterDataRoutes(deps: AdminRouteDeps) {
-  return new Elysia()
-    .use(recordRoutes(deps, partners(deps)))
-    .use(syncedRoutes(deps, partners(deps)))
-    .use(recordRoutes(deps, accounts(deps)))
-    .use(syncedRoutes(deps, accounts(deps)))
-    .use(recordRoutes(deps, plans(deps)))
-    .use(recordRoutes(deps, storeKind(deps)))
-    .use(syncedRoutes(deps, storeKind(deps)))
-    .use(recordRoutes(deps, userKind(deps)))
-    .use(syncedRoutes(deps, userKind(deps)))
-    .use(recordRoutes(deps, connections(deps)))
-    .use(syncedRoutes(deps, connections(deps)))
-    .use(recordRoutes(deps, providers(deps)));
+  const synced = [partners(deps), accounts(deps), storeKind(deps), connections(deps)] as const;
+  const app = new Elysia()
+    .use(changeRoutes(deps, userKind(deps)))
+    .use(syncedRoutes(deps, userKind(deps)));
+  for (const kind of synced)
+    app.use(showRoute(deps, kind)).use(changeRoutes(deps, kind)).use(syncedRoutes(deps, kind));
+  for (const kind of [plans(deps), providers(deps)])
+    app.use(showRoute(deps, kind)).use(changeRoutes(deps, kind));
+  return app;
 }
 
 /*

@@ -51,23 +51,32 @@ export interface SyncedKind<P extends `/${string}`> extends RecordKind<P> {
   create(caller: Caller, body: object): Promise<Shown>;
 }
 
-/** Defines the routes that show, change and delete one record (contract 10.6), except the show of `only`. */
-export function recordRoutes<const P extends `/${string}`>(
+/** Defines the route that shows one record (contract 10.6). */
+export function showRoute<const P extends `/${string}`>(deps: AdminRouteDeps, kind: RecordKind<P>) {
+  return recordBase(deps, kind).get("/:id", ({ record }) => record.shown, {
+    access: administrating,
+    record: true,
+    response: { 200: kind.object },
+    detail: {
+      operationId: `get${kind.operation}`,
+      summary: `Show ${kind.name}`,
+      description: "Same fields as in the list.",
+    },
+  });
+}
+
+function recordBase<const P extends `/${string}`>(deps: AdminRouteDeps, kind: RecordKind<P>) {
+  return adminRoutesBase(deps, kind.path).macro(
+    loads("record", ({ params }) => kind.find(params["id"])),
+  );
+}
+
+/** Defines the routes that change and delete one record (contract 10.6). */
+export function changeRoutes<const P extends `/${string}`>(
   deps: AdminRouteDeps,
   kind: RecordKind<P>,
 ) {
-  return adminRoutesBase(deps, kind.path)
-    .macro(loads("record", ({ params }) => kind.find(params["id"])))
-    .get("/:id", ({ record }) => record.shown, {
-      access: administrating,
-      record: true,
-      response: { 200: kind.object },
-      detail: {
-        operationId: `get${kind.operation}`,
-        summary: `Show ${kind.name}`,
-        description: "Same fields as in the list.",
-      },
-    })
+  return recordBase(deps, kind)
     .patch(
       "/:id",
       ({ principal, requestContext, record, body }) =>

@@ -35,6 +35,16 @@ function userListRoutes(deps: AdminRouteDeps) {
         },
       },
     )
+    .get("/:id", ({ user }) => shown(UserObject, user), {
+      access: administrating,
+      user: true,
+      response: { 200: UserObject },
+      detail: {
+        operationId: "getUser",
+        summary: "Show a user",
+        description: "Includes the sign-in lock.",
+      },
+    })
     .post(
       "",
       async ({ principal, requestContext, body, status }) =>
