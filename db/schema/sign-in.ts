@@ -1,4 +1,13 @@
-import { boolean, integer, pgTable, primaryKey, smallint, text, unique } from "drizzle-orm/pg-core";
+import {
+  boolean,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  smallint,
+  text,
+  unique,
+} from "drizzle-orm/pg-core";
 
 import { companyId, userId } from "./companies.ts";
 import { bytewise, instant } from "./columns.ts";
@@ -147,3 +156,24 @@ export const ssoCodes = pgTable("sso_codes", {
   /** The instant at which the code was used up: by the first exchange, valid or not, or by a password reset. */
   consumedAt: instant("consumed_at"),
 });
+
+/**
+ * The keys of creating requests (contract 2.14), without a reference to the user, who may be deleted. A row without a
+ * response belongs to a request that has not finished, or whose process has died.
+ */
+export const keyedRequests = pgTable(
+  "keyed_requests",
+  {
+    userId: integer("user_id").notNull(),
+    key: text("key").notNull(),
+    /** The SHA-256 of path and body. */
+    digest: text("digest").notNull(),
+    /** The body of the response, sealed for user and key. */
+    sealedResponse: text("sealed_response"),
+    createdAt: instant("created_at").notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.userId, t.key] }),
+    index("keyed_requests_created_at").on(t.createdAt),
+  ],
+);

@@ -6,6 +6,7 @@ import type { KeyRing } from "../auth/key-ring.ts";
 import { FailureAudit } from "../auth/audit-failures.ts";
 import { adminRoutes } from "../tenants/routes.ts";
 import { alertRoutes } from "../webhooks/routes/alerts.ts";
+import { createKeyedRequests } from "../auth/actions/keyed-requests.ts";
 import { createAuthenticator } from "../auth/actions/authenticate.ts";
 import { authRoutes } from "../auth/routes.ts";
 import { checks } from "../http/checks.ts";
@@ -52,7 +53,7 @@ export function apiRoutes(api: ApiDeps) {
   const deps = {
     ...api,
     authenticator,
-    checks: checks(authenticator),
+    checks: checks(authenticator, createKeyedRequests(api)),
     failures: new FailureAudit(api),
     streams: new EventStreams(api),
     providers: new IdentityProviders(api),

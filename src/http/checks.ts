@@ -4,6 +4,7 @@ import { Elysia } from "elysia";
 import { Problem } from "../lib/problem.ts";
 import { type Access, type Authenticator, BASE_PATH } from "./access.ts";
 import { BODY_LIMIT, isJson, parseJson, type ReadOptions, UnverifiedBodies } from "./body.ts";
+import { beginKeyed, type KeyedRequests } from "./idempotency.ts";
 import type { RequestContext } from "./request-context.ts";
 import {
   runRules,
@@ -42,6 +43,7 @@ export interface CheckContext extends Fields {
   readonly params: Readonly<Record<string, string>>;
   readonly route: string;
   readonly set: { readonly headers: Record<string, string | number | undefined> };
+  readonly status: (code: 201, body: unknown) => unknown;
 }
 
 /**
@@ -55,7 +57,7 @@ export interface CheckContext extends Fields {
  * `public` before its loaders. The parser is a function, because with `parse: "none"` Elysia silently skips the
  * validation of the body.
  */
-export function checks(authenticator: Authenticator) {
+export function checks(authenticator: Authenticator, keyed: KeyedRequests) {
   const bodies = new UnverifiedBodies();
   return new Elysia({ name: "checks" }).macro({
     access: (access: Access) => {
@@ -78,6 +80,12 @@ export function checks(authenticator: Authenticator) {
           context.query = query;
         },
         resolve: ({ request }: Pick<CheckContext, "request">) => signedIn(requestStateOf(request)),
+        // Before the rules, which a repeated request breaks: its record exists already.
+        beforeHandle({ request, status }: Pick<CheckContext, "request" | "status">) {
+          if (!declared.of().creates) return undefined;
+          const earlier = beginKeyed(keyed, request, requestStateOf(request));
+          return earlier?.then((body) => (body === undefined ? undefined : status(201, body)));
+        },
       };
     },
     // The macro takes `true` in place of empty options, because Elysia treats an empty object as a macro that is off.
@@ -143,6 +151,8 @@ interface Fields {
 
 interface Declared extends Schemas {
   readonly emptyBody: boolean;
+  /** Whether the route creates a record, so that its requests may have an `Idempotency-Key`. */
+  readonly creates: boolean;
   readonly uncounted: boolean;
   /** The limit of the route's body in bytes. */
   readonly bodyLimit: number;
@@ -158,16 +168,18 @@ function declaration(bodyLimit: number) {
     body: undefined,
     query: undefined,
     emptyBody: false,
+    creates: false,
     uncounted: false,
     bodyLimit,
     signIn: false,
   };
   return {
-    read: ({ body, query, emptyBody, uncounted, signIn }: Introspected) => {
+    read: ({ body, query, emptyBody, response, uncounted, signIn }: Introspected) => {
       declared = {
         body: TypeGuard.IsSchema(body) ? body : undefined,
         query: TypeGuard.IsObject(query) ? query : undefined,
         emptyBody: emptyBody === true,
+        creates: Object.hasOwn(Object(response), "201"),
         uncounted: uncounted === true,
         bodyLimit,
         signIn: signIn === true,
@@ -181,6 +193,7 @@ interface Introspected {
   readonly body?: unknown;
   readonly query?: unknown;
   readonly emptyBody?: true;
+  readonly response?: unknown;
   readonly uncounted?: true;
   readonly signIn?: true;
 }

@@ -44,12 +44,16 @@ export function edge(options: EdgeOptions) {
     .use(errors({ log, looks, answered, isStoreFailure }))
     .onAfterHandle({ as: "global" }, ({ request, route, responseValue, set }) => {
       refuseUnchecked(request, route);
+      const { keyed } = requestStateOf(request);
       // The content type is set here, because Bun would add a charset, which RFC 8259 does not define for JSON.
       // `mapResponse` would fit better, but Elysia treats its missing result as the response of an unknown path.
       if (isPlain(bodyOf(responseValue))) set.headers["content-type"] ??= "application/json";
       // Responses are reported in `onAfterHandle`, because `onAfterResponse`, which would fit better, starts a timer
       // for each request.
-      answered(request, route, statusOf(responseValue, set.status));
+      const status = statusOf(responseValue, set.status);
+      answered(request, route, status);
+      // The response waits until it is stored, so that a client which repeats its request gets it.
+      return keyed?.ended(status, bodyOf(responseValue));
     });
 }
 
@@ -82,8 +86,8 @@ interface CorsOptions {
 }
 
 const PREFLIGHT = {
-  "access-control-allow-methods": "GET, POST, PATCH, DELETE",
-  "access-control-allow-headers": "Authorization, Content-Type, X-Request-Id",
+  "access-control-allow-methods": "GET, POST, PUT, PATCH, DELETE",
+  "access-control-allow-headers": "Authorization, Content-Type, Idempotency-Key, X-Request-Id",
   // Time in seconds for which a browser may cache the answer to a preflight request; browsers may shorten it.
   "access-control-max-age": "7200",
 };

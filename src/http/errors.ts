@@ -52,6 +52,7 @@ export function errors({ log, looks, answered, isStoreFailure }: ErrorOptions) {
         answered(request, route, response.status);
         return response;
       }
+      await requestState.keyed?.ended(httpError.status);
       const problem =
         httpError instanceof Problem ? httpError : bug(httpError, { requestState, log });
       answered(request, route, problem.status);

@@ -23,6 +23,10 @@ const PROBLEMS = {
     "The platform's operators disabled it, and only they enable or delete it.",
   ],
   company_inactive: [409, "The company is deactivated; activate it first."],
+  request_unfinished: [
+    409,
+    "An earlier request with this Idempotency-Key has not finished. If that lasts, look whether it created the record.",
+  ],
   in_use: [409, "Something else depends on it, so that it cannot be deleted."],
   already_queued: [409, "The event is queued already."],
   flag_open: [409, "The review already has an open flag."],

@@ -1,3 +1,4 @@
+import { KEEP_KEY_MS } from "./keyed-requests.ts";
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../queries/audit.ts";
 import { addMs } from "../../lib/clock.ts";
@@ -43,6 +44,7 @@ export async function purge(
     touchedBefore: addMs(before, -CODE_LIMITS_WINDOW_MS),
     failedBefore: addMs(before, -FORGET_FAILURES_AFTER_MS),
     retiredBefore: addMs(now, -KEEP_RETIRED_KEY_MS),
+    keyedBefore: addMs(before, -KEEP_KEY_MS),
   };
   const ended = await deleteEnded(db, moments, PURGE_BATCH);
   // Signing keys are deleted last, because deleting tokens may have removed the last token that needs a key.

@@ -7,6 +7,7 @@ import {
   emailCodeLimits,
   emailCodes,
   emailCodeTries,
+  keyedRequests,
   signInLocks,
   ssoCodes,
   ssoStates,
@@ -40,6 +41,7 @@ interface Moments {
   readonly touchedBefore: Date;
   readonly failedBefore: Date;
   readonly retiredBefore: Date;
+  readonly keyedBefore: Date;
 }
 
 const made = alias(tokens, "made");
@@ -71,6 +73,8 @@ function kinds(db: DbOrTx, moments: Moments): Record<string, Ended> {
     // Single sign-on flows that have expired, finished or not (`src/sso`).
     ssoStates: { from: ssoStates, at: ssoStates.expiresAt, by },
     ssoCodes: { from: ssoCodes, at: ssoCodes.expiresAt, by },
+    // Keys of creating requests, whose responses are not repeated any more.
+    keyedRequests: { from: keyedRequests, at: keyedRequests.createdAt, by: moments.keyedBefore },
     // Portal links that were not used in time.
     portalLinks: { from: portalLinks, at: portalLinks.expiresAt, by },
     // Sign-in locks that `decideWrongAttempt` would treat as forgotten.

@@ -50,7 +50,7 @@ export function completeOperation(
   };
   return {
     ...completed,
-    ...parametersOf(route, components),
+    ...parametersOf(checked, components),
     ...(takesFields(hooks.body) && { requestBody: requestBodyOf(hooks, hooks.body, components) }),
     responses: {
       // Linters require a success response. A route without a response body gets `default` as well, because a client
@@ -114,7 +114,19 @@ function withComponents(written: Json, components: Components): JsonObject {
   return { ...rest, content: Object.fromEntries(described) };
 }
 
-function parametersOf({ path, hooks }: DescribedRoute, components: Components): JsonObject {
+const IDEMPOTENCY_KEY = {
+  name: "Idempotency-Key",
+  in: "header",
+  description:
+    "A request that repeats the key of one of the last 24 hours gets the same response, and creates nothing.",
+  schema: { type: "string", minLength: 1, maxLength: 255 },
+  example: "8e03978e-40d5-43dd-bc93-6894a57f9324",
+};
+
+function parametersOf(
+  { path, method, hooks, isBearer }: DescribedRoute & { readonly isBearer: boolean },
+  components: Components,
+): JsonObject {
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => ({
     name,
     in: "path",
@@ -129,7 +141,8 @@ function parametersOf({ path, hooks }: DescribedRoute, components: Components): 
     const isRequired = query?.required?.includes(name) ?? false;
     return { name, in: "query", ...(isRequired && { required: true }), description, schema };
   });
-  const parameters = [...inPath, ...inQuery].map((one) =>
+  const isKeyed = method === "post" && isBearer && hooks.response?.["201"] !== undefined;
+  const parameters = [...inPath, ...inQuery, ...(isKeyed ? [IDEMPOTENCY_KEY] : [])].map((one) =>
     shared(components, "parameters", [one.name, `${one.name}2`, `${one.name}3`], one),
   );
   return parameters.length === 0 ? {} : { parameters };

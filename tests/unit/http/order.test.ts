@@ -28,6 +28,12 @@ const authenticator = {
   },
 };
 
+const keyed = {
+  begin: () => Promise.reject(new Error("No request of these tests has a key.")),
+  finish: () => Promise.resolve(),
+  forget: () => Promise.resolve(),
+};
+
 const Body = Type.Object({ name: Type.String({ minLength: 1 }) }, { additionalProperties: false });
 const Query = Type.Object({ dry: Type.Optional(Type.Integer()) });
 const thing = loads("thing", async ({ params }) => {
@@ -36,7 +42,7 @@ const thing = loads("thing", async ({ params }) => {
   return { id: 1 };
 });
 const things = new Elysia({ prefix: `${BASE_PATH}/things` })
-  .use(checks(authenticator))
+  .use(checks(authenticator, keyed))
   .macro(thing)
   .post(
     "/:id",

@@ -1,0 +1,48 @@
+import { and, eq, lte } from "drizzle-orm";
+
+import type { Db } from "../../../db/client.ts";
+import { keyedRequests } from "../../../db/schema/sign-in.ts";
+import type { KeyedRequest } from "../../http/idempotency.ts";
+
+const isOf = ({ userId, key }: Pick<KeyedRequest, "userId" | "key">) =>
+  and(eq(keyedRequests.userId, userId), eq(keyedRequests.key, key));
+
+/** Inserts the key of a request, or takes over one from before `expiredBefore`. Returns false if the key is in use. */
+export async function claimKey(
+  db: Db,
+  { userId, key, digest }: KeyedRequest,
+  now: Date,
+  expiredBefore: Date,
+): Promise<boolean> {
+  const values = { digest, sealedResponse: null, createdAt: now };
+  const { count } = await db
+    .insert(keyedRequests)
+    .values({ userId, key, ...values })
+    .onConflictDoUpdate({
+      target: [keyedRequests.userId, keyedRequests.key],
+      set: values,
+      setWhere: lte(keyedRequests.createdAt, expiredBefore),
+    });
+  return count > 0;
+}
+
+export async function keyedRequestOf(db: Db, request: KeyedRequest) {
+  const { digest, sealedResponse } = keyedRequests;
+  const [row] = await db
+    .select({ digest, sealedResponse })
+    .from(keyedRequests)
+    .where(isOf(request));
+  return row;
+}
+
+export async function storeResponse(
+  db: Db,
+  request: KeyedRequest,
+  sealedResponse: string,
+): Promise<void> {
+  await db.update(keyedRequests).set({ sealedResponse }).where(isOf(request));
+}
+
+export async function deleteKey(db: Db, request: KeyedRequest): Promise<void> {
+  await db.delete(keyedRequests).where(isOf(request));
+}

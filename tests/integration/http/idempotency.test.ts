@@ -1,0 +1,151 @@
+// Creating requests that a client repeats with an Idempotency-Key (contract 2.14).
+import { beforeEach, describe, expect, test } from "bun:test";
+
+import { purge } from "../../../src/auth/actions/purge.ts";
+import { startApi } from "../../support/api.ts";
+import { createFakeClock } from "../../support/clock.ts";
+import { fixture } from "../../support/fixture.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants } from "../../support/tenants.ts";
+
+const DAY_MS = 24 * 3_600_000;
+
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const clock = createFakeClock();
+const api = fixture(() => startApi({ db: database.db, clock }));
+
+let root = "";
+let owner = "";
+// The clock of one test ends the tokens of earlier ones.
+beforeEach(async () => {
+  root = await api.login(tenants.superAdmin.email);
+  owner = await api.login(tenants.partners[0].owner.email);
+});
+
+describe("a repeated request", () => {
+  test("gets the same response, and creates nothing", async () => {
+    const [key, name] = [newKey(), newName()];
+    const first = await create(key, { name });
+    const second = await create(key, { name });
+    expect([first.status, second.status]).toEqual([201, 201]);
+    expect(second.body).toEqual(first.body);
+    expect(await count(name)).toBe(1);
+  });
+
+  test("gets the secret that was shown once, which is stored sealed", async () => {
+    const [key, slug] = [newKey(), newName()];
+    const make = () =>
+      api.call("POST", "/admin/providers", {
+        token: root,
+        body: { slug, name: "Site" },
+        headers: { "idempotency-key": key },
+      });
+    const first = await make();
+    expect((await make()).body).toEqual(first.body);
+    const rows = JSON.stringify(await database.db.sql`select * from keyed_requests`);
+    expect(rows).not.toContain(String(first.body["secret"]));
+  });
+
+  test("at the same time creates one record: the others get its response or are told to wait", async () => {
+    const [key, name] = [newKey(), newName()];
+    const answers = await Promise.all(Array.from({ length: 8 }, () => create(key, { name })));
+    for (const { status, body } of answers)
+      expect([status, body["code"] ?? body["name"]]).toBeOneOf([
+        [201, name],
+        [409, "request_unfinished"],
+      ]);
+    expect(await count(name)).toBe(1);
+  });
+
+  test("with another body or path is a 422 on the header", async () => {
+    const [key, name] = [newKey(), newName()];
+    await create(key, { name });
+    for (const other of [
+      await create(key, { name: newName() }),
+      await create(key, { name }, "partners"),
+    ])
+      expect([other.status, Object.keys(Object(other.body["errors"]))]).toEqual([
+        422,
+        ["Idempotency-Key"],
+      ]);
+  });
+
+  test("of another user has nothing to do with it", async () => {
+    const key = newKey();
+    await create(key, { name: newName() });
+    const body = { label: "x", webhook_url: "http://127.0.0.1:9/", delivery_kind: "immediate" };
+    const headers = { "idempotency-key": key };
+    const made = await api.call("POST", "/partner/webhooks", { token: owner, body, headers });
+    expect(made.status).toBe(201);
+    const again = await api.call("POST", "/partner/webhooks", { token: owner, body, headers });
+    expect(again.body).toEqual(made.body);
+    expect((await api.call("POST", "/partner/webhooks", { token: owner, body })).status).toBe(409);
+  });
+
+  test("after a refusal is done as if it were the first", async () => {
+    const [key, name] = [newKey(), newName()];
+    expect((await create(key, { name: "" })).status).toBe(422);
+    await create(newKey(), { name });
+    expect((await create(key, { name })).status).toBe(422);
+    expect((await create(key, { name: newName() })).status).toBe(201);
+  });
+
+  test("of a process that died is a 409, and creates nothing", async () => {
+    const [key, name] = [newKey(), newName()];
+    await create(key, { name });
+    await database.db.sql`update keyed_requests set sealed_response = null where key = ${key}`;
+    const { status, body } = await create(key, { name });
+    expect([status, body["code"]]).toEqual([409, "request_unfinished"]);
+    expect(await count(name)).toBe(1);
+  });
+
+  test("after 24 hours is a new one, and its key is purged", async () => {
+    const [key, name] = [newKey(), newName()];
+    await create(key, { name });
+    clock.advance(DAY_MS - 1);
+    root = await api.login(tenants.superAdmin.email);
+    expect((await create(key, { name })).status).toBe(201);
+    clock.advance(1);
+    // The name of the plan is taken, so that the request is really done again.
+    expect((await create(key, { name })).status).toBe(422);
+    await create(newKey(), { name: newName() });
+    const { config } = api.deps;
+    await purge({ db: database.db, config }, new Date(clock.now().getTime() + DAY_MS + 60_000));
+    expect(await database.db.sql`select from keyed_requests`).toHaveLength(0);
+  });
+});
+
+test.each([
+  ["x".repeat(255), 201],
+  ["x".repeat(256), 422],
+  ["", 422],
+  ["two words", 422],
+])("a key has 1 to 255 visible characters", async (key, status) => {
+  const made = await create(key, { name: newName() });
+  expect(made.status).toBe(status);
+  if (status === 422) expect(Object.keys(Object(made.body["errors"]))).toEqual(["Idempotency-Key"]);
+});
+
+test("a request that creates nothing ignores the key", async () => {
+  const headers = { "idempotency-key": newKey() };
+  const { id } = tenants.partners[0];
+  const path = `/admin/partners/${id}/activate`;
+  expect((await api.call("POST", path, { token: root, headers })).status).toBe(200);
+  expect((await api.call("GET", "/admin/plans", { token: root, headers })).status).toBe(200);
+  const rows = await database.db
+    .sql`select from keyed_requests where key = ${headers["idempotency-key"]}`;
+  expect(rows).toHaveLength(0);
+});
+
+let made = 0;
+const newKey = () => crypto.randomUUID();
+const newName = () => `thing-${++made}`;
+
+const create = (key: string, body: object, kind = "plans") =>
+  api.call("POST", `/admin/${kind}`, { token: root, body, headers: { "idempotency-key": key } });
+
+async function count(name: string): Promise<number> {
+  const rows = await database.db.sql`select from plans where name = ${name}`;
+  return rows.length;
+}
