@@ -95,6 +95,12 @@ export const ssoConnections = pgTable("sso_connections", {
   /** Whether the company's users in these domains may also sign in with a password. */
   passwordLogin: boolean("password_login").notNull(),
   isActive: boolean("is_active").notNull(),
+  /** The role of users who are created at their first sign-in; null if nobody is created. */
+  newUserRole: text("new_user_role", {
+    enum: ["partner_owner", "partner_admin", "account_owner", "account_user", "location_user"],
+  }),
+  /** The stores of these users, if they are location users. */
+  newUserStoreIds: integer("new_user_store_ids").array().notNull().default([]),
   createdAt: instant("created_at").notNull(),
   updatedAt: instant("updated_at").notNull(),
 });
@@ -109,6 +115,8 @@ export const ssoDomains = pgTable("sso_domains", {
   /** The domain as in DNS: ASCII, lower case, without a trailing dot. */
   domain: text("domain").primaryKey(),
   connectionId: connectionId(),
+  /** The time at which a DNS record proved that the company owns the domain; null without a proof. */
+  provedAt: instant("proved_at"),
 });
 
 /**

@@ -22,6 +22,7 @@ import { webhookRoutes } from "../webhooks/routes.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Config } from "../lib/config.ts";
 import type { Log } from "../lib/log.ts";
+import type { TxtLookup } from "../lib/name-resolver.ts";
 import type { Passwords } from "../lib/password.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import type { WriterPool } from "../outbox/writer-pool.ts";
@@ -39,6 +40,8 @@ export interface ApiDeps {
   readonly schedule: Waker;
   readonly keys: KeyRing;
   readonly passwords: Passwords;
+  /** The look-up of TXT records; that of the system if absent. */
+  readonly lookupTxt?: TxtLookup;
   /** Counts sign-ins; absent if metrics are off. */
   readonly countSignIn?: CountSignIn;
   /** Tracing of requests; absent if tracing is off. */

@@ -55,7 +55,7 @@ export function examine<T extends TSchema>(schema: T, value: unknown): Examined<
   const nameUnknown = () => {
     for (const name of unknown.splice(0)) fieldErrors[fieldAt(`/${escaped(name)}`)] = [UNKNOWN];
   };
-  for (const error of checker.Errors(known)) {
+  for (const error of allErrors(checker.Errors(known))) {
     // Errors are kept in the order in which the checker would report them: missing fields first, then unknown fields,
     // then errors inside fields.
     if (!isMissing(error)) nameUnknown();
@@ -68,6 +68,22 @@ export function examine<T extends TSchema>(schema: T, value: unknown): Examined<
   // The cast is safe, because the parts without an error have the type of the schema.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return { fieldErrors, sound: without(known, paths) as ValidParts<Static<T>> | undefined };
+}
+
+/**
+ * Replaces the error of an object that may also be null by the errors of its fields, so that the response names them.
+ */
+function* allErrors(errors: Iterable<ValueError>): Iterable<ValueError> {
+  for (const error of errors) {
+    const { anyOf: members } = error.schema;
+    const at =
+      error.type === ValueErrorType.Union && isRecord(error.value) && Array.isArray(members)
+        ? members.findIndex((one) => TypeGuard.IsObject(one))
+        : -1;
+    const inner = error.errors[at];
+    if (inner === undefined) yield error;
+    else yield* allErrors(inner);
+  }
 }
 
 const UNKNOWN = "is not a known field";

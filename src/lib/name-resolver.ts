@@ -306,6 +306,27 @@ function textOf(file: string): string {
   }
 }
 
+/** Resolves the texts of a name's TXT records, of up to 255 bytes; empty if there is none or DNS does not answer. */
+export type TxtLookup = (name: string) => Promise<readonly string[]>;
+
+/** Creates a look-up of TXT records that takes at most `ANSWER_MS`; without `servers` it asks those of the system. */
+export const txtLookup =
+  (servers?: readonly string[]): TxtLookup =>
+  async (name) => {
+    const resolver = new Resolver(REPETITION);
+    if (servers !== undefined) resolver.setServers(servers);
+    const deadline = setTimeout(() => resolver.cancel(), ANSWER_MS);
+    try {
+      return (await resolver.resolveTxt(name)).flat();
+    } catch {
+      return [];
+    } finally {
+      clearTimeout(deadline);
+    }
+  };
+
+export const systemTxt = txtLookup();
+
 const system = new NameResolver();
 
 /** Looks host names up with the resolver that the whole process shares. */

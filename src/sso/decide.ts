@@ -77,11 +77,11 @@ export interface KnownUser {
 /** Checks the identity provider's statements about a user who signs in for the first time (contract 4.13). */
 export function newcomerError(
   newcomer: Newcomer,
-  domains: readonly string[],
+  isOwnDomain: boolean,
 ): SsoErrorReason | undefined {
   if (newcomer.email === null) return "no_email";
   if (!newcomer.emailVerified) return "unverified_email";
-  return domains.includes(newcomer.domain) ? undefined : "foreign_domain";
+  return isOwnDomain ? undefined : "foreign_domain";
 }
 
 /**

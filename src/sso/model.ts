@@ -1,8 +1,10 @@
 import { Type, type Static } from "@sinclair/typebox";
 
+import { ssoConnections } from "../../db/schema/sign-in.ts";
 import { isUlid, pageQuery } from "../http/list.ts";
-import type { RowOf } from "../http/shown.ts";
-import { instantAnswer, rowId, storableText } from "../http/text.ts";
+import { literals } from "../http/principal.ts";
+import { type RowOf, shown } from "../http/shown.ts";
+import { instantAnswer, orNull, rowId, storableText } from "../http/text.ts";
 
 /** The reason why a sign-in through an identity provider failed. Only the audit log shows the reason. */
 export type SsoErrorReason =
@@ -39,6 +41,8 @@ export type SsoErrorReason =
   | "unverified_email"
   | "foreign_domain"
   | "unknown_user"
+  | "unproved_domain"
+  | "no_store"
   | "foreign_user"
   | "super_admin"
   | "other_subject"
@@ -91,6 +95,7 @@ const closed = { additionalProperties: false } as const;
 const URL_CHARS = 2048;
 const DOMAIN_CHARS = 253;
 const MAX_DOMAINS = 100;
+const MAX_STORES = 500;
 
 const settings = {
   issuer: Type.String({
@@ -112,6 +117,21 @@ const settings = {
   }),
 };
 
+const newUsers = Type.Object(
+  {
+    role: literals(ssoConnections.newUserRole.enumValues),
+    store_ids: Type.Optional(Type.Array(rowId(), { maxItems: MAX_STORES, uniqueItems: true })),
+  },
+  {
+    ...closed,
+    title: "NewSsoUsers",
+    description: "Role and stores of users whom a sign-in creates.",
+  },
+);
+const newUsersOrNull = orNull(newUsers, {
+  description: "Creates users at their first sign-in, in domains with a proof; null for nobody.",
+});
+
 export const newConnectionBody = Type.Object(
   {
     company_id: rowId(),
@@ -119,12 +139,21 @@ export const newConnectionBody = Type.Object(
     client_secret: Type.Optional(settings.client_secret),
     password_login: Type.Optional(Type.Boolean()),
     is_active: Type.Optional(Type.Boolean()),
+    new_users: Type.Optional(newUsersOrNull),
   },
   { ...closed, title: "NewSsoConnection" },
 );
 
 export const connectionUpdateBody = Type.Partial(
-  Type.Object({ ...settings, password_login: Type.Boolean(), is_active: Type.Boolean() }, closed),
+  Type.Object(
+    {
+      ...settings,
+      password_login: Type.Boolean(),
+      is_active: Type.Boolean(),
+      new_users: newUsersOrNull,
+    },
+    closed,
+  ),
   { ...closed, title: "SsoConnectionUpdate" },
 );
 export type ConnectionUpdate = Static<typeof connectionUpdateBody>;
@@ -143,8 +172,18 @@ export const connectionObject = Type.Object(
     issuer: Type.String(),
     client_id: Type.String(),
     domains: Type.Array(Type.String()),
+    domain_proofs: Type.Array(
+      Type.Object({
+        domain: Type.String(),
+        record_name: Type.String({ description: "The name of the TXT record that proves it." }),
+        record_value: Type.String({ description: "The text of that record." }),
+        proved_at: orNull(instantAnswer(), { description: "Time of the proof; null without one." }),
+      }),
+      { description: "The DNS records that prove the domains." },
+    ),
     password_login: Type.Boolean(),
     is_active: Type.Boolean(),
+    new_users: newUsersOrNull,
     /** The redirect URI that the company registers with its identity provider. */
     redirect_uri: Type.String(),
     created_at: instantAnswer(),
@@ -154,4 +193,42 @@ export const connectionObject = Type.Object(
 );
 
 /** A connection to the identity provider of one company. */
-export type Connection = Omit<RowOf<typeof connectionObject>, "redirectUri">;
+export type Connection = Omit<
+  RowOf<typeof connectionObject>,
+  "redirectUri" | "domains" | "domainProofs" | "newUsers"
+> &
+  Pick<typeof ssoConnections.$inferSelect, "newUserRole" | "newUserStoreIds"> & {
+    readonly domains: readonly Domain[];
+  };
+
+/** An email domain of a connection, with the time of its proof. */
+interface Domain {
+  readonly domain: string;
+  readonly provedAt: Date | null;
+}
+
+export const proofBody = Type.Object(
+  { domain: Type.String({ minLength: 1, maxLength: DOMAIN_CHARS }) },
+  { ...closed, title: "DomainProof" },
+);
+
+/** The TXT record with which the owner of a domain proves that it belongs to the company of a connection. */
+export function proofRecord(domain: string, { id }: Pick<Connection, "id">) {
+  return { name: `_reviewrelay.${domain}`, value: `reviewrelay-connection=${id}` };
+}
+
+export function showConnection(
+  { newUserRole: role, newUserStoreIds: storeIds, domains, ...row }: Connection,
+  redirectUri: string,
+): Static<typeof connectionObject> {
+  return shown(connectionObject, {
+    ...row,
+    redirectUri,
+    domains: domains.map(({ domain }) => domain),
+    domainProofs: domains.map((one) => {
+      const { name: recordName, value: recordValue } = proofRecord(one.domain, row);
+      return { ...one, recordName, recordValue };
+    }),
+    newUsers: role === null ? null : { role, ...(storeIds.length > 0 && { storeIds }) },
+  });
+}

@@ -21,7 +21,7 @@ export interface Redemption {
 export interface Redeemed {
   readonly identity: Identity;
   /** Requests the email from the userinfo endpoint, for an id_token without an email (OpenID Connect Core 1.0, 5.3). */
-  readonly readUserinfo: () => Promise<Pick<Identity, "email" | "emailVerified">>;
+  readonly readUserinfo: () => Promise<Omit<Identity, "subject">>;
 }
 
 /** Redeems the provider's authorization code and returns the verified identity (OpenID Connect Core 1.0, 3.1.3). */
@@ -40,7 +40,7 @@ export async function redeemAtProvider(
     identity,
     readUserinfo: async () =>
       userinfoEndpoint === undefined || answer.accessToken === undefined
-        ? { email: undefined, emailVerified: false }
+        ? { email: undefined, emailVerified: false, name: undefined }
         : requestUserinfo(providers, {
             url: userinfoEndpoint,
             accessToken: answer.accessToken,
@@ -85,14 +85,14 @@ async function requestTokens(
 async function requestUserinfo(
   providers: IdentityProviders,
   { url, accessToken, subject }: { url: string; accessToken: string; subject: string },
-): Promise<Pick<Identity, "email" | "emailVerified">> {
+): Promise<Omit<Identity, "subject">> {
   const headers = { Accept: "application/json", Authorization: `Bearer ${accessToken}` };
   const { status, body } = await providers.request({ url, method: "GET", headers });
   const claims = status === 200 ? parseObject(body) : undefined;
   // Claims about another subject must not be used for this user (OpenID Connect Core 1.0, 5.3.2).
   if (claims === undefined || claims["sub"] !== subject)
     throw new SsoError("bad_userinfo", { status });
-  return readEmail(claims);
+  return readPerson(claims);
 }
 
 /**
@@ -134,6 +134,7 @@ export interface Identity {
   readonly subject: string;
   readonly email: string | undefined;
   readonly emailVerified: boolean;
+  readonly name: string | undefined;
 }
 
 interface Expected {
@@ -157,20 +158,19 @@ async function verifyIdToken(token: string, expected: Expected): Promise<Identit
   if (azp === undefined ? isShared : azp !== expected.clientId)
     throw new SsoError("wrong_authorized_party");
   if (!isSubject(sub)) throw new SsoError("malformed_id_token", { claim: "sub" });
-  return { subject: sub, ...readEmail(payload) };
+  return { subject: sub, ...readPerson(payload) };
 }
 
 /**
- * Reads the email claims of an id_token. Only the boolean `true` counts as verified: some providers send other
+ * Reads the claims about the person. Only the boolean `true` counts as a verified email: some providers send other
  * values.
  */
-function readEmail(
-  claims: Readonly<Record<string, unknown>>,
-): Pick<Identity, "email" | "emailVerified"> {
-  const { email, email_verified: verified } = claims;
+function readPerson(claims: Readonly<Record<string, unknown>>): Omit<Identity, "subject"> {
+  const { email, email_verified: verified, name } = claims;
   return {
-    email: typeof email === "string" && email !== "" ? email : undefined,
+    email: hasText(email) ? email : undefined,
     emailVerified: verified === true,
+    name: hasText(name) ? name : undefined,
   };
 }
 

@@ -9,7 +9,6 @@ import { loads } from "../http/request-state.ts";
 import { listOf, listSchema, pageOf } from "../http/list.ts";
 import type { Caller } from "../http/principal.ts";
 import { errorResponse } from "../http/errors.ts";
-import { shown } from "../http/shown.ts";
 import type { RuleInput } from "../http/rules.ts";
 import type { Config } from "../lib/config.ts";
 import { beginSso, redirectErrors } from "./actions/begin-sso.ts";
@@ -27,7 +26,9 @@ import {
   connectionUpdateBody,
   exchangeQuery,
   newConnectionBody,
+  proofBody,
   redirectQuery,
+  showConnection,
 } from "./model.ts";
 import { callbackUri } from "./places.ts";
 
@@ -183,7 +184,7 @@ function collectionRoutes(deps: ConnectionRouteDeps) {
         access: changing,
         body: newConnectionBody,
         rules: ({ body }: RuleInput<typeof newConnectionBody>) =>
-          actions.connectionErrors(deps, body, undefined),
+          actions.connectionErrors(deps, body),
         response: { 201: connectionObject },
         detail: {
           operationId: "createSsoConnection",
@@ -202,8 +203,7 @@ function instance(deps: ConnectionRouteDeps) {
 }
 
 function showWith({ config }: ConnectionRouteDeps) {
-  return (row: Connection) =>
-    shown(connectionObject, { ...row, redirectUri: callbackUri(config, row.id) });
+  return (row: Connection) => showConnection(row, callbackUri(config, row.id));
 }
 
 function singleRoutes(deps: ConnectionRouteDeps) {
@@ -215,7 +215,7 @@ function singleRoutes(deps: ConnectionRouteDeps) {
     connection: true,
     body: connectionUpdateBody,
     rules: ({ body, connection }: RuleInput<typeof connectionUpdateBody> & Found) =>
-      actions.connectionErrors(deps, body, connection.id),
+      actions.connectionErrors(deps, body, connection),
     response: { 200: connectionObject },
     detail: {
       operationId: "updateSsoConnection",
@@ -245,6 +245,26 @@ function singleRoutes(deps: ConnectionRouteDeps) {
       ({ principal, requestContext, connection, body }) =>
         update({ principal, requestContext }, connection, body),
       updating,
+    )
+    .post(
+      "/:id/prove-domain",
+      async ({ principal, requestContext, connection, body }) =>
+        show(
+          await actions.proveDomain(deps, { principal, requestContext }, connection, body.domain),
+        ),
+      {
+        access: changing,
+        connection: true,
+        body: proofBody,
+        rules: ({ body, connection }: RuleInput<typeof proofBody> & Found) =>
+          actions.proofErrors(connection, body.domain),
+        response: { 200: connectionObject },
+        detail: {
+          operationId: "proveSsoDomain",
+          summary: "Prove by DNS that a company owns an email domain",
+          description: "Looks for the TXT record of `domain_proofs`, and keeps the proof.",
+        },
+      },
     )
     .delete(
       "/:id",

@@ -90,6 +90,7 @@ export async function listenWith(listener: RequestListener) {
 
 interface Person {
   readonly email: string;
+  readonly name?: string;
   readonly verified?: boolean;
 }
 
@@ -109,7 +110,7 @@ export async function startProvider(
   const callback = `${serverRoot}${BASE_PATH}/auth/sso/callback/${connection}`;
   const provider = new Provider(server.issuer, {
     clients: [{ client_id: CLIENT.id, client_secret: CLIENT.secret, redirect_uris: [callback] }],
-    claims: { openid: ["sub"], email: ["email", "email_verified"] },
+    claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name"] },
     conformIdTokenClaims: settings.emailInIdToken !== true,
     pkce: { required: () => true },
     cookies: { keys: ["a key of the test"] },
@@ -117,6 +118,7 @@ export async function startProvider(
       accountId: id,
       claims: () => ({
         sub: id,
+        name: people[id]?.name,
         email: people[id]?.email,
         email_verified: people[id]?.verified ?? true,
       }),

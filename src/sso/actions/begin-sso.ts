@@ -125,7 +125,8 @@ function authorizationUrl(
     response_type: "code",
     client_id: connection.clientId,
     redirect_uri: callbackUri(config, connection.id),
-    scope: "openid email",
+    // The name of the person is needed only for a user who is created.
+    scope: connection.newUserRole === null ? "openid email" : "openid email profile",
     state,
     nonce,
     code_challenge: s256(codeVerifier),

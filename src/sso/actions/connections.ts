@@ -11,10 +11,17 @@ import type { RuleErrors } from "../../http/rules.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { checkNewWebhookUrl, type EgressPolicy } from "../../lib/egress.ts";
-import type { Lookup } from "../../lib/name-resolver.ts";
+import { type Lookup, systemTxt, type TxtLookup } from "../../lib/name-resolver.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
-import type { Connection, ConnectionUpdate, NewConnection } from "../model.ts";
+import { employerOf } from "../../tenants/queries/users.ts";
+import { userErrors } from "../../tenants/user-rules.ts";
+import {
+  type Connection,
+  type ConnectionUpdate,
+  type NewConnection,
+  proofRecord,
+} from "../model.ts";
 import * as queries from "../queries/connections.ts";
 import { clientSecretContext } from "./deps.ts";
 
@@ -24,6 +31,8 @@ export interface ConnectionDeps {
   readonly box: SecretBox;
   readonly config: Pick<Config, "egress">;
   readonly lookup?: Lookup;
+  /** The look-up of TXT records; that of the system if absent. */
+  readonly lookupTxt?: TxtLookup;
 }
 
 export function listConnections(
@@ -47,9 +56,11 @@ export async function findConnection(
 /** Validates the fields of a new SSO connection, or of changes to the connection `ownId`. */
 export async function connectionErrors(
   deps: Pick<ConnectionDeps, "db" | "config" | "lookup">,
-  { company_id: companyId, issuer, domains = [] }: ValidParts<NewConnection>,
-  ownId: string | undefined,
+  { company_id: companyId, issuer, domains = [], new_users: newUsers }: ValidParts<NewConnection>,
+  own?: Pick<Connection, "id" | "companyId">,
 ): Promise<RuleErrors> {
+  const ownId = own?.id;
+  const employerId = own?.companyId ?? companyId;
   const readable = domains.flatMap((one) => (one !== undefined && isDomain(one) ? [one] : []));
   const [company_id, issuerText, taken] = await Promise.all([
     companyId === undefined ? undefined : companyError(deps.db, companyId),
@@ -61,7 +72,24 @@ export async function connectionErrors(
     issuer: issuerText,
     ...domainErrors(domains),
     domains: takenError(taken),
+    ...(newUsers &&
+      employerId !== undefined &&
+      (await newUserErrors(deps.db, employerId, newUsers))),
   };
+}
+
+/** Validates role and stores of users whom sign-ins create, like those of a user whom an operator creates. */
+async function newUserErrors(
+  db: Db,
+  companyId: number,
+  newUsers: ValidParts<NonNullable<NewConnection["new_users"]>>,
+): Promise<RuleErrors> {
+  const employer = await employerOf(db, companyId);
+  const { role, store_ids } = userErrors(
+    { company_id: companyId, ...newUsers },
+    { employer, isTaken: false },
+  );
+  return { "new_users.role": role, "new_users.store_ids": store_ids };
 }
 
 /**
@@ -92,6 +120,7 @@ export async function createConnection(
     clientId: body.client_id,
     passwordLogin: body.password_login ?? true,
     isActive: body.is_active ?? true,
+    ...newUsersOf(body.new_users ?? null),
     createdAt: now,
     updatedAt: now,
   };
@@ -101,7 +130,11 @@ export async function createConnection(
     await assignDomains(tx, row.id, domains);
     await audit(tx, caller, { action: "SSO_CONNECTION_CREATED", connection: row, now });
   });
-  return { ...row, domains };
+  return { ...row, domains: domains.map((domain) => ({ domain, provedAt: null })) };
+}
+
+function newUsersOf(newUsers: NonNullable<NewConnection["new_users"]> | null) {
+  return { newUserRole: newUsers?.role ?? null, newUserStoreIds: newUsers?.store_ids ?? [] };
 }
 
 export async function updateConnection(
@@ -114,18 +147,60 @@ export async function updateConnection(
   return deps.db.transaction(async (tx) => {
     const old = await queries.holdConnection(tx, id);
     if (old === undefined) throw new Problem("not_found");
-    const connection = { ...updated(old, body), updatedAt: now, ...(domains && { domains }) };
+    const connection = { ...updated(old, body), updatedAt: now };
     const { client_secret: secret } = body;
     const sealedClientSecret =
       secret === undefined ? null : deps.box.seal(secret, clientSecretContext(old));
     await queries.updateConnection(tx, { ...connection, sealedClientSecret });
     if (domains !== undefined) {
-      await queries.deleteDomains(tx, id);
-      await assignDomains(tx, id, domains);
+      await queries.deleteDomains(tx, id, domains);
+      const kept = old.domains.map(({ domain }) => domain);
+      await assignDomains(
+        tx,
+        id,
+        domains.filter((one) => !kept.includes(one)),
+      );
     }
     const fields = Object.keys(body);
     await audit(tx, caller, { action: "SSO_CONNECTION_UPDATED", connection, now, fields });
-    return connection;
+    return orNotFound(await queries.findConnection(tx, id));
+  });
+}
+
+function orNotFound(connection: Connection | undefined): Connection {
+  if (connection === undefined) throw new Problem("not_found");
+  return connection;
+}
+
+/** Checks that a body names a domain of the connection. */
+export function proofErrors({ domains }: Connection, domain: string | undefined): RuleErrors {
+  const isOwn = domain !== undefined && domains.some((one) => one.domain === readDomain(domain));
+  return {
+    domain: domain === undefined || isOwn ? undefined : "is not a domain of the connection",
+  };
+}
+
+/**
+ * Looks for the TXT record of a domain and records the proof. Throws a 422 that names the record if it is not there.
+ * The proof stays until the domain leaves the connection.
+ */
+export async function proveDomain(
+  deps: ConnectionDeps,
+  caller: Caller,
+  connection: Connection,
+  text: string,
+): Promise<Connection> {
+  const domain = readDomain(text);
+  const record = proofRecord(domain, connection);
+  const found = await (deps.lookupTxt ?? systemTxt)(record.name);
+  if (!found.includes(record.value))
+    throw invalid({ domain: [`has no TXT record ${record.value} at ${record.name}`] });
+  const now = deps.clock.now();
+  const { id } = connection;
+  return deps.db.transaction(async (tx) => {
+    if (!(await queries.saveProof(tx, { id, domain, now }))) throw new Problem("not_found");
+    await audit(tx, caller, { action: "SSO_DOMAIN_PROVED", connection, now, fields: [domain] });
+    return orNotFound(await queries.findConnection(tx, id));
   });
 }
 
@@ -150,6 +225,7 @@ function updated(old: Connection, body: ConnectionUpdate): Connection {
     clientId: body.client_id ?? old.clientId,
     passwordLogin: body.password_login ?? old.passwordLogin,
     isActive: body.is_active ?? old.isActive,
+    ...(body.new_users !== undefined && newUsersOf(body.new_users)),
   };
 }
 
@@ -171,7 +247,7 @@ async function audit(
   tx: Tx,
   { principal, requestContext }: Caller,
   written: {
-    action: Extract<AuditAction, `SSO_CONNECTION_${string}`>;
+    action: Extract<AuditAction, `SSO_CONNECTION_${string}` | "SSO_DOMAIN_PROVED">;
     connection: Pick<Connection, "id" | "companyId" | "issuer">;
     now: Date;
     fields?: readonly string[];

@@ -131,7 +131,7 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
   const now = deps.clock.now();
   const code = newOneTimeSecret();
   await deps.db.transaction(async (tx) => {
-    const user = known ?? (await findNewcomer(tx, connection, { identity, attempted }));
+    const user = known ?? (await findNewcomer(tx, connection, { identity, attempted, now }));
     attempted.actor = actorOf(user);
     const person = await holdPerson(tx, user.id);
     const error = userError(user, connection.companyId);
@@ -157,27 +157,69 @@ async function withEmail({ identity, readUserinfo }: Redeemed): Promise<Identity
 }
 
 /**
- * Finds the user with the verified email. The domain of the email and the company of the user must belong to the
- * connection (contract 4.13).
+ * Finds the user with the verified email, or creates it if the connection says so. The domain of the email and the
+ * company of the user must belong to the connection (contract 4.13).
  */
 async function findNewcomer(
   tx: Tx,
-  { issuer, domains, companyId }: LiveConnection,
-  { identity, attempted }: { identity: Identity; attempted: AttemptedLeg },
+  connection: LiveConnection,
+  one: { identity: Identity; attempted: AttemptedLeg; now: Date },
 ): Promise<queries.SsoUser> {
+  const { issuer, domains, companyId } = connection;
+  const { identity, attempted } = one;
   const email = identity.email === undefined ? null : normaliseEmail(identity.email);
   const newcomer = {
     email,
     emailVerified: identity.emailVerified,
     domain: emailDomain(email ?? ""),
   };
-  const error = newcomerError(newcomer, domains);
-  if (error !== undefined) throw new SsoError(error);
-  const candidate = await queries.findCandidate(tx, { email: email ?? "", issuer });
+  const own = domains.find(({ domain }) => domain === newcomer.domain);
+  const error = newcomerError(newcomer, own !== undefined);
+  if (error !== undefined || email === null) throw new SsoError(error ?? "no_email");
+  const find = () => queries.findCandidate(tx, { email, issuer });
+  let candidate = await find();
+  if (candidate === undefined && connection.newUserRole !== null) {
+    if (own?.provedAt == null) throw new SsoError("unproved_domain");
+    await createNewcomer(tx, connection, { ...one, email });
+    candidate = await find();
+  }
   if (candidate !== undefined) attempted.actor = actorOf(candidate);
   const denied = candidateError(candidate, companyId);
   if (denied !== undefined || candidate === undefined) throw new SsoError(denied ?? "unknown_user");
   return candidate;
+}
+
+/** The longest name of a user, as in `displayName`. */
+const NAME_CHARS = 200;
+
+/**
+ * Creates a user with the role and stores of the connection, and without a password. If another sign-in has created
+ * the user meanwhile, nothing is written.
+ */
+async function createNewcomer(
+  tx: Tx,
+  { id: connectionId, companyId, newUserRole: role, newUserStoreIds }: LiveConnection,
+  one: { identity: Identity; attempted: AttemptedLeg; email: string; now: Date },
+): Promise<void> {
+  const { identity, attempted, email, now } = one;
+  const given = identity.name
+    ?.replaceAll(/[\p{Cc}\p{Cs}]/gu, "")
+    .trim()
+    .slice(0, NAME_CHARS);
+  const name = given === undefined || given === "" ? email : given;
+  if (role === null) return;
+  const storeIds = await queries.storesOf(tx, companyId, newUserStoreIds);
+  if (role === "location_user" && storeIds.length === 0) throw new SsoError("no_store");
+  const user = { companyId, email, name, role, createdAt: now };
+  const userId = await queries.createUser(tx, user, storeIds);
+  if (userId === undefined) return;
+  await recordAudit(tx, {
+    at: now,
+    action: "SSO_USER_CREATED",
+    actor: { userId, companyId, impersonatorId: null },
+    requestContext: attempted.requestContext,
+    details: { connection_id: connectionId, role },
+  });
 }
 
 async function link(

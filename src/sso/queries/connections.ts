@@ -1,12 +1,6 @@
-import { and, desc, eq, lt, ne } from "drizzle-orm";
+import { and, desc, eq, lt, ne, not, sql } from "drizzle-orm";
 
-import {
-  anyOf,
-  arrayOf,
-  isPartnerOfCompany,
-  isTenantActive,
-  partners,
-} from "../../../db/conditions.ts";
+import { anyOf, isPartnerOfCompany, isTenantActive, partners } from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { companies } from "../../../db/schema/companies.ts";
 import { ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
@@ -20,25 +14,33 @@ export interface LiveConnection extends Connection {
 
 const { id: connectionId, companyId, issuer, clientId } = ssoConnections;
 const { passwordLogin, isActive, createdAt, updatedAt } = ssoConnections;
+const { newUserRole, newUserStoreIds } = ssoConnections;
 
 /** Selects the columns of an SSO connection without the client secret. */
-function connectionColumns(db: DbOrTx) {
-  const ownDomains = db
-    .select({ domain: ssoDomains.domain })
-    .from(ssoDomains)
-    .where(eq(ssoDomains.connectionId, connectionId))
-    .orderBy(ssoDomains.domain);
+function connectionColumns() {
+  const domain = sql`json_build_object('domain', domain, 'provedAt', proved_at) order by domain`;
+  const domains = sql`(select coalesce(json_agg(${domain}), '[]') from ${ssoDomains}
+    where ${eq(ssoDomains.connectionId, connectionId)})`.mapWith(readDomains);
   return {
     id: connectionId,
     companyId,
     issuer,
     clientId,
-    domains: arrayOf(ownDomains),
+    domains,
     passwordLogin,
     isActive,
+    newUserRole,
+    newUserStoreIds,
     createdAt,
     updatedAt,
   };
+}
+
+function readDomains(rows: { domain: string; provedAt: string | null }[]) {
+  return rows.map(({ domain, provedAt }) => ({
+    domain,
+    provedAt: provedAt === null ? null : new Date(provedAt),
+  }));
 }
 
 /** Finds an SSO connection that can be used now: the connection, its company and the company's partner are active. */
@@ -49,7 +51,7 @@ export async function findLiveConnection(
   const wanted = "id" in by ? by.id : connectionOfDomain(db, by.domain);
   const [row] = await db
     .select({
-      ...connectionColumns(db),
+      ...connectionColumns(),
       sealedClientSecret: ssoConnections.sealedClientSecret,
     })
     .from(ssoConnections)
@@ -85,7 +87,7 @@ export function listConnections(
   const ofCompany = ownerId === undefined ? undefined : eq(companyId, ownerId);
   const isAfterCursor = page.after === undefined ? undefined : lt(connectionId, page.after);
   return db
-    .select(connectionColumns(db))
+    .select(connectionColumns())
     .from(ssoConnections)
     .where(and(ofCompany, isAfterCursor))
     .orderBy(desc(connectionId))
@@ -94,7 +96,7 @@ export function listConnections(
 
 export async function findConnection(db: DbOrTx, id: string): Promise<Connection | undefined> {
   const [row] = await db
-    .select(connectionColumns(db))
+    .select(connectionColumns())
     .from(ssoConnections)
     .where(eq(connectionId, id));
   return row;
@@ -106,7 +108,7 @@ export async function findConnection(db: DbOrTx, id: string): Promise<Connection
  */
 export async function holdConnection(tx: Tx, id: string): Promise<Connection | undefined> {
   const [row] = await tx
-    .select(connectionColumns(tx))
+    .select(connectionColumns())
     .from(ssoConnections)
     .where(eq(connectionId, id))
     .for("update", { of: ssoConnections });
@@ -132,6 +134,8 @@ export async function updateConnection(
     clientId: row.clientId,
     passwordLogin: row.passwordLogin,
     isActive: row.isActive,
+    newUserRole: row.newUserRole,
+    newUserStoreIds: row.newUserStoreIds,
     updatedAt: row.updatedAt,
   };
   await tx
@@ -145,8 +149,23 @@ export async function deleteConnection(tx: Tx, id: string): Promise<void> {
   await tx.delete(ssoConnections).where(eq(connectionId, id));
 }
 
-export async function deleteDomains(tx: Tx, ownerId: string): Promise<void> {
-  await tx.delete(ssoDomains).where(eq(ssoDomains.connectionId, ownerId));
+/** Deletes the domains of a connection, except those that it keeps with their proofs. */
+export async function deleteDomains(
+  tx: Tx,
+  ownerId: string,
+  kept: readonly string[],
+): Promise<void> {
+  const isOwn = eq(ssoDomains.connectionId, ownerId);
+  await tx.delete(ssoDomains).where(and(isOwn, not(anyOf(ssoDomains.domain, kept))));
+}
+
+/** Records the proof of a domain. Returns false if the domain does not belong to the connection any more. */
+export async function saveProof(
+  tx: Tx,
+  { id, domain, now }: { readonly id: string; readonly domain: string; readonly now: Date },
+): Promise<boolean> {
+  const isOwn = and(eq(ssoDomains.connectionId, id), eq(ssoDomains.domain, domain));
+  return (await tx.update(ssoDomains).set({ provedAt: now }).where(isOwn)).count > 0;
 }
 
 /**

@@ -1,9 +1,9 @@
 import { and, eq, exists, isNull } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { companies, users } from "../../../db/schema/companies.ts";
+import { companies, stores, users, userStores } from "../../../db/schema/companies.ts";
 import { ssoCodes, ssoIdentities, ssoStates } from "../../../db/schema/sign-in.ts";
-import { isPartnerOfCompany, isTenantActive, partners } from "../../../db/conditions.ts";
+import { anyOf, isPartnerOfCompany, isTenantActive, partners } from "../../../db/conditions.ts";
 import type { KnownUser, StoredCode, StoredState } from "../decide.ts";
 
 type State = typeof ssoStates.$inferSelect;
@@ -135,4 +135,31 @@ export async function consumeCode(tx: Tx, hash: string, now: Date): Promise<bool
     .set({ consumedAt: now })
     .where(and(eq(codeHash, hash), isNull(ssoCodes.consumedAt)));
   return count > 0;
+}
+
+/** Returns those of the stores that belong to a company. */
+export async function storesOf(
+  tx: Tx,
+  accountId: number,
+  ids: readonly number[],
+): Promise<number[]> {
+  const isOwn = and(eq(stores.accountId, accountId), anyOf(stores.id, ids));
+  const rows = await tx.select({ id: stores.id }).from(stores).where(isOwn);
+  return rows.map(({ id }) => id);
+}
+
+/** Creates a user without a password. Returns undefined if the email has a user already. */
+export async function createUser(
+  tx: Tx,
+  one: Pick<typeof users.$inferInsert, "companyId" | "email" | "name" | "role" | "createdAt">,
+  storeIds: readonly number[],
+): Promise<number | undefined> {
+  const [row] = await tx
+    .insert(users)
+    .values({ ...one, updatedAt: one.createdAt })
+    .onConflictDoNothing()
+    .returning({ id: users.id });
+  const links = storeIds.map((storeId) => ({ userId: row?.id ?? 0, storeId }));
+  if (row !== undefined && links.length > 0) await tx.insert(userStores).values(links);
+  return row?.id;
 }

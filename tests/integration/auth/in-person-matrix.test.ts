@@ -237,6 +237,7 @@ const ROUTES = {
     DELETE /admin/sso-connections/:id
     PATCH /admin/sso-connections/:id
     POST /admin/sso-connections/:id
+    POST /admin/sso-connections/:id/prove-domain
     POST /admin/users
     PATCH /admin/users/:id
     DELETE /admin/users/:id

@@ -25,6 +25,13 @@ describe("a connection", () => {
       issuer: ISSUER,
       client_id: "the client",
       domains: ["b.example.com", "xn--bcher-kva.example.com"],
+      domain_proofs: ["b.example.com", "xn--bcher-kva.example.com"].map((domain) => ({
+        domain,
+        record_name: `_reviewrelay.${domain}`,
+        record_value: `reviewrelay-connection=${id}`,
+        proved_at: null,
+      })),
+      new_users: null,
       password_login: true,
       is_active: true,
       redirect_uri: `http://localhost:3000/api/v1/auth/sso/callback/${id}`,

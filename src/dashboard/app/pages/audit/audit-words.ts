@@ -58,6 +58,8 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   SSO_CONNECTION_CREATED: "created a single sign-on connection",
   SSO_CONNECTION_UPDATED: "changed a single sign-on connection",
   SSO_CONNECTION_DELETED: "deleted a single sign-on connection",
+  SSO_DOMAIN_PROVED: "proved a domain for single sign-on",
+  SSO_USER_CREATED: "was created by a first single sign-on",
   KEY_ROTATED: "rotated the signing keys",
   KEY_DROPPED: "dropped a signing key",
   USER_CREATED: "created a user",
