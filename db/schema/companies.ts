@@ -78,6 +78,7 @@ export const users = pgTable("users", {
       "account_owner",
       "account_user",
       "location_user",
+      "service",
     ],
   }).notNull(),
   /**
@@ -103,6 +104,28 @@ export const userStores = pgTable(
       .references(() => stores.id),
   },
   (t) => [primaryKey({ columns: [t.userId, t.storeId] })],
+);
+
+/**
+ * A service of the platform (contract 10.7). It is a user of the platform without a password, whose role is `service`, so
+ * that its tokens and its rows in the audit log are like those of any user.
+ */
+export const services = pgTable("services", {
+  id: userId("id").primaryKey(),
+  scopes: text("scopes").array().notNull(),
+  /** The partners for which the service acts; null for all. */
+  partnerIds: integer("partner_ids").array(),
+});
+
+/** The ids that services gave to their actions, for ever; an action with a known id is not taken again. */
+export const serviceActions = pgTable(
+  "service_actions",
+  {
+    serviceId: integer("service_id").notNull(),
+    id: text("id").notNull(),
+    takenAt: instant("taken_at").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.serviceId, t.id] })],
 );
 
 export const auditLog = pgTable("audit_log", {

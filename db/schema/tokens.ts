@@ -97,6 +97,7 @@ export const tokens = pgTable(
         "impersonation",
         "password_reset",
         "portal",
+        "service",
       ],
     }).notNull(),
     userId: userId("user_id").notNull(),

@@ -17,6 +17,7 @@ import { portalRoutes } from "../portal/routes.ts";
 import { providerRoutes } from "../providers/routes.ts";
 import { reviewRoutes } from "../reviews/routes.ts";
 import { IdentityProviders } from "../sso/identity-providers.ts";
+import { serviceRoutes } from "../services/routes.ts";
 import { ssoRoutes } from "../sso/routes.ts";
 import { webhookRoutes } from "../webhooks/routes.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -71,7 +72,8 @@ export function apiRoutes(api: ApiDeps) {
     .use(alertRoutes(deps))
     .use(portalRoutes(deps))
     .use(providerRoutes(deps))
-    .use(reviewRoutes(deps));
+    .use(reviewRoutes(deps))
+    .use(serviceRoutes(deps));
 }
 
 /** The type of the API, from which the typed client is derived. */

@@ -124,6 +124,10 @@ export const AUDIT_ACTIONS = [
   "STORE_REVIEW_SITE_CREATED",
   "STORE_REVIEW_SITE_UPDATED",
   "STORE_REVIEW_SITE_DELETED",
+  // A service of the platform; details: service_id. Its tokens have TOKEN_ISSUED and TOKEN_REVOKED.
+  "SERVICE_CREATED",
+  "SERVICE_UPDATED",
+  "SERVICE_DELETED",
   // Details: provider.
   "PROVIDER_CREATED",
   "PROVIDER_UPDATED",

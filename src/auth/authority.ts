@@ -73,7 +73,8 @@ type Standing =
   | "impersonation"
   | "portal"
   | "password_reset"
-  | "refresh";
+  | "refresh"
+  | "service";
 
 /** The kinds of tokens that each demand of a route accepts; this is the table of contract 3.10. */
 const TAKEN: Readonly<Record<TokenDemand, readonly Standing[]>> = {
@@ -82,6 +83,7 @@ const TAKEN: Readonly<Record<TokenDemand, readonly Standing[]>> = {
   person: ["sign_in", "first_party"],
   sign_in: ["sign_in"],
   password: ["sign_in", "first_party", "password_reset"],
+  service: ["service"],
 };
 
 type Kind = Pick<Principal, "tokenKind" | "signInMethod" | "isThirdParty">;
@@ -98,6 +100,7 @@ function standingOf({ tokenKind, signInMethod, isThirdParty }: Kind): Standing {
     case "portal":
     case "password_reset":
     case "refresh":
+    case "service":
       return tokenKind;
   }
 }

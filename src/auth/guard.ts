@@ -1,5 +1,5 @@
 import type { Access, TokenDemand } from "../http/access.ts";
-import type { Principal, Scope } from "../http/principal.ts";
+import type { Principal, Scope, SERVICE_SCOPES } from "../http/principal.ts";
 import type { ProblemCode } from "../lib/problem.ts";
 import { coversScopes } from "./decide.ts";
 import { everything, nothing, type Opens } from "./portal-pages.ts";
@@ -107,6 +107,11 @@ export function passwordSetter(): Access {
 /** Access rule of self-service. It admits every user with a token in the user's own hands (contract 3.3). */
 export function selfService(): Access {
   return allow(() => true, "*", { takes: "own" });
+}
+
+/** Access rule that admits a service of the platform whose token has the scope (contract 10.7). */
+export function platformService(scope: (typeof SERVICE_SCOPES)[number]): Access {
+  return allow(({ role }) => role === "service", scope, { takes: "service" });
 }
 
 interface Narrowing {

@@ -9,8 +9,9 @@ import type { Principal, Scope } from "./principal.ts";
  * - `person`: a token from a sign-in, directly or through a first-party client
  * - `sign_in`: a token from the login or the SSO exchange
  * - `password`: the same tokens as `person`, and the token of a mailed reset code
+ * - `service`: a token of a service of the platform
  */
-export type TokenDemand = "any" | "own" | "person" | "sign_in" | "password";
+export type TokenDemand = "any" | "own" | "person" | "sign_in" | "password" | "service";
 
 /**
  * The access rule of a route. `refuse` runs after the token was verified and returns an error code, or undefined to

@@ -65,7 +65,8 @@ export function checks(authenticator: Authenticator, keyed: KeyedRequests) {
       return {
         introspect: declared.read,
         detail: describedOf(access),
-        parse: ({ request }: Pick<CheckContext, "request">) => readRaw(bodies, request),
+        parse: ({ request }: Pick<CheckContext, "request">) =>
+          readRaw(bodies, request, declared.of().bodyLimit),
         async transform(context: CheckContext) {
           const { request, route } = context;
           const requestState = requestStateOf(request);
@@ -113,6 +114,8 @@ export function checks(authenticator: Authenticator, keyed: KeyedRequests) {
     },
     /** Marks a route whose absent body counts as `{}`. */
     emptyBody: (_isSet: true) => ({}),
+    /** Raises the body limit of a route with a token to this number of bytes. */
+    largeBody: (_bytes: number) => ({}),
     /** Exempts a public route from the rate limits (contract 2.9). */
     uncounted: (_isSet: true) => ({}),
     /** Applies the tighter rate limit for routes where passwords, codes or tokens can be guessed (contract 2.9). */
@@ -140,7 +143,8 @@ export type Checks = ReturnType<typeof checks>;
  */
 function describedOf({ scope, takes }: Access) {
   const scopes = scope === undefined ? [] : [scope];
-  const security = [{ bearer: scopes }, { oauth: scopes }];
+  const isOfPerson = takes !== "service";
+  const security = [{ bearer: scopes }, ...(isOfPerson ? [{ oauth: scopes }] : [])];
   return { security, ...(takes !== "any" && { "x-token": takes }) };
 }
 
@@ -174,14 +178,14 @@ function declaration(bodyLimit: number) {
     signIn: false,
   };
   return {
-    read: ({ body, query, emptyBody, response, uncounted, signIn }: Introspected) => {
+    read: ({ body, query, emptyBody, largeBody, response, uncounted, signIn }: Introspected) => {
       declared = {
         body: TypeGuard.IsSchema(body) ? body : undefined,
         query: TypeGuard.IsObject(query) ? query : undefined,
         emptyBody: emptyBody === true,
         creates: Object.hasOwn(Object(response), "201"),
         uncounted: uncounted === true,
-        bodyLimit,
+        bodyLimit: largeBody ?? bodyLimit,
         signIn: signIn === true,
       };
     },
@@ -193,6 +197,7 @@ interface Introspected {
   readonly body?: unknown;
   readonly query?: unknown;
   readonly emptyBody?: true;
+  readonly largeBody?: number;
   readonly response?: unknown;
   readonly uncounted?: true;
   readonly signIn?: true;
@@ -202,12 +207,16 @@ interface Introspected {
  * Reads the body of a route that needs a token, within the body's limit. A body that is too large is counted for the
  * rate limit of the address, because the token was not checked yet.
  */
-async function readRaw(bodies: UnverifiedBodies, request: Request): Promise<Uint8Array> {
+async function readRaw(
+  bodies: UnverifiedBodies,
+  request: Request,
+  limit: number,
+): Promise<Uint8Array> {
   const requestState = requestStateOf(request);
   try {
     return await readInto(bodies, request, {
       from: requestState.requestContext.ip,
-      limit: BODY_LIMIT,
+      limit,
     });
   } catch (error) {
     if (error instanceof Problem)

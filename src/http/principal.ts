@@ -10,7 +10,8 @@ export type Role =
   | "partner_admin"
   | "account_owner"
   | "account_user"
-  | "location_user";
+  | "location_user"
+  | "service";
 
 /** The scopes of contract 3.6. `*` stands for all of them; `password:reset` is never part of `*`. */
 export const SCOPES = [
@@ -22,7 +23,9 @@ export const SCOPES = [
   "clients:write",
   "impersonate",
 ] as const;
-export type Scope = (typeof SCOPES)[number];
+/** The scopes of services of the platform (contract 10.7), which no token of a person has. */
+export const SERVICE_SCOPES = ["actions:write", "tokens:introspect"] as const;
+export type Scope = (typeof SCOPES)[number] | (typeof SERVICE_SCOPES)[number];
 
 export type TokenKind =
   | "access"
@@ -31,7 +34,8 @@ export type TokenKind =
   | "api_pat"
   | "impersonation"
   | "password_reset"
-  | "portal";
+  | "portal"
+  | "service";
 
 /** The way in which the user signed in. All tokens of the same family share it (contract 4.3). */
 export type SignInMethod =

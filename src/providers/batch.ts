@@ -220,7 +220,7 @@ function toAction(
 }
 
 /** Contract 8.3; connection_status and disconnect_reason are those of the event's axis (contract 8.5). */
-function siteFacts(site: Site, { axis, errorCode }: Cause): SiteFacts {
+export function siteFacts(site: Site, { axis, errorCode }: Cause): SiteFacts {
   const isConnected = site[`${axis}Connected` as const];
   return {
     store: { id: site.storeId },

@@ -16,7 +16,7 @@ import type { ReviewEventValue, ReviewFacts } from "../outbox/event.ts";
 
 const FLAG_MOVES = ["under_review", "accepted", "rejected", "withdrawn"] as const;
 export type FlagMove = (typeof FLAG_MOVES)[number];
-const FLAG_STATUSES = ["open", ...FLAG_MOVES] as const;
+export const FLAG_STATUSES = ["open", ...FLAG_MOVES] as const;
 export type FlagStatus = (typeof FLAG_STATUSES)[number];
 
 /**

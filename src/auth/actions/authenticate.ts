@@ -134,6 +134,7 @@ const AUDITED_IN_USE: ReadonlySet<TokenKind> = new Set([
   "dashboard_pat",
   "api_pat",
   "impersonation",
+  "service",
 ]);
 
 async function recordUse(

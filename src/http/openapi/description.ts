@@ -3,7 +3,7 @@ import type { AnyElysia } from "elysia";
 
 import { toYaml } from "../../lib/yaml.ts";
 import { servedFiles } from "../files.ts";
-import { type Scope, SCOPES } from "../principal.ts";
+import { SCOPES } from "../principal.ts";
 import { completeOperation, errorResponse, type RouteHooks } from "./operation.ts";
 import type { Components, Json, JsonObject } from "./schemas.ts";
 
@@ -132,7 +132,7 @@ function tagsOf(operation: Json | undefined): string[] {
   return Array.isArray(tags) ? tags.filter((one) => typeof one === "string") : [];
 }
 
-const MEANINGS: Readonly<Record<Scope, string>> = {
+const MEANINGS: Readonly<Record<(typeof SCOPES)[number], string>> = {
   "*": "Everything that the user may do.",
   "reviews:read": "Read reviews.",
   "reviews:write": "Answer, flag, assign and note reviews.",
@@ -294,6 +294,7 @@ const TAGS = [
   },
   { name: "Self-service", description: "Sessions and tokens of the signed-in user." },
   { name: "Administration", description: "Operations of the platform's super-admins." },
+  { name: "Platform", description: "Operations of the platform's own services." },
   { name: "Review sites", description: "Events reported by the pullers of review sites." },
   { name: "OAuth clients", description: "Clients that sign users in." },
   { name: "Sign-in", description: "Signing in and out, tokens, passwords." },

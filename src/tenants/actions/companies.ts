@@ -141,7 +141,7 @@ export function changePartner(
       whiteLabelDomain: label?.domain ?? null,
     }),
   };
-  return change(deps, caller, partner, { changes, fields: Object.keys(body) });
+  return changeCompany(deps, caller, partner, { changes, fields: Object.keys(body) });
 }
 
 /** Changes an account by a body that has passed `accountErrors`; absent fields stay as they are. */
@@ -152,7 +152,7 @@ export function changeAccount(
   body: AccountUpdate,
 ): Promise<Company> {
   const changes = { ...changesOf(body), planId: body.plan_id };
-  return change(deps, caller, account, { changes, fields: Object.keys(body) });
+  return changeCompany(deps, caller, account, { changes, fields: Object.keys(body) });
 }
 
 function changesOf(
@@ -163,7 +163,7 @@ function changesOf(
 }
 
 /** Changes columns of a company; undefined ones keep their values. */
-function change(
+function changeCompany(
   deps: Pick<AdminDeps, "db" | "clock">,
   caller: Caller,
   { id, type }: Company,

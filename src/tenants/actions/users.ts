@@ -87,7 +87,7 @@ export async function userUpdateErrors(
     queries.employerOf(db, user.companyId),
     email === undefined ? false : queries.hasEmail(db, email, user.id),
   ]);
-  const { role = user.role } = body;
+  const role = body.role ?? (user.role === "service" ? undefined : user.role);
   // A user who is no location user any more loses the stores without naming them.
   const kept = role === user.role ? user.storeIds : [];
   const store_ids = "store_ids" in body ? body.store_ids : kept;

@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, ne, or, sql } from "drizzle-orm";
+import { and, desc, eq, ne, or, sql } from "drizzle-orm";
 
 import { arrayOf, idBefore, isPartnerOfCompany, partners } from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
@@ -8,7 +8,7 @@ import { portalSettings } from "../../../db/schema/tokens.ts";
 import { companies, plans as planTable, stores } from "../../../db/schema/companies.ts";
 import type { Page } from "../../http/list.ts";
 import type { AccountQuery, Company, Named } from "../model.ts";
-import { type Changes, isWanted, type Wanted } from "./wanted.ts";
+import { changedSince, type Changes, isWanted, type Wanted } from "./wanted.ts";
 
 function selectCompanies(db: DbOrTx) {
   const { id, name, isActive, primaryColor, logoUrl, externalId, createdAt, updatedAt } = companies;
@@ -65,7 +65,7 @@ export async function companiesOf(
     partnerId === undefined ? undefined : eq(companies.partnerId, partnerId),
     name === undefined ? undefined : sql`position(lower(${name}) in lower(${companies.name})) > 0`,
     isActive === undefined ? undefined : eq(companies.isActive, isActive === "true"),
-    since === undefined ? undefined : gte(companies.updatedAt, new Date(since)),
+    changedSince(companies.updatedAt, since),
     idBefore(companies.id, page.after),
   ];
   const rows = await selectCompanies(db)

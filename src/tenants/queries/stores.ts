@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, sql } from "drizzle-orm";
+import { and, desc, eq, sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { idBefore } from "../../../db/conditions.ts";
@@ -14,7 +14,7 @@ import type {
   StoreReviewSite,
   StoreReviewSiteQuery,
 } from "../store-model.ts";
-import { type Changes, isWanted, type Wanted } from "./wanted.ts";
+import { changedSince, type Changes, isWanted, type Wanted } from "./wanted.ts";
 
 /** Lists plans, newest first. */
 export function plansOf(db: DbOrTx, page: Page): Promise<Plan[]> {
@@ -82,7 +82,7 @@ export function storesOf(
       and(
         ofAccount,
         ofPartner,
-        since === undefined ? undefined : gte(stores.updatedAt, new Date(since)),
+        changedSince(stores.updatedAt, since),
         idBefore(stores.id, page.after),
       ),
     )
@@ -135,7 +135,7 @@ export function storeReviewSitesOf(
   const conditions = [
     accountId === undefined ? undefined : eq(storeReviewSites.accountId, accountId),
     storeId === undefined ? undefined : eq(storeReviewSites.storeId, storeId),
-    since === undefined ? undefined : gte(storeReviewSites.updatedAt, new Date(since)),
+    changedSince(storeReviewSites.updatedAt, since),
     idBefore(storeReviewSites.id, page.after),
   ];
   return selectLinks(db)

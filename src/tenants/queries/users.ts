@@ -8,10 +8,13 @@ import { invitations, signInLocks } from "../../../db/schema/sign-in.ts";
 import type { Role } from "../../http/principal.ts";
 import type { Found, Page } from "../../http/list.ts";
 import type { Employer, User, UserQuery } from "../model.ts";
-import { type Changes, isWanted, type Wanted } from "./wanted.ts";
+import { changedSince, type Changes, isWanted, type Wanted } from "./wanted.ts";
 
 /** SQL expression for the digest of a user's email, equal to that of `emailDigest` in src/auth/email.ts. */
 const digestOfEmail = sql`encode(sha256(convert_to(${users.email}, 'UTF8')), 'hex')`;
+
+/** Leaves out the services of the platform, which are users without a person (contract 10.7). */
+const isPerson = ne(users.role, "service");
 
 function selectUsers(db: DbOrTx) {
   const ownStores = db
@@ -64,6 +67,7 @@ export async function usersOf(
     q,
   } = query;
   const walked = [
+    isPerson,
     companyId === undefined ? undefined : eq(users.companyId, companyId),
     idBefore(users.id, page.after),
   ];
@@ -78,7 +82,7 @@ export async function usersOf(
     role === undefined ? undefined : eq(users.role, role),
     email === undefined ? undefined : eq(users.email, email),
     isActive === undefined ? undefined : eq(users.isActive, isActive === "true"),
-    since === undefined ? undefined : gte(users.updatedAt, new Date(since)),
+    changedSince(users.updatedAt, since),
   ];
   const rows = await selectUsers(db)
     .where(and(...conditions))
@@ -89,7 +93,7 @@ export async function usersOf(
 
 /** Reads a user, by its id or by that of the platform. */
 export async function userBy(db: DbOrTx, by: Wanted): Promise<User | undefined> {
-  const [row] = await selectUsers(db).where(isWanted(users, by));
+  const [row] = await selectUsers(db).where(and(isWanted(users, by), isPerson));
   return row;
 }
 

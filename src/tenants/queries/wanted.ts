@@ -1,5 +1,13 @@
-import { eq, type SQL } from "drizzle-orm";
+import { eq, gte, type SQL } from "drizzle-orm";
 import type { AnyPgColumn } from "drizzle-orm/pg-core";
+
+import { parseInstant } from "../../lib/clock.ts";
+
+/** Matches the records that changed at an instant or later; all if it is absent. */
+export function changedSince(updatedAt: AnyPgColumn, since: string | undefined): SQL | undefined {
+  const at = parseInstant(since);
+  return at && gte(updatedAt, at);
+}
 
 /** New values of columns; undefined ones keep their values. */
 export type Changes<T> = { readonly [K in keyof T]?: T[K] | undefined };

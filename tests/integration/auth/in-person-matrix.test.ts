@@ -155,6 +155,7 @@ const KINDS = {
   "portal link": ["portal"],
   "operator's portal link": ["portal"],
   "mailed code": ["password_reset"],
+  service: ["service"],
   "refresh token": ["refresh"],
   "no token": ["none"],
 } as const satisfies Record<string, readonly [Standing, "narrow"?]>;
@@ -233,6 +234,11 @@ const ROUTES = {
     PATCH /admin/providers/:id
     DELETE /admin/providers/:id
     POST /admin/providers/:id/secret
+    POST /admin/services
+    PATCH /admin/services/:id
+    DELETE /admin/services/:id
+    POST /admin/services/:id/tokens
+    DELETE /admin/services/:id/tokens/:tokenId
     POST /admin/sso-connections
     DELETE /admin/sso-connections/:id
     PATCH /admin/sso-connections/:id
@@ -253,6 +259,9 @@ const ROUTES = {
     POST /account/api-token/regenerate`,
   password: `
     POST /reset-password`,
+  service: `
+    POST /platform/actions
+    POST /platform/introspect`,
   /**
    * Routes that write and check only the scope, so that a server of the partner can call them with a personal access
    * token.
@@ -295,7 +304,14 @@ const ROUTES = {
 
 type Demand = keyof typeof ROUTES;
 
-const DEMANDS = ["any", "own", "person", "sign_in", "password"] as const satisfies Demand[];
+const DEMANDS = [
+  "any",
+  "own",
+  "person",
+  "sign_in",
+  "password",
+  "service",
+] as const satisfies Demand[];
 
 /** The rows of the contract's table, in its order. */
 const STANDINGS = [
@@ -306,6 +322,7 @@ const STANDINGS = [
   "impersonation",
   "portal",
   "password_reset",
+  "service",
 ] as const;
 
 type Standing = (typeof STANDINGS)[number] | "refresh" | "none";
@@ -411,6 +428,8 @@ async function tokenOf(user: TestUser, kind: Kind): Promise<string | undefined> 
       return signIn(user, "authorization_code", { clientId: await thirdParty() });
     case "third party, narrow":
       return signIn(user, "authorization_code", { clientId: await thirdParty(), scope: NARROW });
+    case "service":
+      return tokenOfService();
     case "impersonation":
       return acting(await signIn(p1.owner, "login"));
     case "impersonation by a third party":
@@ -463,6 +482,16 @@ function expected(kind: Kind, { demand, takesNarrow }: Route): Outcome {
   if (standing === "none" || standing === "refresh") return "unauthenticated";
   if (contract[standing]?.[demand] !== true) return "forbidden";
   return narrow === undefined || takesNarrow ? "taken" : "scope";
+}
+
+/** Issues a token with all scopes to a new service. */
+async function tokenOfService(): Promise<string> {
+  const scopes = ["actions:write", "tokens:introspect"];
+  const body = { name: "Service", scopes };
+  const root = await api.login(tenants.superAdmin.email);
+  const { body: made } = await api.call("POST", "/admin/services", { token: root, body });
+  const userId = Number(made["id"]);
+  return grant({ userId, kind: "service", name: "one", scope: scopes.join(" ") });
 }
 
 const contract = contractTable();

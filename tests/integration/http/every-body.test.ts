@@ -59,7 +59,8 @@ let routes: readonly Route[];
 
 const ids: Record<string, string> = {};
 
-let passwordToken = "";
+/** The tokens for routes that take one of their own kind. */
+const tokens = new Map<string, string>();
 
 beforeAll(async () => {
   routes = createApp(world.api.deps)
@@ -93,8 +94,22 @@ beforeAll(async () => {
   ids["/admin/stores"] = String(accounts[0].storeIds[0]);
   ids["/admin/store-review-sites"] = String(world.siteId);
   ids["provider"] = world.provider.slug;
-  passwordToken = await world.api.login(world.tenants.partners[1].owner.email);
+  tokens.set("/reset-password", await world.api.login(world.tenants.partners[1].owner.email));
+  const service = await root("/admin/services", {
+    name: "S",
+    scopes: ["actions:write", "tokens:introspect"],
+  });
+  ids["/admin/services"] = String(service["id"]);
+  const issued = await root(`/admin/services/${String(service["id"])}/tokens`, {
+    name: "T",
+    expires_at: new Date(world.clock.now().getTime() + 86_400_000).toISOString(),
+  });
+  for (const path of ["/platform/actions", "/platform/introspect"])
+    tokens.set(path, String(issued["access_token"]));
 });
+
+const root = async (path: string, body: object) =>
+  (await world.api.call("POST", path, { token: world.tokens.root, body })).body;
 
 function whoAsks(path: string): Who {
   if (path.startsWith("/partner")) return "owner";
@@ -115,7 +130,7 @@ function fill(path: string): string {
 
 /** Returns the field errors of the response, which must be a 422. */
 async function errorsOf({ method, path }: Route, body: unknown): Promise<Record<string, unknown>> {
-  const token = path === "/reset-password" ? passwordToken : world.tokens[whoAsks(path)];
+  const token = tokens.get(path.split("/:")[0] ?? "") ?? world.tokens[whoAsks(path)];
   const answer = path.startsWith("/providers/")
     ? await send(world.api, world.provider, body)
     : await world.api.call(method, fill(path), { token, body, root: path.startsWith("/embed/") });

@@ -196,6 +196,7 @@ const COMPANY: Record<Role, Principal["companyType"]> = {
   account_owner: "account",
   account_user: "account",
   location_user: "account",
+  service: "platform",
 };
 
 const ROLES = Object.keys(COMPANY) as Role[];

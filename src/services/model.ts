@@ -1,0 +1,183 @@
+import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox";
+
+import { literals, SERVICE_SCOPES } from "../http/principal.ts";
+import { isRowId, pageQuery } from "../http/list.ts";
+import type { RowOf } from "../http/shown.ts";
+import { instantAnswer, instantText, orNull, rowId, storableText } from "../http/text.ts";
+import { CATALOG, TEST_EVENT } from "../outbox/event.ts";
+import { METADATA } from "../reviews/model.ts";
+
+const closed = { additionalProperties: false } as const;
+const NAME_CHARS = 100;
+const MAX_PARTNERS = 1_000;
+
+// ------------------------------------------------------------------------------------------------ services
+
+const scopes = Type.Array(literals(SERVICE_SCOPES), {
+  minItems: 1,
+  uniqueItems: true,
+  description: "What the service may do.",
+  examples: [["actions:write"]],
+  explain: `must be different ones of ${SERVICE_SCOPES.join(", ")}`,
+});
+const partnerIds = orNull(
+  Type.Array(rowId(), { minItems: 1, maxItems: MAX_PARTNERS, uniqueItems: true }),
+  {
+    explain: `must be 1 to ${MAX_PARTNERS} different ids of partners, or null for all`,
+    description: "The partners for which it acts; null for all.",
+  },
+);
+const settings = { name: storableText([1, NAME_CHARS]), scopes, partner_ids: partnerIds };
+
+export const ServiceBody = Type.Object(
+  { ...settings, partner_ids: Type.Optional(partnerIds) },
+  { ...closed, title: "NewService" },
+);
+export type NewService = Static<typeof ServiceBody>;
+
+export const ServiceChanges = Type.Partial(Type.Object(settings), {
+  ...closed,
+  title: "ServiceChanges",
+});
+export type ServiceUpdate = Static<typeof ServiceChanges>;
+
+export const serviceQuery = Type.Object(pageQuery(isRowId));
+
+export const ServiceObject = Type.Object(
+  {
+    id: Type.Integer(),
+    name: Type.String(),
+    scopes: Type.Array(Type.String(), { examples: [["actions:write"]] }),
+    partner_ids: orNull(Type.Array(Type.Integer()), {
+      description: "The partners for which it acts; null for all.",
+    }),
+    created_at: instantAnswer(),
+    updated_at: instantAnswer(),
+  },
+  { title: "Service", description: "A service of the platform." },
+);
+export type Service = RowOf<typeof ServiceObject>;
+
+// ------------------------------------------------------------------------------------------------ tokens
+
+export const ServiceTokenBody = Type.Object(
+  {
+    name: storableText([1, NAME_CHARS]),
+    expires_at: Object.assign(instantText(), {
+      description: "The end of the token, at most 400 days from now.",
+    }),
+  },
+  { ...closed, title: "NewServiceToken" },
+);
+export type NewServiceToken = Static<typeof ServiceTokenBody>;
+
+const token = {
+  id: Type.String(),
+  name: Type.String(),
+  created_at: instantAnswer(),
+  expires_at: instantAnswer(),
+  last_used_at: orNull(instantAnswer()),
+};
+export const ServiceTokenObject = Type.Object(token, { title: "ServiceToken" });
+export type ServiceToken = RowOf<typeof ServiceTokenObject>;
+
+export const ServiceTokenWithSecret = Type.Object(
+  { ...token, access_token: Type.String({ description: "The token, shown once." }) },
+  { title: "ServiceTokenWithSecret", extends: ServiceTokenObject },
+);
+
+// ------------------------------------------------------------------------------------------------ introspection
+
+export const IntrospectBody = Type.Object(
+  { token: Type.String({ minLength: 1, maxLength: 16_000 }) },
+  { ...closed, title: "TokenToIntrospect" },
+);
+
+const optional = <T extends TSchema>(schema: T) => Type.Optional(schema);
+export const IntrospectAnswer = Type.Object(
+  {
+    active: Type.Boolean({
+      description: "Whether the token is valid now; if not, nothing else is answered.",
+    }),
+    kind: optional(Type.String()),
+    user_id: optional(Type.Integer()),
+    role: optional(Type.String()),
+    company_id: optional(Type.Integer()),
+    partner_id: optional(orNull(Type.Integer())),
+    account_id: optional(orNull(Type.Integer())),
+    store_ids: optional(orNull(Type.Array(Type.Integer()))),
+    impersonator_id: optional(orNull(Type.Integer())),
+    client_id: optional(orNull(Type.String())),
+    scope: optional(Type.String()),
+    expires_at: optional(orNull(instantAnswer())),
+  },
+  { title: "IntrospectedToken" },
+);
+
+// ------------------------------------------------------------------------------------------------ actions
+
+/** The most actions of one request. */
+export const MAX_ACTIONS = 500;
+const ACTION_ID_CHARS = 200;
+
+const actor = Type.Object(
+  {
+    type: literals(["user", "staff", "system"], {
+      description:
+        "`staff` acts on behalf of the account and is shown as its owner, like an impersonation.",
+    }),
+    user_id: Type.Optional(rowId()),
+  },
+  { ...closed, title: "ActingParty", description: "Who acted; `user_id` for a user." },
+);
+
+const EVENTS = CATALOG.flatMap(({ value }) => (value === TEST_EVENT ? [] : [value]));
+
+export const ActionBody = Type.Object(
+  {
+    id: Object.assign(storableText([1, ACTION_ID_CHARS]), {
+      description: "The service's own id of the action; a known one is not taken again.",
+    }),
+    event: literals(EVENTS, { description: "An event of the catalog." }),
+    actor,
+    occurred_at: instantText(),
+    review_id: Type.Optional(rowId()),
+    store_review_site_id: Type.Optional(rowId()),
+    error_code: Type.Optional(
+      orNull(storableText([1, 100]), {
+        description: "Why the axis fails, for an event about a site.",
+      }),
+    ),
+    metadata: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: "The metadata of the event, as its body shows them.",
+      }),
+    ),
+  },
+  { ...closed, title: "Action" },
+);
+export type Action = Static<typeof ActionBody>;
+
+export const ActionsBody = Type.Object(
+  {
+    actions: Type.Array(ActionBody, {
+      minItems: 1,
+      maxItems: MAX_ACTIONS,
+      description: "In the order in which they are recorded.",
+    }),
+  },
+  { ...closed, title: "Actions" },
+);
+
+export const ActionsAnswer = Type.Object(
+  {
+    accepted: Type.Integer({ description: "Actions that were recorded." }),
+    duplicates: Type.Integer({ description: "Actions whose ids were known." }),
+  },
+  { title: "TakenActions" },
+);
+
+/** The schema of an event's metadata; undefined for an event about a site, which has none. */
+export function metadataOf(event: string): TObject | undefined {
+  return new Map<string, TObject>(Object.entries(METADATA)).get(event);
+}

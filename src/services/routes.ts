@@ -1,0 +1,248 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+
+import { inPerson, platformService, superAdmin } from "../auth/guard.ts";
+import { apiTokenKey, isApiTokenKey } from "../auth/actions/api-tokens.ts";
+import { BASE_PATH } from "../http/access.ts";
+import type { Checks } from "../http/checks.ts";
+import { errorResponse } from "../http/errors.ts";
+import { listOf, listSchema, pageOf, pageQuery } from "../http/list.ts";
+import { loads } from "../http/request-state.ts";
+import type { RuleInput } from "../http/rules.ts";
+import { shown, shownAs } from "../http/shown.ts";
+import * as actions from "./actions.ts";
+import {
+  ActionsAnswer,
+  ActionsBody,
+  IntrospectAnswer,
+  IntrospectBody,
+  ServiceBody,
+  ServiceChanges,
+  ServiceObject,
+  serviceQuery,
+  ServiceTokenBody,
+  ServiceTokenObject,
+  ServiceTokenWithSecret,
+} from "./model.ts";
+import { BODY_LIMIT } from "../providers/model.ts";
+import { servicesOf } from "./queries.ts";
+import { actionErrors, takeActions, type TakingDeps } from "./take-actions.ts";
+
+interface ServiceRouteDeps extends actions.ServiceDeps, TakingDeps {
+  readonly checks: Checks;
+}
+
+/** Serves the platform's services: their administration, and what they do (contract 10.7 and 9.7). */
+export function serviceRoutes(deps: ServiceRouteDeps) {
+  return new Elysia({ name: "services" })
+    .use(listRoutes(deps))
+    .use(singleRoutes(deps))
+    .use(tokenRoutes(deps))
+    .use(platformRoutes(deps));
+}
+
+const reading = superAdmin();
+/** A service acts for whole partners, so only a person makes or changes one (contract 3.9). */
+const changing = inPerson(reading);
+const show = shownAs(ServiceObject);
+
+function adminBase({ checks, ...deps }: ServiceRouteDeps) {
+  return new Elysia({ prefix: `${BASE_PATH}/admin/services`, tags: ["Administration"] })
+    .use(checks)
+    .macro(loads("service", ({ params }) => actions.findService(deps, params["id"])));
+}
+
+function listRoutes(deps: ServiceRouteDeps) {
+  return adminBase(deps)
+    .get(
+      "",
+      async ({ query }) => {
+        const page = pageOf(query);
+        return listOf(await servicesOf(deps.db, page), page, { key: ({ id }) => String(id), show });
+      },
+      {
+        access: reading,
+        query: serviceQuery,
+        response: { 200: listSchema(ServiceObject) },
+        detail: {
+          operationId: "listServices",
+          summary: "List services, newest first",
+          description: "The services of the platform that call this API.",
+        },
+      },
+    )
+    .post(
+      "",
+      async ({ principal, requestContext, body, status }) =>
+        status(201, show(await actions.createService(deps, { principal, requestContext }, body))),
+      {
+        access: changing,
+        body: ServiceBody,
+        rules: ({ body }: RuleInput<typeof ServiceBody>) => actions.serviceErrors(deps, body),
+        response: { 201: ServiceObject },
+        detail: {
+          operationId: "createService",
+          summary: "Create a service of the platform",
+          description: "It has no token at first.",
+        },
+      },
+    );
+}
+
+function singleRoutes(deps: ServiceRouteDeps) {
+  return adminBase(deps)
+    .get("/:id", ({ service }) => show(service), {
+      access: reading,
+      service: true,
+      response: { 200: ServiceObject },
+      detail: {
+        operationId: "getService",
+        summary: "Show a service",
+        description: "Same fields as in the list.",
+      },
+    })
+    .patch(
+      "/:id",
+      async ({ principal, requestContext, service, body }) =>
+        show(await actions.updateService(deps, { principal, requestContext }, service, body)),
+      {
+        access: changing,
+        service: true,
+        body: ServiceChanges,
+        rules: ({ body }: RuleInput<typeof ServiceChanges>) => actions.serviceErrors(deps, body),
+        response: { 200: ServiceObject },
+        detail: {
+          operationId: "changeService",
+          summary: "Change a service",
+          description: "Limits its tokens at once; a new scope needs a new token.",
+        },
+      },
+    )
+    .delete(
+      "/:id",
+      async ({ principal, requestContext, service, status }) => {
+        await actions.deleteService(deps, { principal, requestContext }, service);
+        return status(204, undefined);
+      },
+      {
+        access: changing,
+        service: true,
+        response: { 204: Type.Void() },
+        detail: {
+          operationId: "deleteService",
+          summary: "Delete a service",
+          description: "Its tokens end at once.",
+        },
+      },
+    );
+}
+
+function tokenRoutes(deps: ServiceRouteDeps) {
+  const keyOf = ({ createdAt, id }: { readonly createdAt: Date; readonly id: string }) =>
+    apiTokenKey({ issuedAt: createdAt, jti: id });
+  return adminBase(deps)
+    .get(
+      "/:id/tokens",
+      async ({ service, query }) => {
+        const page = pageOf(query);
+        const rows = await actions.listServiceTokens(deps, service, page);
+        return listOf(rows, page, { key: keyOf, show: shownAs(ServiceTokenObject) });
+      },
+      {
+        access: reading,
+        service: true,
+        query: Type.Object(pageQuery(isApiTokenKey)),
+        response: { 200: listSchema(ServiceTokenObject) },
+        detail: {
+          operationId: "listServiceTokens",
+          summary: "List the tokens of a service, newest first",
+          description: "With their ends and last uses, never with the token.",
+        },
+      },
+    )
+    .post(
+      "/:id/tokens",
+      async ({ principal, requestContext, service, body, status }) => {
+        const caller = { principal, requestContext };
+        const issued = await actions.issueServiceToken(deps, caller, service, body);
+        return status(201, shown(ServiceTokenWithSecret, issued));
+      },
+      {
+        access: changing,
+        service: true,
+        body: ServiceTokenBody,
+        rules: ({ body }: RuleInput<typeof ServiceTokenBody>) => actions.tokenErrors(deps, body),
+        response: { 201: ServiceTokenWithSecret, 409: errorResponse("limit_reached") },
+        detail: {
+          operationId: "createServiceToken",
+          summary: "Issue a token to a service; it is shown once",
+          description: "Earlier tokens stay valid, so that they are replaced without a gap.",
+        },
+      },
+    )
+    .delete(
+      "/:id/tokens/:tokenId",
+      async ({ principal, requestContext, service, params, status }) => {
+        const caller = { principal, requestContext };
+        await actions.revokeServiceToken(deps, caller, service, params.tokenId);
+        return status(204, undefined);
+      },
+      {
+        access: changing,
+        service: true,
+        response: { 204: Type.Void() },
+        detail: {
+          operationId: "revokeServiceToken",
+          summary: "Revoke a token of a service",
+          description: "It stops working at once.",
+        },
+      },
+    );
+}
+
+function platformRoutes(deps: ServiceRouteDeps) {
+  const base = (scope: "actions:write" | "tokens:introspect") =>
+    new Elysia({ prefix: `${BASE_PATH}/platform`, tags: ["Platform"] })
+      .use(deps.checks)
+      .macro(loads("service", ({ principal }) => actions.actingService(deps, principal, scope)));
+  return new Elysia()
+    .use(
+      base("actions:write").post(
+        "/actions",
+        ({ principal, requestContext, service, body }) =>
+          takeActions(deps, { principal, requestContext }, service, body.actions),
+        {
+          access: platformService("actions:write"),
+          service: true,
+          body: ActionsBody,
+          largeBody: BODY_LIMIT,
+          rules: ({ body }: RuleInput<typeof ActionsBody>) => actionErrors(deps, body.actions),
+          response: { 200: ActionsAnswer },
+          detail: {
+            operationId: "recordActions",
+            summary: "Record actions on reviews and connections",
+            description:
+              "All or none. Each is written to the history and queued for webhooks like an action at this API.",
+          },
+        },
+      ),
+    )
+    .use(
+      base("tokens:introspect").post(
+        "/introspect",
+        ({ body }) => actions.introspect(deps, body.token),
+        {
+          access: platformService("tokens:introspect"),
+          service: true,
+          body: IntrospectBody,
+          response: { 200: IntrospectAnswer },
+          detail: {
+            operationId: "introspectToken",
+            summary: "Introspect any token of this service",
+            description:
+              "Tells whose token it is and what it may do now; every invalid one is only inactive.",
+          },
+        },
+      ),
+    );
+}

@@ -1,0 +1,296 @@
+import { ulid } from "ulid";
+
+import type { Db, Tx } from "../../db/client.ts";
+import { recordAccessDenied } from "../auth/actions/access-denied.ts";
+import { examine, type ValidParts } from "../http/fields.ts";
+import type { Caller } from "../http/principal.ts";
+import type { RuleErrors } from "../http/rules.ts";
+import { type Clock, parseInstant } from "../lib/clock.ts";
+import { invalid, Problem } from "../lib/problem.ts";
+import { type Axis, type RecordedAction, siteStateOf } from "../outbox/event.ts";
+import { holdSequences, recordActions } from "../outbox/queries.ts";
+import type { Waker } from "../outbox/schedule.ts";
+import type { WriterPool } from "../outbox/writer-pool.ts";
+import { siteFacts } from "../providers/batch.ts";
+import type { ReviewChanges } from "../reviews/decide.ts";
+import { FLAG_STATUSES, type Review, reviewFacts } from "../reviews/model.ts";
+import { lockReview, updateReview } from "../reviews/queries/reviews.ts";
+import { type Action, metadataOf, type Service } from "./model.ts";
+import * as queries from "./queries.ts";
+
+export interface TakingDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly writerPool: WriterPool;
+  readonly schedule: Waker;
+}
+
+/** The most milliseconds by which the time of an action may be ahead of our clock. */
+const MAX_AHEAD_MS = 5 * 60_000;
+
+/** Checks each action by itself: its subject, its actor and its metadata must fit its event. */
+export function actionErrors(
+  { clock }: Pick<TakingDeps, "clock">,
+  actions: readonly (ValidParts<Action> | undefined)[] = [],
+): RuleErrors {
+  const now = clock.now().getTime();
+  const seen = new Set<string>();
+  const errors: Record<string, string | undefined> = {};
+  for (const [index, action] of actions.entries()) {
+    if (action === undefined) continue;
+    const at = `actions.${index}.`;
+    const { id, event, actor, occurred_at: occurredAt } = action;
+    if (id !== undefined && seen.has(id))
+      errors[`${at}id`] = "is the id of an earlier action of the request";
+    if (id !== undefined) seen.add(id);
+    const time = parseInstant(occurredAt)?.getTime();
+    if (time !== undefined && time > now + MAX_AHEAD_MS)
+      errors[`${at}occurred_at`] = "lies more than 5 minutes ahead";
+    if (time !== undefined && time < 0) errors[`${at}occurred_at`] = "lies before 1970";
+    if (actor?.type !== undefined) {
+      const needsUser = actor.type === "user";
+      const hasUser = "user_id" in actor;
+      if (needsUser !== hasUser)
+        errors[`${at}actor.user_id`] = needsUser ? "is required of a user" : "is for a user only";
+    }
+    if (event !== undefined) Object.assign(errors, subjectErrors(at, event, action));
+  }
+  return errors;
+}
+
+const POSTINGS = new Set(["response_post_succeeded", "response_post_failed"]);
+
+function subjectErrors(at: string, event: string, action: ValidParts<Action>): RuleErrors {
+  const site = siteStateOf(event);
+  const schema = metadataOf(event);
+  const errors: Record<string, string | undefined> = {};
+  // A posting is about a review at its site, a connection about the site alone.
+  const needsReview = schema !== undefined || POSTINGS.has(event);
+  const [wanted, other] = needsReview
+    ? (["review_id", "store_review_site_id"] as const)
+    : (["store_review_site_id", "review_id"] as const);
+  if (!(wanted in action)) errors[at + wanted] = `is required of ${event}`;
+  if (other in action) errors[at + other] = `is not for ${event}`;
+  const code = action.error_code ?? null;
+  if (site?.isError === true && code === null)
+    errors[`${at}error_code`] = `is required of ${event}`;
+  if (site?.isError !== true && code !== null) errors[`${at}error_code`] = `is not for ${event}`;
+  if (schema === undefined) {
+    if (Object.keys(action.metadata ?? {}).length > 0)
+      errors[`${at}metadata`] = `is not for ${event}`;
+    return errors;
+  }
+  const examined = examine(schema, action.metadata ?? {});
+  if ("fieldErrors" in examined)
+    for (const [field, [text]] of Object.entries(examined.fieldErrors))
+      errors[
+        `${at}metadata${field === "body" && !("body" in schema.properties) ? "" : `.${field}`}`
+      ] = text;
+  return errors;
+}
+
+/** An action whose subject and actor were found. */
+interface Placed {
+  readonly action: Action;
+  readonly partnerId: number;
+  readonly accountId: number;
+}
+
+/**
+ * Takes the actions of a service, all or none (contract 9.7): one transaction claims their ids, changes reviews and
+ * connections as the actions say, and writes history and outbox. Actions with known ids are left out.
+ */
+export async function takeActions(
+  deps: TakingDeps,
+  { principal, requestContext }: Caller,
+  service: Service,
+  actions: readonly Action[],
+): Promise<{ readonly accepted: number; readonly duplicates: number }> {
+  const placed = await place(deps.db, actions);
+  const partners = [...new Set(placed.map(({ partnerId }) => partnerId))];
+  const foreign = partners.filter((one) => service.partnerIds?.includes(one) === false);
+  if (foreign.length > 0) {
+    const details = { reason: "foreign_partner", partner_ids: foreign };
+    await recordAccessDenied(deps, principal, { requestContext, details });
+    throw new Problem("forbidden");
+  }
+  const now = deps.clock.now();
+  const { recorded, accepted } = await deps.writerPool.transaction(partners, async (tx) => {
+    if (partners.length > 1) await holdSequences(tx, partners, true);
+    const ids = placed.map(({ action }) => action.id);
+    const fresh = await queries.claimActions(tx, service.id, ids, now);
+    const taken = placed.filter(({ action }) => fresh.has(action.id));
+    const made = await recordOf(tx, taken, now);
+    return { recorded: await recordActions(tx, made, now), accepted: taken.length };
+  });
+  // Wakes the dispatcher after the commit, because an earlier wake could find the entries still invisible.
+  await deps.schedule.wake(recorded);
+  return { accepted, duplicates: actions.length - accepted };
+}
+
+/** Finds the tenant of each action by its review or connection. Throws a 422 that names the unknown ones. */
+async function place(db: Db, actions: readonly Action[]): Promise<Placed[]> {
+  const reviewIds = actions.flatMap(({ review_id: id }) => id ?? []);
+  const siteIds = actions.flatMap(({ store_review_site_id: id }) => id ?? []);
+  const [reviews, sites] = await Promise.all([
+    reviewIds.length === 0 ? [] : queries.placesOf(db, reviewIds),
+    siteIds.length === 0 ? [] : queries.sitesOf(db, siteIds, false),
+  ]);
+  const byReview = new Map(reviews.map((one) => [one.id, one]));
+  const bySite = new Map(sites.map((one) => [one.id, one]));
+  const errors: Record<string, string[]> = {};
+  const placed = actions.flatMap((action, index) => {
+    const { review_id: reviewId, store_review_site_id: siteId } = action;
+    const found = reviewId === undefined ? bySite.get(siteId ?? 0) : byReview.get(reviewId);
+    const field = reviewId === undefined ? "store_review_site_id" : "review_id";
+    if (found === undefined) errors[`actions.${index}.${field}`] = ["does not exist"];
+    const { partnerId = 0, accountId = 0 } = found ?? {};
+    return [{ action, partnerId, accountId }];
+  });
+  if (Object.keys(errors).length > 0) throw invalid(errors);
+  return placed;
+}
+
+/** Applies the actions in their order to the locked reviews and connections, and makes the rows of the history. */
+async function recordOf(tx: Tx, placed: readonly Placed[], now: Date): Promise<RecordedAction[]> {
+  const subjects = await lockSubjects(tx, placed);
+  const people = await queries.actorsOf(tx, {
+    userIds: placed.flatMap(({ action }) =>
+      [action.actor.user_id ?? [], assigneeOf(action)].flat(),
+    ),
+    accountIds: placed.flatMap((one) => (one.action.actor.type === "staff" ? [one.accountId] : [])),
+  });
+  const made: RecordedAction[] = [];
+  for (const one of placed) made.push(await apply(tx, one, { subjects, people, now }));
+  return made;
+}
+
+async function lockSubjects(tx: Tx, placed: readonly Placed[]) {
+  const reviewIds = [...new Set(placed.flatMap(({ action }) => action.review_id ?? []))];
+  const reviews = new Map<number, Review>();
+  // One by one in the order of their ids, like every transaction that locks several reviews.
+  for (const id of reviewIds.toSorted((a, b) => a - b)) {
+    const review = await lockReview(tx, id);
+    if (review !== undefined) reviews.set(id, review);
+  }
+  const connections = placed.flatMap(({ action }) => action.store_review_site_id ?? []);
+  const ofReviews = [...reviews.values()].map((one) => one.storeReviewSiteId);
+  const sites = new Map<number, queries.SiteRow>();
+  for (const [ids, locked] of [
+    [ofReviews, false],
+    [connections, true],
+  ] as const)
+    if (ids.length > 0)
+      for (const site of await queries.sitesOf(tx, [...new Set(ids)], locked))
+        sites.set(site.id, site);
+  return { reviews, sites };
+}
+
+interface Draft {
+  readonly subjects: Awaited<ReturnType<typeof lockSubjects>>;
+  readonly people: Awaited<ReturnType<typeof queries.actorsOf>>;
+  readonly now: Date;
+}
+
+async function apply(
+  tx: Tx,
+  one: Placed,
+  { subjects, people, now }: Draft,
+): Promise<RecordedAction> {
+  const { action } = one;
+  const occurredAt = parseInstant(action.occurred_at) ?? now;
+  const review = subjects.reviews.get(action.review_id ?? 0);
+  const site = subjects.sites.get(review?.storeReviewSiteId ?? action.store_review_site_id ?? 0);
+  if (site === undefined || (action.review_id !== undefined && review === undefined))
+    throw new Problem("not_found");
+  const actor = actorOf(one, people, site.slug);
+  if (assigneeOf(action).some((id) => people.users.get(id)?.companyId !== one.accountId))
+    throw invalid({ actions: [`assign the review of ${action.id} to a user of another account`] });
+  const metadata = action.metadata ?? {};
+  const common = {
+    eventId: ulid(now.getTime()),
+    event: action.event,
+    partnerId: one.partnerId,
+    accountId: one.accountId,
+    storeId: site.storeId,
+    storeReviewSiteId: site.id,
+    reviewId: review?.id ?? null,
+    actor,
+    metadata,
+    occurredAt,
+  };
+  const state = siteStateOf(action.event);
+  if (state === undefined) {
+    if (review === undefined) throw new Problem("not_found");
+    const changes = changesOf(action.event, metadata, { userId: actor.id, occurredAt });
+    const changed = { ...review, ...changes };
+    if (Object.keys(changes).length > 0) await updateReview(tx, review.id, changes, now);
+    subjects.reviews.set(review.id, changed);
+    return { ...common, about: { review: reviewFacts(changed) } };
+  }
+  const errorCode = action.error_code ?? null;
+  const next =
+    action.review_id === undefined ? await connect(tx, site, { ...state, errorCode }) : site;
+  subjects.sites.set(next.id, next);
+  return { ...common, about: { site: siteFacts(next, { axis: state.axis, errorCode }) } };
+}
+
+/** Returns the user to whom an action assigns a review; none for any other action. */
+const assigneeOf = ({ event, metadata }: Action): number[] =>
+  event === "review_assigned" ? [Number(metadata?.["user_id"])] : [];
+
+function actorOf(
+  { action, accountId }: Placed,
+  people: Draft["people"],
+  siteSlug: string,
+): RecordedAction["actor"] {
+  const { type, user_id: userId = 0 } = action.actor;
+  if (type === "system") return { type: "system", id: null, name: siteSlug };
+  const user = type === "user" ? people.users.get(userId) : people.owners.get(accountId);
+  if (user === undefined || user.companyId !== accountId)
+    throw invalid({
+      actions: [
+        type === "user"
+          ? `name user ${userId}, who is not of the account of ${action.id}`
+          : `name the staff for ${action.id}, whose account has no active owner`,
+      ],
+    });
+  return { type: "user", id: user.id, name: user.name };
+}
+
+/** Returns the columns of a review that an action changes, as the action of an account would (contract 9.2). */
+function changesOf(
+  event: string,
+  metadata: Readonly<Record<string, unknown>>,
+  { userId, occurredAt }: { readonly userId: number | null; readonly occurredAt: Date },
+): ReviewChanges {
+  const text = (name: string) => String(metadata[name]);
+  switch (event) {
+    case "response_submitted":
+    case "response_updated":
+      return { responseBody: text("body"), responseUserId: userId, respondedAt: occurredAt };
+    case "response_deleted":
+      return { responseBody: null, responseUserId: null, respondedAt: null };
+    case "review_flagged":
+      return { flagStatus: "open", flagReason: text("reason") };
+    case "flag_status_changed":
+      return { flagStatus: FLAG_STATUSES.find((one) => one === metadata["to"]) ?? null };
+    case "review_assigned":
+      return { assignedUserId: Number(metadata["user_id"]) };
+    default:
+      return {};
+  }
+}
+
+async function connect(
+  tx: Tx,
+  site: queries.SiteRow,
+  { axis, isConnected, errorCode }: { axis: Axis; isConnected: boolean; errorCode: string | null },
+): Promise<queries.SiteRow> {
+  const changes =
+    axis === "pull"
+      ? { pullConnected: isConnected, pullErrorCode: errorCode }
+      : { postConnected: isConnected, postErrorCode: errorCode };
+  await queries.updateSite(tx, site.id, changes);
+  return { ...site, ...changes };
+}
