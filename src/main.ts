@@ -6,6 +6,7 @@ import { apiMetrics } from "./http/metrics.ts";
 import { createRateLimiter } from "./http/rate-limit.ts";
 import { listenOrExit, stopSignal } from "./lib/lifecycle.ts";
 import { createPasswords } from "./lib/password.ts";
+import { followInbox } from "./services/take-inbox.ts";
 import { openSpans } from "./lib/spans.ts";
 import { RequestTraces } from "./outbox/request-traces.ts";
 import { createWriterPool } from "./outbox/writer-pool.ts";
@@ -87,6 +88,7 @@ const app = createApp({
   stopping: closing.signal,
   ...apiMetrics(operations.metrics, { passwords, limiter }),
 });
+void followInbox({ db, clock, writerPool, schedule, log }, stop);
 operations.serve();
 // `reusePort` is off, because a second process on the same port would silently take a part of the connections.
 listenOrExit("PORT", config, () =>

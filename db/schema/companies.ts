@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import {
   type AnyPgColumn,
+  bigint,
   boolean,
   index,
   integer,
@@ -126,6 +127,29 @@ export const serviceActions = pgTable(
     takenAt: instant("taken_at").notNull(),
   },
   (t) => [primaryKey({ columns: [t.serviceId, t.id] })],
+);
+
+/**
+ * Actions that services of the platform insert in transactions of their own (contract 9.8): `insert into inbox
+ * (service_id, action)`. A trigger sets the other columns. The positions of a partner's actions are in the order of their
+ * commits, because the trigger locks the partner until the commit.
+ */
+export const inbox = pgTable(
+  "inbox",
+  {
+    position: bigint("position", { mode: "number" }).primaryKey(),
+    serviceId: integer("service_id").notNull(),
+    action: jsonb("action").notNull(),
+    /** The partner of the review or the connection that the action names; 0 if there is none. */
+    partnerId: integer("partner_id").notNull(),
+    state: text("state", { enum: ["waiting", "rejected"] })
+      .notNull()
+      .default("waiting"),
+    /** The reasons of a rejection by field. */
+    errors: jsonb("errors").$type<Readonly<Record<string, string>>>(),
+    insertedAt: instant("inserted_at").notNull().defaultNow(),
+  },
+  (t) => [index("inbox_state").on(t.state, t.partnerId, t.position)],
 );
 
 export const auditLog = pgTable("audit_log", {

@@ -128,6 +128,9 @@ export const AUDIT_ACTIONS = [
   "SERVICE_CREATED",
   "SERVICE_UPDATED",
   "SERVICE_DELETED",
+  // Audit rows of a rejected action of the inbox; details: position.
+  "INBOX_RETRIED",
+  "INBOX_DROPPED",
   // Details: provider.
   "PROVIDER_CREATED",
   "PROVIDER_UPDATED",

@@ -15,7 +15,7 @@ export interface KeyedRequest {
 }
 
 /** The state of a key before a request: new, in use by a request that has not finished, or with a stored response. */
-export type KeyState =
+type KeyState =
   | { readonly kind: "new" }
   | { readonly kind: "unfinished"; readonly digest: string }
   | { readonly kind: "finished"; readonly digest: string; readonly body: unknown };

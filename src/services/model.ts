@@ -2,7 +2,7 @@ import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox
 
 import { literals, SERVICE_SCOPES } from "../http/principal.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
-import type { RowOf } from "../http/shown.ts";
+import { type RowOf, storedJson } from "../http/shown.ts";
 import { instantAnswer, instantText, orNull, rowId, storableText } from "../http/text.ts";
 import { CATALOG, TEST_EVENT } from "../outbox/event.ts";
 import { METADATA } from "../reviews/model.ts";
@@ -69,7 +69,6 @@ export const ServiceTokenBody = Type.Object(
   },
   { ...closed, title: "NewServiceToken" },
 );
-export type NewServiceToken = Static<typeof ServiceTokenBody>;
 
 const token = {
   id: Type.String(),
@@ -79,7 +78,6 @@ const token = {
   last_used_at: orNull(instantAnswer()),
 };
 export const ServiceTokenObject = Type.Object(token, { title: "ServiceToken" });
-export type ServiceToken = RowOf<typeof ServiceTokenObject>;
 
 export const ServiceTokenWithSecret = Type.Object(
   { ...token, access_token: Type.String({ description: "The token, shown once." }) },
@@ -181,3 +179,39 @@ export const ActionsAnswer = Type.Object(
 export function metadataOf(event: string): TObject | undefined {
   return new Map<string, TObject>(Object.entries(METADATA)).get(event);
 }
+
+// ------------------------------------------------------------------------------------------------ inbox
+
+const INBOX_STATES = ["waiting", "rejected"] as const;
+
+export const inboxQuery = Type.Object({
+  ...pageQuery(isRowId),
+  state: Type.Optional(literals(INBOX_STATES)),
+});
+
+export const InboxObject = Type.Object(
+  {
+    position: Type.Integer({ description: "Its place in the inbox, and its id." }),
+    service_id: Type.Integer({ description: "The service that inserted it." }),
+    partner_id: Type.Integer({ description: "The partner of its subject; 0 for none." }),
+    state: literals(INBOX_STATES, { description: "Whether it waits or is set aside." }),
+    action: storedJson(Type.Unknown({ description: "The action as the service inserted it." })),
+    errors: orNull(Type.Record(Type.String(), Type.String()), {
+      description: "The reasons of a rejection by field.",
+    }),
+    inserted_at: Object.assign(instantAnswer(), { description: "The time of the insert." }),
+  },
+  { title: "InboxAction" },
+);
+export type InboxRow = RowOf<typeof InboxObject>;
+
+export const InboxStatus = Type.Object(
+  {
+    waiting: Type.Integer({ description: "Actions that wait, up to 10,000." }),
+    rejected: Type.Integer({ description: "Actions that are set aside, up to 10,000." }),
+    oldest_waiting_at: orNull(instantAnswer(), {
+      description: "The time of the first waiting one.",
+    }),
+  },
+  { title: "InboxStatus" },
+);

@@ -1,14 +1,13 @@
-import { and, desc, eq, gt, or, isNull } from "drizzle-orm";
+import { and, desc, eq, sql, type SQL } from "drizzle-orm";
 
-import { anyOf, idBefore, instantBefore } from "../../db/conditions.ts";
+import { anyOf, idAfter, idBefore } from "../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../db/client.ts";
-import { companies, serviceActions, services, users } from "../../db/schema/companies.ts";
+import { companies, inbox, serviceActions, services, users } from "../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
 import { reviews } from "../../db/schema/reviews.ts";
-import { tokens } from "../../db/schema/tokens.ts";
-import { neverNull, onlyRow } from "../../db/statement.ts";
+import { onlyRow, statement, value } from "../../db/statement.ts";
 import type { Page } from "../http/list.ts";
-import type { Service, ServiceToken } from "./model.ts";
+import type { InboxRow, Service } from "./model.ts";
 
 const { id, scopes, partnerIds } = services;
 const { name, createdAt, updatedAt } = users;
@@ -30,6 +29,18 @@ export function servicesOf(db: DbOrTx, page: Page): Promise<Service[]> {
 export async function serviceById(db: DbOrTx, wanted: number): Promise<Service | undefined> {
   const [row] = await selectServices(db).where(and(eq(id, wanted), users.isActive));
   return row;
+}
+
+/** Locks a service until the commit, and reads it. */
+export async function lockService(tx: Tx, wanted: number): Promise<Service | undefined> {
+  const isOne = and(eq(users.id, wanted), eq(users.role, "service"));
+  await tx.select({ id: users.id }).from(users).where(isOne).for("no key update");
+  return serviceById(tx, wanted);
+}
+
+/** Reads services that have not ended. */
+export function servicesById(db: DbOrTx, ids: readonly number[]): Promise<Service[]> {
+  return selectServices(db).where(and(anyOf(id, ids), users.isActive));
 }
 
 /** Inserts a service and the user that it acts as. The email is an address that no mail can reach (RFC 6761, 6.4). */
@@ -91,49 +102,6 @@ export async function unknownPartners(db: DbOrTx, ids: readonly number[]): Promi
   return ids.filter((one) => !known.has(one));
 }
 
-const isLive = (serviceId: number, now: Date) =>
-  and(
-    eq(tokens.userId, serviceId),
-    eq(tokens.kind, "service"),
-    or(isNull(tokens.expiresAt), gt(tokens.expiresAt, now)),
-  );
-const TOKEN = {
-  id: tokens.jti,
-  name: tokens.name,
-  createdAt: tokens.issuedAt,
-  expiresAt: tokens.expiresAt,
-  lastUsedAt: tokens.lastUsedAt,
-};
-
-/** Lists the tokens of a service that have not ended, newest first. */
-export async function tokensOf(
-  db: DbOrTx,
-  serviceId: number,
-  { now, page }: { readonly now: Date; readonly page: Page },
-): Promise<ServiceToken[]> {
-  const rows = await db
-    .select(TOKEN)
-    .from(tokens)
-    .where(and(isLive(serviceId, now), instantBefore(tokens.issuedAt, tokens.jti, page.after)))
-    .orderBy(desc(tokens.issuedAt), desc(tokens.jti))
-    .limit(page.limit + 1);
-  return rows.map((row) => ({
-    ...row,
-    name: neverNull(row.name),
-    expiresAt: neverNull(row.expiresAt),
-  }));
-}
-
-export function countTokens(db: DbOrTx, serviceId: number, now: Date): Promise<number> {
-  return db.$count(tokens, isLive(serviceId, now));
-}
-
-/** Returns whether the service has a token with this id. */
-export async function hasToken(db: DbOrTx, serviceId: number, jti: string): Promise<boolean> {
-  const isOne = and(eq(tokens.userId, serviceId), eq(tokens.kind, "service"), eq(tokens.jti, jti));
-  return (await db.$count(tokens, isOne)) > 0;
-}
-
 // ------------------------------------------------------------------------------------------------ actions
 
 /** Claims ids of actions; returns those that the service has not used before. */
@@ -180,12 +148,14 @@ export function sitesOf(db: DbOrTx, ids: readonly number[], locked: boolean): Pr
   return locked ? query.for("no key update", { of: storeReviewSites }) : query;
 }
 
-/** Reads which tenant each review belongs to. */
+/** Reads which tenant and review site each review belongs to. */
 export function placesOf(db: DbOrTx, ids: readonly number[]) {
   const { id: reviewId, partnerId, accountId } = reviews;
   return db
-    .select({ id: reviewId, partnerId, accountId })
+    .select({ id: reviewId, partnerId, accountId, slug: reviewSites.slug })
     .from(reviews)
+    .innerJoin(storeReviewSites, eq(storeReviewSites.id, reviews.storeReviewSiteId))
+    .innerJoin(reviewSites, eq(reviewSites.id, storeReviewSites.reviewSiteId))
     .where(anyOf(reviewId, ids));
 }
 
@@ -231,4 +201,109 @@ export async function updateSite(
   >,
 ): Promise<void> {
   await tx.update(storeReviewSites).set(changes).where(eq(storeReviewSites.id, siteId));
+}
+
+// ------------------------------------------------------------------------------------------------ inbox
+
+/** The first key of the advisory locks of processes that take over; the trigger `place_in_inbox` has 41. */
+const INBOX_LOCK = 42;
+/** The most partners whose actions one round takes over. */
+const PARTNERS_PER_ROUND = 1_000;
+
+const nextPartner = (after: SQL) => sql`(select partner_id from inbox
+                where state = 'waiting' and partner_id > ${after} order by partner_id limit 1)`;
+
+const waitingPartners = statement({
+  name: "inbox.partners",
+  // Raw SQL, because the statement jumps from one partner to the next, however many actions each has.
+  params: { limit: value("bigint") },
+  columns: { id: inbox.partnerId },
+  text: ({ limit }) => sql`
+    with recursive found as (
+      select ${nextPartner(sql`-1`)} as id
+       union all
+      select ${nextPartner(sql`found.id`)} from found where id is not null
+    )
+    select id from found where id is not null limit ${limit}`,
+});
+
+/** Returns the partners with waiting actions. */
+export async function inboxPartners(db: DbOrTx): Promise<number[]> {
+  const rows = await db.run(waitingPartners, { limit: PARTNERS_PER_ROUND });
+  return rows.map((row) => row.id);
+}
+
+/** Locks the taking over of a partner's actions until the commit. Returns false if another process does it. */
+export async function lockInbox(tx: Tx, partnerId: number): Promise<boolean> {
+  const locked = sql`pg_try_advisory_xact_lock(${INBOX_LOCK}, ${partnerId}::int)`.mapWith(Boolean);
+  const [row] = await tx.select({ locked }).from(sql`(select 1) one`);
+  return row?.locked === true;
+}
+
+/** Reads the next waiting actions of a partner in the order of their commits, and locks them. */
+export function nextOfInbox(tx: Tx, partnerId: number, limit: number) {
+  return tx
+    .select({ position: inbox.position, serviceId: inbox.serviceId, action: inbox.action })
+    .from(inbox)
+    .where(and(eq(inbox.state, "waiting"), eq(inbox.partnerId, partnerId)))
+    .orderBy(inbox.position)
+    .limit(limit)
+    .for("update");
+}
+
+export async function deleteFromInbox(tx: DbOrTx, positions: readonly number[]): Promise<number> {
+  if (positions.length === 0) return 0;
+  return (await tx.delete(inbox).where(anyOf(inbox.position, positions))).count;
+}
+
+/** Sets rejected actions aside with their errors, so that the others go on. */
+export async function rejectInInbox(
+  tx: Tx,
+  position: number,
+  errors: Readonly<Record<string, string>>,
+): Promise<void> {
+  await tx.update(inbox).set({ state: "rejected", errors }).where(eq(inbox.position, position));
+}
+
+const { position, serviceId, partnerId: ofPartner, state, action, errors, insertedAt } = inbox;
+
+/** Lists the actions of the inbox in a state, the oldest first. */
+export function inboxOf(db: DbOrTx, wanted: InboxRow["state"], page: Page): Promise<InboxRow[]> {
+  return db
+    .select({ position, serviceId, partnerId: ofPartner, state, action, errors, insertedAt })
+    .from(inbox)
+    .where(and(eq(state, wanted), idAfter(position, page.after)))
+    .orderBy(position)
+    .limit(page.limit + 1);
+}
+
+const countOf = (wanted: InboxRow["state"]) =>
+  sql`(select count(*) from (select from ${inbox} where state = ${wanted} limit 10000) few)`.mapWith(
+    Number,
+  );
+
+/** Counts the actions of the inbox, up to 10,000 of each state, and reads the time of the oldest waiting one. */
+export async function inboxStatus(db: DbOrTx) {
+  const counts = { waiting: countOf("waiting"), rejected: countOf("rejected") };
+  const [first] = await db
+    .select({ insertedAt })
+    .from(inbox)
+    .where(eq(state, "waiting"))
+    .orderBy(position)
+    .limit(1);
+  const { waiting, rejected } = onlyRow(await db.select(counts).from(sql`(select 1) one`));
+  return { waiting, rejected, oldestWaitingAt: first?.insertedAt ?? null };
+}
+
+/** Puts a rejected action back among the waiting ones. Returns false if there is none at the position. */
+export async function retryInInbox(tx: Tx, wanted: number): Promise<boolean> {
+  const isRejected = and(eq(position, wanted), eq(state, "rejected"));
+  return (
+    (await tx.update(inbox).set({ state: "waiting", errors: null }).where(isRejected)).count > 0
+  );
+}
+
+export async function dropFromInbox(tx: Tx, wanted: number): Promise<boolean> {
+  const isRejected = and(eq(position, wanted), eq(state, "rejected"));
+  return (await tx.delete(inbox).where(isRejected)).count > 0;
 }

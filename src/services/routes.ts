@@ -10,11 +10,16 @@ import { listOf, listSchema, pageOf, pageQuery } from "../http/list.ts";
 import { loads } from "../http/request-state.ts";
 import type { RuleInput } from "../http/rules.ts";
 import { shown, shownAs } from "../http/shown.ts";
+import * as tokens from "../auth/actions/service-tokens.ts";
 import * as actions from "./actions.ts";
 import {
   ActionsAnswer,
   ActionsBody,
   IntrospectAnswer,
+  InboxObject,
+  inboxQuery,
+  type InboxRow,
+  InboxStatus,
   IntrospectBody,
   ServiceBody,
   ServiceChanges,
@@ -24,8 +29,9 @@ import {
   ServiceTokenObject,
   ServiceTokenWithSecret,
 } from "./model.ts";
+import { NO_FIELDS } from "../http/fields.ts";
 import { BODY_LIMIT } from "../providers/model.ts";
-import { servicesOf } from "./queries.ts";
+import { inboxOf, inboxStatus, servicesOf } from "./queries.ts";
 import { actionErrors, takeActions, type TakingDeps } from "./take-actions.ts";
 
 interface ServiceRouteDeps extends actions.ServiceDeps, TakingDeps {
@@ -38,6 +44,7 @@ export function serviceRoutes(deps: ServiceRouteDeps) {
     .use(listRoutes(deps))
     .use(singleRoutes(deps))
     .use(tokenRoutes(deps))
+    .use(inboxRoutes(deps))
     .use(platformRoutes(deps));
 }
 
@@ -137,15 +144,16 @@ function singleRoutes(deps: ServiceRouteDeps) {
     );
 }
 
+const keyOf = ({ createdAt, id }: { readonly createdAt: Date; readonly id: string }) =>
+  apiTokenKey({ issuedAt: createdAt, jti: id });
+
 function tokenRoutes(deps: ServiceRouteDeps) {
-  const keyOf = ({ createdAt, id }: { readonly createdAt: Date; readonly id: string }) =>
-    apiTokenKey({ issuedAt: createdAt, jti: id });
   return adminBase(deps)
     .get(
       "/:id/tokens",
       async ({ service, query }) => {
         const page = pageOf(query);
-        const rows = await actions.listServiceTokens(deps, service, page);
+        const rows = await tokens.listServiceTokens(deps, service, page);
         return listOf(rows, page, { key: keyOf, show: shownAs(ServiceTokenObject) });
       },
       {
@@ -164,14 +172,18 @@ function tokenRoutes(deps: ServiceRouteDeps) {
       "/:id/tokens",
       async ({ principal, requestContext, service, body, status }) => {
         const caller = { principal, requestContext };
-        const issued = await actions.issueServiceToken(deps, caller, service, body);
+        const issued = await tokens.issueServiceToken(deps, caller, service, {
+          name: body.name,
+          expiresAt: body.expires_at,
+        });
         return status(201, shown(ServiceTokenWithSecret, issued));
       },
       {
         access: changing,
         service: true,
         body: ServiceTokenBody,
-        rules: ({ body }: RuleInput<typeof ServiceTokenBody>) => actions.tokenErrors(deps, body),
+        rules: ({ body }: RuleInput<typeof ServiceTokenBody>) =>
+          tokens.tokenErrors(deps, body.expires_at),
         response: { 201: ServiceTokenWithSecret, 409: errorResponse("limit_reached") },
         detail: {
           operationId: "createServiceToken",
@@ -184,7 +196,7 @@ function tokenRoutes(deps: ServiceRouteDeps) {
       "/:id/tokens/:tokenId",
       async ({ principal, requestContext, service, params, status }) => {
         const caller = { principal, requestContext };
-        await actions.revokeServiceToken(deps, caller, service, params.tokenId);
+        await tokens.revokeServiceToken(deps, caller, service, params.tokenId);
         return status(204, undefined);
       },
       {
@@ -195,6 +207,74 @@ function tokenRoutes(deps: ServiceRouteDeps) {
           operationId: "revokeServiceToken",
           summary: "Revoke a token of a service",
           description: "It stops working at once.",
+        },
+      },
+    );
+}
+
+const positionOf = ({ position }: InboxRow) => String(position);
+
+/** Serves what operators see and do about the inbox (contract 9.8). */
+function inboxRoutes(deps: ServiceRouteDeps) {
+  return new Elysia({ prefix: `${BASE_PATH}/admin/inbox`, tags: ["Administration"] })
+    .use(deps.checks)
+    .get(
+      "",
+      async ({ query }) => {
+        const page = pageOf(query);
+        const rows = await inboxOf(deps.db, query.state ?? "rejected", page);
+        return listOf(rows, page, { key: positionOf, show: shownAs(InboxObject) });
+      },
+      {
+        access: reading,
+        query: inboxQuery,
+        response: { 200: listSchema(InboxObject) },
+        detail: {
+          operationId: "listInbox",
+          summary: "List actions of the inbox, oldest first",
+          description: "The rejected ones, or with `state` the waiting ones.",
+        },
+      },
+    )
+    .get("/status", async () => shown(InboxStatus, await inboxStatus(deps.db)), {
+      access: reading,
+      response: { 200: InboxStatus },
+      detail: {
+        operationId: "getInboxStatus",
+        summary: "Show how far the inbox is behind",
+        description: "Counts of its actions, and the time of the first waiting one.",
+      },
+    })
+    .post(
+      "/:id/retry",
+      async ({ principal, requestContext, params, status }) => {
+        await actions.retryInboxAction(deps, { principal, requestContext }, params.id);
+        return status(204, undefined);
+      },
+      {
+        access: changing,
+        body: NO_FIELDS,
+        response: { 204: Type.Void() },
+        detail: {
+          operationId: "retryInboxAction",
+          summary: "Take a rejected action over again",
+          description: "It takes its old place; 404 if it is not rejected.",
+        },
+      },
+    )
+    .delete(
+      "/:id",
+      async ({ principal, requestContext, params, status }) => {
+        await actions.dropInboxAction(deps, { principal, requestContext }, params.id);
+        return status(204, undefined);
+      },
+      {
+        access: changing,
+        response: { 204: Type.Void() },
+        detail: {
+          operationId: "dropInboxAction",
+          summary: "Drop a rejected action",
+          description: "404 if it is not rejected.",
         },
       },
     );
@@ -230,7 +310,7 @@ function platformRoutes(deps: ServiceRouteDeps) {
     .use(
       base("tokens:introspect").post(
         "/introspect",
-        ({ body }) => actions.introspect(deps, body.token),
+        ({ body }) => tokens.introspect(deps, body.token),
         {
           access: platformService("tokens:introspect"),
           service: true,

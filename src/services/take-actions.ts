@@ -1,12 +1,12 @@
 import { ulid } from "ulid";
 
-import type { Db, Tx } from "../../db/client.ts";
+import type { Db, DbOrTx, Tx } from "../../db/client.ts";
 import { recordAccessDenied } from "../auth/actions/access-denied.ts";
 import { examine, type ValidParts } from "../http/fields.ts";
 import type { Caller } from "../http/principal.ts";
-import type { RuleErrors } from "../http/rules.ts";
+import { type RuleErrors, throwFieldErrors, toFieldErrors } from "../http/rules.ts";
 import { type Clock, parseInstant } from "../lib/clock.ts";
-import { invalid, Problem } from "../lib/problem.ts";
+import { Problem } from "../lib/problem.ts";
 import { type Axis, type RecordedAction, siteStateOf } from "../outbox/event.ts";
 import { holdSequences, recordActions } from "../outbox/queries.ts";
 import type { Waker } from "../outbox/schedule.ts";
@@ -89,12 +89,16 @@ function subjectErrors(at: string, event: string, action: ValidParts<Action>): R
   return errors;
 }
 
-/** An action whose subject and actor were found. */
-interface Placed {
+/** An action with its tenant and its actor. */
+export interface PlacedAction {
   readonly action: Action;
   readonly partnerId: number;
   readonly accountId: number;
+  readonly actor: RecordedAction["actor"];
 }
+
+/** The result of the look-up of an action: its errors by field, if it names something that does not exist or fit. */
+export type Placed = PlacedAction | { readonly errors: Readonly<Record<string, string>> };
 
 /**
  * Takes the actions of a service, all or none (contract 9.7): one transaction claims their ids, changes reviews and
@@ -106,7 +110,9 @@ export async function takeActions(
   service: Service,
   actions: readonly Action[],
 ): Promise<{ readonly accepted: number; readonly duplicates: number }> {
-  const placed = await place(deps.db, actions);
+  const found = await placeActions(deps.db, actions);
+  throwErrors(found);
+  const placed = found.flatMap((one) => ("action" in one ? [one] : []));
   const partners = [...new Set(placed.map(({ partnerId }) => partnerId))];
   const foreign = partners.filter((one) => service.partnerIds?.includes(one) === false);
   if (foreign.length > 0) {
@@ -120,52 +126,78 @@ export async function takeActions(
     const ids = placed.map(({ action }) => action.id);
     const fresh = await queries.claimActions(tx, service.id, ids, now);
     const taken = placed.filter(({ action }) => fresh.has(action.id));
-    const made = await recordOf(tx, taken, now);
-    return { recorded: await recordActions(tx, made, now), accepted: taken.length };
+    return { recorded: await writeActions(tx, taken, now), accepted: taken.length };
   });
   // Wakes the dispatcher after the commit, because an earlier wake could find the entries still invisible.
   await deps.schedule.wake(recorded);
   return { accepted, duplicates: actions.length - accepted };
 }
 
-/** Finds the tenant of each action by its review or connection. Throws a 422 that names the unknown ones. */
-async function place(db: Db, actions: readonly Action[]): Promise<Placed[]> {
+function throwErrors(found: readonly Placed[]): void {
+  const errors = found.flatMap((one, index) =>
+    "errors" in one
+      ? Object.entries(one.errors).map(([field, text]) => [`actions.${index}.${field}`, text])
+      : [],
+  );
+  throwFieldErrors(toFieldErrors(Object.fromEntries(errors)));
+}
+
+/** Finds the tenant of each action by its review or connection, and the user who acts. */
+export async function placeActions(db: DbOrTx, actions: readonly Action[]): Promise<Placed[]> {
   const reviewIds = actions.flatMap(({ review_id: id }) => id ?? []);
   const siteIds = actions.flatMap(({ store_review_site_id: id }) => id ?? []);
-  const [reviews, sites] = await Promise.all([
-    reviewIds.length === 0 ? [] : queries.placesOf(db, reviewIds),
-    siteIds.length === 0 ? [] : queries.sitesOf(db, siteIds, false),
-  ]);
+  const [reviews, sites] = [
+    reviewIds.length === 0 ? [] : await queries.placesOf(db, reviewIds),
+    siteIds.length === 0 ? [] : await queries.sitesOf(db, siteIds, false),
+  ];
   const byReview = new Map(reviews.map((one) => [one.id, one]));
   const bySite = new Map(sites.map((one) => [one.id, one]));
-  const errors: Record<string, string[]> = {};
-  const placed = actions.flatMap((action, index) => {
-    const { review_id: reviewId, store_review_site_id: siteId } = action;
-    const found = reviewId === undefined ? bySite.get(siteId ?? 0) : byReview.get(reviewId);
-    const field = reviewId === undefined ? "store_review_site_id" : "review_id";
-    if (found === undefined) errors[`actions.${index}.${field}`] = ["does not exist"];
-    const { partnerId = 0, accountId = 0 } = found ?? {};
-    return [{ action, partnerId, accountId }];
-  });
-  if (Object.keys(errors).length > 0) throw invalid(errors);
-  return placed;
-}
-
-/** Applies the actions in their order to the locked reviews and connections, and makes the rows of the history. */
-async function recordOf(tx: Tx, placed: readonly Placed[], now: Date): Promise<RecordedAction[]> {
-  const subjects = await lockSubjects(tx, placed);
-  const people = await queries.actorsOf(tx, {
-    userIds: placed.flatMap(({ action }) =>
-      [action.actor.user_id ?? [], assigneeOf(action)].flat(),
+  const people = await queries.actorsOf(db, {
+    userIds: actions.flatMap((action) =>
+      [...assigneeOf(action), action.actor.user_id ?? []].flat(),
     ),
-    accountIds: placed.flatMap((one) => (one.action.actor.type === "staff" ? [one.accountId] : [])),
+    accountIds: [...reviews, ...sites].map(({ accountId }) => accountId),
   });
-  const made: RecordedAction[] = [];
-  for (const one of placed) made.push(await apply(tx, one, { subjects, people, now }));
-  return made;
+  return actions.map((action) => {
+    const { review_id: reviewId, store_review_site_id: siteId } = action;
+    const place = reviewId === undefined ? bySite.get(siteId ?? 0) : byReview.get(reviewId);
+    const field = reviewId === undefined ? "store_review_site_id" : "review_id";
+    if (place === undefined) return { errors: { [field]: "does not exist" } };
+    const { partnerId, accountId, slug } = place;
+    const isOwn = (id: number) => people.users.get(id)?.companyId === accountId;
+    if (!assigneeOf(action).every(isOwn))
+      return { errors: { "metadata.user_id": "is not a user of the account" } };
+    const { type, user_id: userId = 0 } = action.actor;
+    if (type === "system")
+      return { action, partnerId, accountId, actor: { type, id: null, name: slug } };
+    if (type === "user" && !isOwn(userId))
+      return { errors: { "actor.user_id": "is not a user of the account" } };
+    const user = type === "user" ? people.users.get(userId) : people.owners.get(accountId);
+    if (user === undefined)
+      return { errors: { "actor.type": "needs an active owner of the account" } };
+    const actor = { type: "user", id: user.id, name: user.name } as const;
+    return { action, partnerId, accountId, actor };
+  });
 }
 
-async function lockSubjects(tx: Tx, placed: readonly Placed[]) {
+/** Returns the user to whom an action assigns a review; none for any other action. */
+const assigneeOf = ({ event, metadata }: Action): number[] =>
+  event === "review_assigned" ? [Number(metadata?.["user_id"])] : [];
+
+/**
+ * Applies actions in their order to the locked reviews and connections, and writes history and outbox. It must be the
+ * end of its transaction (`recordActions`).
+ */
+export async function writeActions(tx: Tx, placed: readonly PlacedAction[], now: Date) {
+  const subjects = await lockSubjects(tx, placed);
+  const made: RecordedAction[] = [];
+  for (const one of placed) made.push(await apply(tx, one, subjects, now));
+  return recordActions(tx, made, now);
+}
+
+type Subjects = Awaited<ReturnType<typeof lockSubjects>>;
+
+async function lockSubjects(tx: Tx, placed: readonly PlacedAction[]) {
   const reviewIds = [...new Set(placed.flatMap(({ action }) => action.review_id ?? []))];
   const reviews = new Map<number, Review>();
   // One by one in the order of their ids, like every transaction that locks several reviews.
@@ -186,26 +218,18 @@ async function lockSubjects(tx: Tx, placed: readonly Placed[]) {
   return { reviews, sites };
 }
 
-interface Draft {
-  readonly subjects: Awaited<ReturnType<typeof lockSubjects>>;
-  readonly people: Awaited<ReturnType<typeof queries.actorsOf>>;
-  readonly now: Date;
-}
-
 async function apply(
   tx: Tx,
-  one: Placed,
-  { subjects, people, now }: Draft,
+  one: PlacedAction,
+  subjects: Subjects,
+  now: Date,
 ): Promise<RecordedAction> {
-  const { action } = one;
+  const { action, actor } = one;
   const occurredAt = parseInstant(action.occurred_at) ?? now;
   const review = subjects.reviews.get(action.review_id ?? 0);
   const site = subjects.sites.get(review?.storeReviewSiteId ?? action.store_review_site_id ?? 0);
   if (site === undefined || (action.review_id !== undefined && review === undefined))
     throw new Problem("not_found");
-  const actor = actorOf(one, people, site.slug);
-  if (assigneeOf(action).some((id) => people.users.get(id)?.companyId !== one.accountId))
-    throw invalid({ actions: [`assign the review of ${action.id} to a user of another account`] });
   const metadata = action.metadata ?? {};
   const common = {
     eventId: ulid(now.getTime()),
@@ -233,29 +257,6 @@ async function apply(
     action.review_id === undefined ? await connect(tx, site, { ...state, errorCode }) : site;
   subjects.sites.set(next.id, next);
   return { ...common, about: { site: siteFacts(next, { axis: state.axis, errorCode }) } };
-}
-
-/** Returns the user to whom an action assigns a review; none for any other action. */
-const assigneeOf = ({ event, metadata }: Action): number[] =>
-  event === "review_assigned" ? [Number(metadata?.["user_id"])] : [];
-
-function actorOf(
-  { action, accountId }: Placed,
-  people: Draft["people"],
-  siteSlug: string,
-): RecordedAction["actor"] {
-  const { type, user_id: userId = 0 } = action.actor;
-  if (type === "system") return { type: "system", id: null, name: siteSlug };
-  const user = type === "user" ? people.users.get(userId) : people.owners.get(accountId);
-  if (user === undefined || user.companyId !== accountId)
-    throw invalid({
-      actions: [
-        type === "user"
-          ? `name user ${userId}, who is not of the account of ${action.id}`
-          : `name the staff for ${action.id}, whose account has no active owner`,
-      ],
-    });
-  return { type: "user", id: user.id, name: user.name };
 }
 
 /** Returns the columns of a review that an action changes, as the action of an account would (contract 9.2). */

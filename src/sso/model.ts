@@ -1,6 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { ssoConnections } from "../../db/schema/sign-in.ts";
+import type { ssoConnections } from "../../db/schema/sign-in.ts";
 import { isUlid, pageQuery } from "../http/list.ts";
 import { literals } from "../http/principal.ts";
 import { type RowOf, shown } from "../http/shown.ts";
@@ -119,7 +119,13 @@ const settings = {
 
 const newUsers = Type.Object(
   {
-    role: literals(ssoConnections.newUserRole.enumValues),
+    role: literals([
+      "partner_owner",
+      "partner_admin",
+      "account_owner",
+      "account_user",
+      "location_user",
+    ]),
     store_ids: Type.Optional(Type.Array(rowId(), { maxItems: MAX_STORES, uniqueItems: true })),
   },
   {

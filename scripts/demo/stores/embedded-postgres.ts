@@ -34,7 +34,13 @@ const STOP_WITHIN_MS = 4_000;
 const NAME = "postgres";
 // The first version with a built-in locale provider.
 const BUILTIN_LOCALE = 17;
-const FAST = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
+const FAST = [
+  "fsync=off",
+  "synchronous_commit=off",
+  "full_page_writes=off",
+  // Tells tests in which order transactions were committed.
+  "track_commit_timestamp=on",
+];
 
 export async function startEmbeddedPostgres(options: PostgresOptions): Promise<RunningStore> {
   const files = preparePostgresFiles(options.folder, options.native);

@@ -29,6 +29,8 @@ const TEST_SETTINGS = [
   "synchronous_commit=off",
   "full_page_writes=off",
   "max_connections=300",
+  // Tells tests in which order transactions were committed.
+  "track_commit_timestamp=on",
 ];
 const PROBE_MS = 3_000;
 const CONTAINER_START_MS = 60_000;

@@ -14,8 +14,7 @@ import { checkNewWebhookUrl, type EgressPolicy } from "../../lib/egress.ts";
 import { type Lookup, systemTxt, type TxtLookup } from "../../lib/name-resolver.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
-import { employerOf } from "../../tenants/queries/users.ts";
-import { userErrors } from "../../tenants/user-rules.ts";
+import { placementErrors } from "../../tenants/actions/users.ts";
 import {
   type Connection,
   type ConnectionUpdate,
@@ -84,11 +83,7 @@ async function newUserErrors(
   companyId: number,
   newUsers: ValidParts<NonNullable<NewConnection["new_users"]>>,
 ): Promise<RuleErrors> {
-  const employer = await employerOf(db, companyId);
-  const { role, store_ids } = userErrors(
-    { company_id: companyId, ...newUsers },
-    { employer, isTaken: false },
-  );
+  const { role, store_ids } = await placementErrors({ db }, companyId, newUsers);
   return { "new_users.role": role, "new_users.store_ids": store_ids };
 }
 

@@ -5,6 +5,7 @@ import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { companies } from "../../../db/schema/companies.ts";
 import { ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
 import type { Page } from "../../http/list.ts";
+import { fromMs } from "../../lib/clock.ts";
 import type { Connection } from "../model.ts";
 
 /** An SSO connection that can be used now, with its encrypted client secret. */
@@ -18,7 +19,7 @@ const { newUserRole, newUserStoreIds } = ssoConnections;
 
 /** Selects the columns of an SSO connection without the client secret. */
 function connectionColumns() {
-  const domain = sql`json_build_object('domain', domain, 'provedAt', proved_at) order by domain`;
+  const domain = sql`json_build_object('domain', domain, 'provedMs', extract(epoch from proved_at) * 1000) order by domain`;
   const domains = sql`(select coalesce(json_agg(${domain}), '[]') from ${ssoDomains}
     where ${eq(ssoDomains.connectionId, connectionId)})`.mapWith(readDomains);
   return {
@@ -36,10 +37,10 @@ function connectionColumns() {
   };
 }
 
-function readDomains(rows: { domain: string; provedAt: string | null }[]) {
-  return rows.map(({ domain, provedAt }) => ({
+function readDomains(rows: { domain: string; provedMs: number | null }[]) {
+  return rows.map(({ domain, provedMs }) => ({
     domain,
-    provedAt: provedAt === null ? null : new Date(provedAt),
+    provedAt: provedMs === null ? null : fromMs(provedMs),
   }));
 }
 

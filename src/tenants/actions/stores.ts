@@ -77,7 +77,7 @@ export function changePlan(
   body: PlanUpdate,
 ): Promise<Plan> {
   return changeRecord(deps, caller, CONFLICTS, async (tx) => {
-    const change = changed("PLAN_UPDATED", { plan_id: id }, body);
+    const change = changeOf("PLAN_UPDATED", { plan_id: id }, body);
     if (change !== undefined) await queries.updatePlan(tx, id, body);
     return { result: orNotFound(await queries.planById(tx, id)), ...(change && { change }) };
   });
@@ -89,7 +89,7 @@ export function deletePlan(deps: WritingDeps, caller: Caller, { id, name }: Plan
 }
 
 /** Describes a change for the audit log; undefined if the body names no field. */
-function changed<A extends AuditAction>(
+function changeOf<A extends AuditAction>(
   action: A,
   ids: Readonly<Record<string, unknown>>,
   body: object,
@@ -138,7 +138,7 @@ export function changeStore(
   body: StoreUpdate,
 ): Promise<Store> {
   return changeRecord(deps, caller, CONFLICTS, async (tx) => {
-    const change = changed("STORE_UPDATED", { store_id: id, company_id: accountId }, body);
+    const change = changeOf("STORE_UPDATED", { store_id: id, company_id: accountId }, body);
     const { name, external_id: externalId } = body;
     if (change !== undefined) await queries.updateStore(tx, id, { name, externalId });
     return { result: orNotFound(await queries.storeById(tx, id)), ...(change && { change }) };
@@ -208,7 +208,7 @@ export function changeStoreReviewSite(
 ): Promise<StoreReviewSite> {
   return changeRecord(deps, caller, CONFLICTS, async (tx) => {
     const ids = { store_review_site_id: id, store_id: storeId, provider };
-    const change = changed("STORE_REVIEW_SITE_UPDATED", ids, body);
+    const change = changeOf("STORE_REVIEW_SITE_UPDATED", ids, body);
     const { external_id: externalId } = body;
     if (change !== undefined) await queries.updateStoreReviewSite(tx, id, { externalId });
     const result = orNotFound(await queries.storeReviewSiteById(tx, id));
@@ -266,7 +266,7 @@ export function changeProvider(
   body: ProviderUpdate,
 ): Promise<Provider> {
   return changeRecord(deps, caller, CONFLICTS, async (tx) => {
-    const change = changed("PROVIDER_UPDATED", { provider: slug }, body);
+    const change = changeOf("PROVIDER_UPDATED", { provider: slug }, body);
     if (change !== undefined) await queries.updateProvider(tx, id, body);
     return { result: orNotFound(await queries.providerById(tx, id)), ...(change && { change }) };
   });

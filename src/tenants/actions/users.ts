@@ -43,6 +43,16 @@ export async function newUserErrors(
   return userErrors({ ...body, email }, { employer, isTaken });
 }
 
+/** Validates role and stores of users of a company. */
+export async function placementErrors(
+  { db }: ReadingDeps,
+  companyId: number,
+  body: ValidParts<Pick<NewUser, "role" | "store_ids">>,
+): Promise<RuleErrors> {
+  const employer = await queries.employerOf(db, companyId);
+  return userErrors({ company_id: companyId, ...body }, { employer, isTaken: false });
+}
+
 /** Creates a user, and mails an invitation if the body has no password. The body must have passed `newUserErrors`. */
 export async function createUser(
   deps: AdminDeps,

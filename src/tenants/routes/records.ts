@@ -174,7 +174,9 @@ function fixedErrors({ fixed = {} }: FoundRecord, body: object): RuleErrors {
   return Object.fromEntries(
     Object.entries(fixed).map(([field, value]) => [
       field,
-      given.has(field) && given.get(field) !== value ? `cannot change, and is ${value}` : undefined,
+      given.has(field) && given.get(field) !== value
+        ? `cannot change, and is ${JSON.stringify(value)}`
+        : undefined,
     ]),
   );
 }

@@ -234,6 +234,8 @@ const ROUTES = {
     PATCH /admin/providers/:id
     DELETE /admin/providers/:id
     POST /admin/providers/:id/secret
+    POST /admin/inbox/:id/retry
+    DELETE /admin/inbox/:id
     POST /admin/services
     PATCH /admin/services/:id
     DELETE /admin/services/:id

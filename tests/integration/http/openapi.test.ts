@@ -49,8 +49,8 @@ describe("the document", () => {
     // The paths below `/external` have the method PUT, and those that they resemble never do.
     const isExternal = ({ message }: NormalizedProblem) =>
       message.includes("/external/{externalId}");
-    const found = problems.filter((one) => !isExternal(one));
-    expect(found.map(({ ruleId, message }) => `${ruleId}: ${message}`)).toEqual([]);
+    const others = problems.filter((one) => !isExternal(one));
+    expect(others.map(({ ruleId, message }) => `${ruleId}: ${message}`)).toEqual([]);
   });
 
   test("is the same after every route was called", async () => {

@@ -1,0 +1,121 @@
+import type { Db } from "../../../db/client.ts";
+import type { Page } from "../../http/list.ts";
+import type { Caller } from "../../http/principal.ts";
+import type { RuleErrors } from "../../http/rules.ts";
+import { addMs, type Clock, isoInstant, parseInstant } from "../../lib/clock.ts";
+import { Problem } from "../../lib/problem.ts";
+import { claimsMatch, type KeyRing } from "../key-ring.ts";
+import { recordAudit } from "../queries/audit.ts";
+import * as queries from "../queries/service-tokens.ts";
+import { deleteToken, findBearers } from "../queries/tokens.ts";
+import { holdUser } from "../queries/users.ts";
+import { issueToken } from "./open-session.ts";
+
+/** The dependencies of the tokens of services (contract 10.7). */
+interface ServiceDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly keys: KeyRing;
+}
+
+interface Service {
+  readonly id: number;
+  readonly scopes: readonly string[];
+}
+
+const DAY_MS = 86_400_000;
+/** The longest life of a service's token in days. */
+const MAX_TOKEN_DAYS = 400;
+/** The most tokens that a service has at the same time: enough for several places and an overlapping rotation. */
+const TOKENS_PER_SERVICE = 20;
+
+export function tokenErrors(
+  { clock }: Pick<ServiceDeps, "clock">,
+  text: string | undefined,
+): RuleErrors {
+  const now = clock.now();
+  const end = parseInstant(text);
+  const isFine = end === undefined || (end > now && end <= addMs(now, MAX_TOKEN_DAYS * DAY_MS));
+  return {
+    expires_at: isFine ? undefined : `must lie in the future, at most ${MAX_TOKEN_DAYS} days ahead`,
+  };
+}
+
+/** Issues a token to a service. Earlier tokens stay valid, so that they can be replaced without a gap. */
+export async function issueServiceToken(
+  { db, clock, keys }: ServiceDeps,
+  { principal, requestContext }: Caller,
+  { id: userId, scopes }: Service,
+  { name, expiresAt: end }: { readonly name: string; readonly expiresAt: string },
+) {
+  const now = clock.now();
+  const expiresAt = parseInstant(end) ?? now;
+  return db.transaction(async (tx) => {
+    if (!(await holdUser(tx, userId))) throw new Problem("not_found");
+    if ((await queries.countTokensOfService(tx, userId, now)) >= TOKENS_PER_SERVICE)
+      throw new Problem("limit_reached");
+    const ttlS = (expiresAt.getTime() - now.getTime()) / 1000;
+    const none = { familyId: null, clientId: null, impersonatorId: null };
+    const scope = scopes.join(" ");
+    const grant = { ...none, kind: "service", userId, scope, ttlS, now, name } as const;
+    const issued = await issueToken(tx, keys, grant);
+    const details = { kind: "service", jti: issued.jti, service_id: userId };
+    const audit = { at: now, actor: principal, requestContext };
+    await recordAudit(tx, { ...audit, action: "TOKEN_ISSUED", details });
+    const { token: accessToken, jti: id } = issued;
+    return { id, name, createdAt: now, expiresAt, lastUsedAt: null, accessToken };
+  });
+}
+
+export function listServiceTokens(
+  { db, clock }: Pick<ServiceDeps, "db" | "clock">,
+  { id }: Service,
+  page: Page,
+) {
+  return queries.tokensOfService(db, id, { now: clock.now(), page });
+}
+
+/** Revokes a token of a service at once. */
+export async function revokeServiceToken(
+  { db, clock }: Pick<ServiceDeps, "db" | "clock">,
+  { principal, requestContext }: Caller,
+  { id }: Service,
+  jti: string,
+): Promise<void> {
+  const at = clock.now();
+  await db.transaction(async (tx) => {
+    if (!(await queries.hasToken(tx, id, jti)) || !(await deleteToken(tx, jti)))
+      throw new Problem("not_found");
+    const details = { kind: "service", jti, service_id: id };
+    await recordAudit(tx, {
+      at,
+      action: "TOKEN_REVOKED",
+      actor: principal,
+      requestContext,
+      details,
+    });
+  });
+}
+
+/** Tells a service about any token of ours (like RFC 7662): whose it is, and what it may do now. */
+export async function introspect({ db, clock, keys }: ServiceDeps, token: string) {
+  const claims = await keys.verify("at+jwt", token);
+  const row = claims && (await findBearers(db, [claims.jti])).get(claims.jti);
+  const isEnded = row?.expiresAt != null && row.expiresAt <= clock.now();
+  if (claims === undefined || row === undefined || isEnded || !claimsMatch(claims, row))
+    return { active: false };
+  return {
+    active: true,
+    kind: row.kind,
+    user_id: row.userId,
+    role: row.role,
+    company_id: row.companyId,
+    partner_id: row.companyType === "partner" ? row.companyId : row.companyPartnerId,
+    account_id: row.companyType === "account" ? row.companyId : null,
+    store_ids: row.storeIds === null ? null : [...row.storeIds],
+    impersonator_id: row.impersonatorId,
+    client_id: row.clientId,
+    scope: row.scope,
+    expires_at: row.expiresAt === null ? null : isoInstant(row.expiresAt),
+  };
+}

@@ -1,0 +1,153 @@
+import type { Static } from "@sinclair/typebox";
+
+import type { Tx } from "../../db/client.ts";
+import { isLockTimeout } from "../../db/errors.ts";
+import { examine } from "../http/fields.ts";
+import { errorFields, type Log } from "../lib/log.ts";
+import { Problem } from "../lib/problem.ts";
+import { type Action, ActionBody, MAX_ACTIONS } from "./model.ts";
+import * as queries from "./queries.ts";
+import {
+  actionErrors,
+  placeActions,
+  type PlacedAction,
+  type TakingDeps,
+  writeActions,
+} from "./take-actions.ts";
+
+interface InboxDeps extends TakingDeps {
+  readonly log: Log;
+}
+
+/** The pause in milliseconds before the inbox is read again once it is empty. */
+const PAUSE_MS = 500;
+
+/** Takes actions of the inbox over until the process stops. Several processes share the work by partner. */
+export async function followInbox(deps: InboxDeps, stop: AbortSignal): Promise<void> {
+  while (!stop.aborted) {
+    const isMore = await takeInbox(deps).catch((error: unknown) => {
+      deps.log.warn("inbox.failed", errorFields(error));
+      return false;
+    });
+    if (!isMore) await deps.clock.sleep(PAUSE_MS, stop);
+  }
+}
+
+/**
+ * Takes the next actions of each partner over (contract 9.8). Returns whether more may wait. A partner that fails is left
+ * for the next round, and the others go on.
+ */
+export async function takeInbox(deps: InboxDeps): Promise<boolean> {
+  let isMore = false;
+  for (const partnerId of await queries.inboxPartners(deps.db))
+    try {
+      isMore = (await takeOfPartner(deps, partnerId)) || isMore;
+    } catch (error) {
+      const isBusy = isLockTimeout(error) || error instanceof Problem;
+      const fields = { partner_id: partnerId, ...errorFields(error) };
+      if (isBusy) deps.log.debug("inbox.partner_busy", fields);
+      else deps.log.warn("inbox.partner_failed", fields);
+    }
+  return isMore;
+}
+
+/**
+ * Takes the next actions of a partner over in one transaction: their removal, and the history and outbox that they
+ * become. So each is taken exactly once, wherever the process dies. An action that cannot be taken is set aside.
+ */
+async function takeOfPartner(deps: InboxDeps, partnerId: number): Promise<boolean> {
+  const now = deps.clock.now();
+  const { recorded, count } = await deps.writerPool.transaction([partnerId], async (tx) => {
+    if (!(await queries.lockInbox(tx, partnerId))) return { recorded: [], count: 0 };
+    const rows = await queries.nextOfInbox(tx, partnerId, MAX_ACTIONS);
+    const { taken, rejected } = await judge(deps, tx, rows);
+    for (const { position, errors } of rejected) await queries.rejectInInbox(tx, position, errors);
+    await queries.deleteFromInbox(
+      tx,
+      taken.map(({ position }) => position),
+    );
+    const fresh = await claim(tx, taken, now);
+    return { recorded: await writeActions(tx, fresh, now), count: rows.length };
+  });
+  await deps.schedule.wake(recorded);
+  return count === MAX_ACTIONS;
+}
+
+interface Taken {
+  readonly position: number;
+  readonly serviceId: number;
+  readonly placed: PlacedAction;
+}
+
+interface Rejected {
+  readonly position: number;
+  readonly errors: Readonly<Record<string, string>>;
+}
+
+/** Separates the actions that can be taken from those that cannot, with the reasons by field. */
+async function judge(
+  deps: TakingDeps,
+  tx: Tx,
+  rows: Awaited<ReturnType<typeof queries.nextOfInbox>>,
+): Promise<{ readonly taken: readonly Taken[]; readonly rejected: readonly Rejected[] }> {
+  const rejected: Rejected[] = [];
+  const valid: { position: number; serviceId: number; action: Action }[] = [];
+  for (const { position, serviceId, action } of rows) {
+    const errors = errorsOf(deps, action);
+    if ("errors" in errors) rejected.push({ position, ...errors });
+    else valid.push({ position, serviceId, action: errors.action });
+  }
+  const services = new Map(
+    (await queries.servicesById(tx, [...new Set(valid.map((one) => one.serviceId))])).map((one) => [
+      one.id,
+      one,
+    ]),
+  );
+  const places = await placeActions(
+    tx,
+    valid.map(({ action }) => action),
+  );
+  const taken: Taken[] = [];
+  for (const [i, { position, serviceId }] of valid.entries()) {
+    const placed = places[i];
+    if (placed === undefined) continue;
+    const service = services.get(serviceId);
+    if ("errors" in placed) rejected.push({ position, errors: placed.errors });
+    else if (service?.scopes.includes("actions:write") !== true)
+      rejected.push({ position, errors: { service_id: "is not a service with actions:write" } });
+    else if (service.partnerIds?.includes(placed.partnerId) === false)
+      rejected.push({ position, errors: { service_id: "may not act for the partner" } });
+    else taken.push({ position, serviceId, placed });
+  }
+  return { taken, rejected };
+}
+
+function errorsOf(
+  deps: TakingDeps,
+  value: unknown,
+): { readonly action: Action } | { readonly errors: Readonly<Record<string, string>> } {
+  const examined = examine(ActionBody, value);
+  if ("fieldErrors" in examined) {
+    const entries = Object.entries(examined.fieldErrors);
+    return { errors: Object.fromEntries(entries.map(([field, [text = ""]]) => [field, text])) };
+  }
+  const action: Static<typeof ActionBody> = examined.value;
+  const found = Object.entries(actionErrors(deps, [action])).flatMap(([field, text]) =>
+    text === undefined ? [] : [[field.replace("actions.0.", ""), text] as const],
+  );
+  return found.length > 0 ? { errors: Object.fromEntries(found) } : { action };
+}
+
+/** Claims the ids of actions; returns the actions whose ids are new, each once. */
+async function claim(tx: Tx, taken: readonly Taken[], now: Date): Promise<PlacedAction[]> {
+  const fresh = new Set<string>();
+  for (const [serviceId, own] of Map.groupBy(taken, (one) => one.serviceId)) {
+    const ids = [...new Set(own.map(({ placed }) => placed.action.id))];
+    for (const id of await queries.claimActions(tx, serviceId, ids, now))
+      fresh.add(`${serviceId} ${id}`);
+  }
+  // Deleting the id leaves out its further occurrences.
+  return taken.flatMap(({ serviceId, placed }) =>
+    fresh.delete(`${serviceId} ${placed.action.id}`) ? [placed] : [],
+  );
+}
