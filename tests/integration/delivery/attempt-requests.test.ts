@@ -93,14 +93,16 @@ test("a history row cannot be updated", async () => {
   expect(String(failure)).toContain("rows of review_history never change");
 });
 
-test("a review and a connection cannot be deleted", async () => {
+test("a review and its connection cannot be deleted", async () => {
   const { sql } = world.database.db;
-  for (const table of ["reviews", "store_review_sites"]) {
-    const [row] = await sql<{ id: number }[]>`select id from ${sql(table)} limit 1`;
-    expect(row).toBeDefined();
-    const removal = sql`delete from ${sql(table)} where id = ${row?.id ?? 0}`;
+  const [row] = await sql<{ id: number; siteId: number }[]>`
+    select id, store_review_site_id as "siteId" from reviews limit 1`;
+  for (const [removal, reason] of [
+    [sql`delete from reviews where id = ${row?.id ?? 0}`, "rows of reviews never change"],
+    [sql`delete from store_review_sites where id = ${row?.siteId ?? 0}`, "has reported events"],
+  ] as const) {
     const failure: unknown = await removal.catch((error: unknown) => error);
-    expect(String(failure)).toContain(`rows of ${table} never change`);
+    expect(String(failure)).toContain(reason);
   }
 });
 
