@@ -29,7 +29,7 @@ test("every path parameter is an id of this test, except the provider", () => {
   const unknown = operations.filter(({ path }) =>
     path
       .replace(/^\/[\w-]+\/[\w-]+\/\{\w+\}/, (prefix) => (theirs.has(prefix) ? "" : prefix))
-      .replaceAll(/\{(?:eventId|subscriptionId)\}/g, "")
+      .replaceAll(/\{(?:eventId|externalId|subscriptionId|tokenId)\}/g, "")
       .includes("{"),
   );
   // This route has no tenants as callers: providers sign their requests.
@@ -147,9 +147,14 @@ function attacksOn(operation: Operation, idOf: (name: string) => string | number
   const fill = (name: string, id: string | number) =>
     path
       .replace(prefix ?? "\0", (text) => text.replace("{id}", String(pick(prefix, name, id))))
-      .replace(/\{(?:eventId|subscriptionId)\}/g, (place) => String(pick(place, name, id)));
+      .replace(/\{(?:eventId|externalId|subscriptionId|tokenId)\}/g, (place) =>
+        String(pick(place, name, id)),
+      );
   const own = fill("", "");
-  const places = [prefix, ...(path.match(/\{(?:eventId|subscriptionId)\}/g) ?? [])];
+  const places = [
+    prefix,
+    ...(path.match(/\{(?:eventId|externalId|subscriptionId|tokenId)\}/g) ?? []),
+  ];
   const inPath = places.flatMap((name) =>
     name === undefined
       ? []
