@@ -6,7 +6,7 @@ import type { Db } from "../db/client.ts";
 import { alertSettings, mails } from "../db/schema/alerts.ts";
 import { processes } from "../db/schema/dispatchers.ts";
 import { reviewSites } from "../db/schema/providers.ts";
-import { ssoConnections } from "../db/schema/sign-in.ts";
+import { keyedRequests, ssoConnections } from "../db/schema/sign-in.ts";
 import { signingKeys, tokens } from "../db/schema/tokens.ts";
 import { webhookSubscriptions } from "../db/schema/webhooks.ts";
 import type { Clock } from "./lib/clock.ts";
@@ -77,6 +77,7 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     owner: ssoConnections.companyId,
     key: ssoConnections.id,
   },
+  { sealed: keyedRequests.sealedResponse, word: "idempotency", key: keyedRequests.key },
   {
     sealed: alertSettings.sealedSecret,
     word: "alerts",

@@ -166,22 +166,19 @@ export const ssoCodes = pgTable("sso_codes", {
 });
 
 /**
- * The keys of creating requests (contract 2.14), without a reference to the user, who may be deleted. A row without a
- * response belongs to a request that has not finished, or whose process has died.
+ * The keys of creating requests (contract 2.14). A row without a response belongs to a request that has not finished, or
+ * whose process has died.
  */
 export const keyedRequests = pgTable(
   "keyed_requests",
   {
-    userId: integer("user_id").notNull(),
-    key: text("key").notNull(),
+    /** The id of the user, a colon and the key that the user sent. */
+    key: text("key").primaryKey(),
     /** The SHA-256 of path and body. */
     digest: text("digest").notNull(),
-    /** The body of the response, sealed for user and key. */
+    /** The body of the response, sealed for the key. */
     sealedResponse: text("sealed_response"),
     createdAt: instant("created_at").notNull(),
   },
-  (t) => [
-    primaryKey({ columns: [t.userId, t.key] }),
-    index("keyed_requests_created_at").on(t.createdAt),
-  ],
+  (t) => [index("keyed_requests_created_at").on(t.createdAt)],
 );

@@ -47,4 +47,5 @@ export function createKeyedRequests({ db, clock, box, log }: Deps): KeyedRequest
   };
 }
 
-const contextOf = ({ userId, key }: KeyedRequest) => `idempotency:${userId}:${key}`;
+/** The associated data of a response (src/master-key.ts). */
+const contextOf = (request: KeyedRequest) => `idempotency:${queries.rowKeyOf(request)}`;

@@ -1,25 +1,30 @@
-import { and, eq, lte } from "drizzle-orm";
+import { eq, lte } from "drizzle-orm";
 
 import type { Db } from "../../../db/client.ts";
 import { keyedRequests } from "../../../db/schema/sign-in.ts";
 import type { KeyedRequest } from "../../http/idempotency.ts";
 
-const isOf = ({ userId, key }: Pick<KeyedRequest, "userId" | "key">) =>
-  and(eq(keyedRequests.userId, userId), eq(keyedRequests.key, key));
+/** Returns the key of a request as its row has it; each user has keys of its own. */
+export const rowKeyOf = ({ userId, key }: Pick<KeyedRequest, "userId" | "key">): string =>
+  `${userId}:${key}`;
+
+const isOf = (request: Pick<KeyedRequest, "userId" | "key">) =>
+  eq(keyedRequests.key, rowKeyOf(request));
 
 /** Inserts the key of a request, or takes over one from before `expiredBefore`. Returns false if the key is in use. */
 export async function claimKey(
   db: Db,
-  { userId, key, digest }: KeyedRequest,
+  request: KeyedRequest,
   now: Date,
   expiredBefore: Date,
 ): Promise<boolean> {
+  const { digest } = request;
   const values = { digest, sealedResponse: null, createdAt: now };
   const { count } = await db
     .insert(keyedRequests)
-    .values({ userId, key, ...values })
+    .values({ key: rowKeyOf(request), ...values })
     .onConflictDoUpdate({
-      target: [keyedRequests.userId, keyedRequests.key],
+      target: keyedRequests.key,
       set: values,
       setWhere: lte(keyedRequests.createdAt, expiredBefore),
     });

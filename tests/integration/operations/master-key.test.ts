@@ -223,6 +223,11 @@ async function fillColumns(): Promise<void> {
     token: world.tokens.owner,
     body: { webhook_url: "https://alerts.example/hook" },
   });
+  await world.api.call("POST", "/admin/plans", {
+    token: world.tokens.root,
+    body: { name: ulid() },
+    headers: { "idempotency-key": ulid() },
+  });
   const connection = { id: ulid(), companyId: world.tenants.partners[0].id };
   const sealed = box.seal("client secret", clientSecretContext(connection));
   await world.database.db.sql`
