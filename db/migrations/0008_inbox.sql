@@ -18,8 +18,8 @@ declare
   site text := new.action ->> 'store_review_site_id';
 begin
   new.partner_id := coalesce(
-    case when review ~ '^[1-9][0-9]{0,8}$' then (select partner_id from reviews where id = review::int) end,
-    case when site ~ '^[1-9][0-9]{0,8}$' then (select partner_id from store_review_sites where id = site::int) end, 0);
+    case when review ~ '^[1-9][0-9]{0,9}$' then (select partner_id from reviews where id = review::bigint) end,
+    case when site ~ '^[1-9][0-9]{0,9}$' then (select partner_id from store_review_sites where id = site::bigint) end, 0);
   perform pg_advisory_xact_lock(41, new.partner_id);
   new.position := nextval('inbox_position');
   new.state := 'waiting';

@@ -81,7 +81,7 @@ export const AUDIT_ACTIONS = [
   "SSO_CONNECTION_DELETED",
   // Audit row of a domain whose DNS record was found; details as above, fields with the domain.
   "SSO_DOMAIN_PROVED",
-  // Audit row of a user whom the first sign-in through an identity provider created, who is the actor; details:
+  // Audit row of a user that the first sign-in through an identity provider created. The actor is this user; details:
   // connection_id, role.
   "SSO_USER_CREATED",
   // Audit row of a rotation of the signing keys; details: the key ids by their new state, as retired, current and

@@ -109,7 +109,7 @@ export function selfService(): Access {
   return allow(() => true, "*", { takes: "own" });
 }
 
-/** Access rule that admits a service of the platform whose token has the scope (contract 10.7). */
+/** Access rule that admits services of the platform with a token of this scope (contract 10.7). */
 export function platformService(scope: (typeof SERVICE_SCOPES)[number]): Access {
   return allow(({ role }) => role === "service", scope, { takes: "service" });
 }

@@ -175,10 +175,15 @@ export const ActionsAnswer = Type.Object(
   { title: "TakenActions" },
 );
 
-/** The schema of an event's metadata; undefined for an event about a site, which has none. */
-export function metadataOf(event: string): TObject | undefined {
-  return new Map<string, TObject>(Object.entries(METADATA)).get(event);
-}
+const METADATA_OF = new Map<string, TObject>(
+  Object.entries(METADATA).map(([event, { properties }]) => [
+    event,
+    Type.Object(properties, closed),
+  ]),
+);
+
+/** Returns the schema of an event's metadata; undefined for an event about a site, which has none. */
+export const metadataOf = (event: string): TObject | undefined => METADATA_OF.get(event);
 
 // ------------------------------------------------------------------------------------------------ inbox
 

@@ -192,14 +192,12 @@ export async function actorsOf(
   };
 }
 
-/** Stores the state of an axis of a connection. */
-export async function updateSite(
-  tx: Tx,
-  siteId: number,
-  changes: Partial<
-    Pick<SiteRow, "pullConnected" | "pullErrorCode" | "postConnected" | "postErrorCode">
-  >,
-): Promise<void> {
+/** New states of the axes of a connection. */
+export type SiteChanges = Partial<
+  Pick<SiteRow, "pullConnected" | "pullErrorCode" | "postConnected" | "postErrorCode">
+>;
+
+export async function updateSite(tx: Tx, siteId: number, changes: SiteChanges): Promise<void> {
   await tx.update(storeReviewSites).set(changes).where(eq(storeReviewSites.id, siteId));
 }
 

@@ -38,7 +38,7 @@ interface ServiceRouteDeps extends actions.ServiceDeps, TakingDeps {
   readonly checks: Checks;
 }
 
-/** Serves the platform's services: their administration, and what they do (contract 10.7 and 9.7). */
+/** Serves the administration of services, and the routes for services (contract 10.7 and 9.7). */
 export function serviceRoutes(deps: ServiceRouteDeps) {
   return new Elysia({ name: "services" })
     .use(listRoutes(deps))
@@ -214,7 +214,7 @@ function tokenRoutes(deps: ServiceRouteDeps) {
 
 const positionOf = ({ position }: InboxRow) => String(position);
 
-/** Serves what operators see and do about the inbox (contract 9.8). */
+/** Serves the inbox to operators: its rejected actions and its lag (contract 9.8). */
 function inboxRoutes(deps: ServiceRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/admin/inbox`, tags: ["Administration"] })
     .use(deps.checks)

@@ -14,7 +14,7 @@ import type { WriterPool } from "../outbox/writer-pool.ts";
 import { siteFacts } from "../providers/batch.ts";
 import type { ReviewChanges } from "../reviews/decide.ts";
 import { FLAG_STATUSES, type Review, reviewFacts } from "../reviews/model.ts";
-import { lockReview, updateReview } from "../reviews/queries/reviews.ts";
+import { lockReviews, updateReview } from "../reviews/queries/reviews.ts";
 import { type Action, metadataOf, type Service } from "./model.ts";
 import * as queries from "./queries.ts";
 
@@ -25,6 +25,8 @@ export interface TakingDeps {
   readonly schedule: Waker;
 }
 
+/** The highest id of a row, as in `rowId`; metadata may name any integer. */
+const MAX_ROW_ID = 2_147_483_647;
 /** The most milliseconds by which the time of an action may be ahead of our clock. */
 const MAX_AHEAD_MS = 5 * 60_000;
 
@@ -58,6 +60,10 @@ export function actionErrors(
   return errors;
 }
 
+/** Whether PostgreSQL can store a value of metadata: no NUL and no half of a surrogate pair. */
+const isStorable = (value: unknown): boolean =>
+  typeof value !== "string" || (value.isWellFormed() && !value.includes("\0"));
+
 const POSTINGS = new Set(["response_post_succeeded", "response_post_failed"]);
 
 function subjectErrors(at: string, event: string, action: ValidParts<Action>): RuleErrors {
@@ -80,12 +86,16 @@ function subjectErrors(at: string, event: string, action: ValidParts<Action>): R
       errors[`${at}metadata`] = `is not for ${event}`;
     return errors;
   }
-  const examined = examine(schema, action.metadata ?? {});
-  if ("fieldErrors" in examined)
+  const { metadata = {} } = action;
+  const examined = examine(schema, metadata);
+  if ("fieldErrors" in examined) {
     for (const [field, [text]] of Object.entries(examined.fieldErrors))
-      errors[
-        `${at}metadata${field === "body" && !("body" in schema.properties) ? "" : `.${field}`}`
-      ] = text;
+      errors[`${at}metadata.${field}`] = text;
+    return errors;
+  }
+  for (const [field, value] of Object.entries(metadata))
+    if (![value].flat().every(isStorable))
+      errors[`${at}metadata.${field}`] = "contains a character that cannot be stored";
   return errors;
 }
 
@@ -122,7 +132,6 @@ export async function takeActions(
   }
   const now = deps.clock.now();
   const { recorded, accepted } = await deps.writerPool.transaction(partners, async (tx) => {
-    if (partners.length > 1) await holdSequences(tx, partners, true);
     const ids = placed.map(({ action }) => action.id);
     const fresh = await queries.claimActions(tx, service.id, ids, now);
     const taken = placed.filter(({ action }) => fresh.has(action.id));
@@ -153,9 +162,9 @@ export async function placeActions(db: DbOrTx, actions: readonly Action[]): Prom
   const byReview = new Map(reviews.map((one) => [one.id, one]));
   const bySite = new Map(sites.map((one) => [one.id, one]));
   const people = await queries.actorsOf(db, {
-    userIds: actions.flatMap((action) =>
-      [...assigneeOf(action), action.actor.user_id ?? []].flat(),
-    ),
+    userIds: actions
+      .flatMap((action) => [...assigneeOf(action), action.actor.user_id ?? []].flat())
+      .filter((id) => id <= MAX_ROW_ID),
     accountIds: [...reviews, ...sites].map(({ accountId }) => accountId),
   });
   return actions.map((action) => {
@@ -186,56 +195,61 @@ const assigneeOf = ({ event, metadata }: Action): number[] =>
 
 /**
  * Applies actions in their order to the locked reviews and connections, and writes history and outbox. It must be the
- * end of its transaction (`recordActions`).
+ * end of its transaction (`recordActions`). Rows are locked before sequences, as by provider events, so that the two
+ * cannot deadlock.
  */
 export async function writeActions(tx: Tx, placed: readonly PlacedAction[], now: Date) {
-  const subjects = await lockSubjects(tx, placed);
-  const made: RecordedAction[] = [];
-  for (const one of placed) made.push(await apply(tx, one, subjects, now));
+  const draft = await lockSubjects(tx, placed);
+  const partners = [...new Set(placed.map(({ partnerId }) => partnerId))];
+  if (partners.length > 1) await holdSequences(tx, partners, true);
+  const made = placed.map((one) => apply(one, draft, now));
+  for (const [id, changes] of draft.reviewChanges) await updateReview(tx, id, changes, now);
+  for (const [id, changes] of draft.siteChanges) await queries.updateSite(tx, id, changes);
   return recordActions(tx, made, now);
 }
 
-type Subjects = Awaited<ReturnType<typeof lockSubjects>>;
-
-async function lockSubjects(tx: Tx, placed: readonly PlacedAction[]) {
-  const reviewIds = [...new Set(placed.flatMap(({ action }) => action.review_id ?? []))];
-  const reviews = new Map<number, Review>();
-  // One by one in the order of their ids, like every transaction that locks several reviews.
-  for (const id of reviewIds.toSorted((a, b) => a - b)) {
-    const review = await lockReview(tx, id);
-    if (review !== undefined) reviews.set(id, review);
-  }
-  const connections = placed.flatMap(({ action }) => action.store_review_site_id ?? []);
-  const ofReviews = [...reviews.values()].map((one) => one.storeReviewSiteId);
-  const sites = new Map<number, queries.SiteRow>();
-  for (const [ids, locked] of [
-    [ofReviews, false],
-    [connections, true],
-  ] as const)
-    if (ids.length > 0)
-      for (const site of await queries.sitesOf(tx, [...new Set(ids)], locked))
-        sites.set(site.id, site);
-  return { reviews, sites };
+/** The reviews and connections after the actions so far, and the columns that these actions have changed. */
+interface Draft {
+  readonly reviews: Map<number, Review>;
+  readonly sites: Map<number, queries.SiteRow>;
+  readonly reviewChanges: Map<number, ReviewChanges>;
+  readonly siteChanges: Map<number, queries.SiteChanges>;
 }
 
-async function apply(
-  tx: Tx,
-  one: PlacedAction,
-  subjects: Subjects,
+async function lockSubjects(tx: Tx, placed: readonly PlacedAction[]): Promise<Draft> {
+  const idsOf = (field: "review_id" | "store_review_site_id") => [
+    ...new Set(placed.flatMap(({ action }) => action[field] ?? [])),
+  ];
+  const [reviewIds, siteIds] = [idsOf("review_id"), idsOf("store_review_site_id")];
+  const reviews = reviewIds.length === 0 ? [] : await lockReviews(tx, reviewIds);
+  const ofReviews = [...new Set(reviews.map((one) => one.storeReviewSiteId))];
+  const sites = [
+    ...(ofReviews.length === 0 ? [] : await queries.sitesOf(tx, ofReviews, false)),
+    // The copy of a locked row comes last, because it is the current one.
+    ...(siteIds.length === 0 ? [] : await queries.sitesOf(tx, siteIds, true)),
+  ];
+  return {
+    reviews: new Map(reviews.map((one) => [one.id, one])),
+    sites: new Map(sites.map((one) => [one.id, one])),
+    reviewChanges: new Map(),
+    siteChanges: new Map(),
+  };
+}
+
+function apply(
+  { action, actor, ...tenant }: PlacedAction,
+  draft: Draft,
   now: Date,
-): Promise<RecordedAction> {
-  const { action, actor } = one;
+): RecordedAction {
   const occurredAt = parseInstant(action.occurred_at) ?? now;
-  const review = subjects.reviews.get(action.review_id ?? 0);
-  const site = subjects.sites.get(review?.storeReviewSiteId ?? action.store_review_site_id ?? 0);
-  if (site === undefined || (action.review_id !== undefined && review === undefined))
-    throw new Problem("not_found");
-  const metadata = action.metadata ?? {};
+  const review = draft.reviews.get(action.review_id ?? 0);
+  const site = draft.sites.get(review?.storeReviewSiteId ?? action.store_review_site_id ?? 0);
+  if (site === undefined) throw new Problem("not_found");
+  const { metadata = {} } = action;
   const common = {
+    ...tenant,
     eventId: ulid(now.getTime()),
     event: action.event,
-    partnerId: one.partnerId,
-    accountId: one.accountId,
     storeId: site.storeId,
     storeReviewSiteId: site.id,
     reviewId: review?.id ?? null,
@@ -244,19 +258,20 @@ async function apply(
     occurredAt,
   };
   const state = siteStateOf(action.event);
-  if (state === undefined) {
-    if (review === undefined) throw new Problem("not_found");
-    const changes = changesOf(action.event, metadata, { userId: actor.id, occurredAt });
-    const changed = { ...review, ...changes };
-    if (Object.keys(changes).length > 0) await updateReview(tx, review.id, changes, now);
-    subjects.reviews.set(review.id, changed);
-    return { ...common, about: { review: reviewFacts(changed) } };
+  if (state !== undefined) {
+    const { axis, isConnected } = state;
+    const errorCode = action.error_code ?? null;
+    const next =
+      review === undefined ? connect(draft, site, { axis, isConnected, errorCode }) : site;
+    return { ...common, about: { site: siteFacts(next, { axis, errorCode }) } };
   }
-  const errorCode = action.error_code ?? null;
-  const next =
-    action.review_id === undefined ? await connect(tx, site, { ...state, errorCode }) : site;
-  subjects.sites.set(next.id, next);
-  return { ...common, about: { site: siteFacts(next, { axis: state.axis, errorCode }) } };
+  if (review === undefined) throw new Problem("not_found");
+  const changes = changesOf(action.event, metadata, { userId: actor.id, occurredAt });
+  const changed = { ...review, ...changes };
+  draft.reviews.set(review.id, changed);
+  if (Object.keys(changes).length > 0)
+    draft.reviewChanges.set(review.id, { ...draft.reviewChanges.get(review.id), ...changes });
+  return { ...common, about: { review: reviewFacts(changed) } };
 }
 
 /** Returns the columns of a review that an action changes, as the action of an account would (contract 9.2). */
@@ -283,15 +298,17 @@ function changesOf(
   }
 }
 
-async function connect(
-  tx: Tx,
+function connect(
+  draft: Draft,
   site: queries.SiteRow,
   { axis, isConnected, errorCode }: { axis: Axis; isConnected: boolean; errorCode: string | null },
-): Promise<queries.SiteRow> {
+): queries.SiteRow {
   const changes =
     axis === "pull"
       ? { pullConnected: isConnected, pullErrorCode: errorCode }
       : { postConnected: isConnected, postErrorCode: errorCode };
-  await queries.updateSite(tx, site.id, changes);
-  return { ...site, ...changes };
+  const next = { ...site, ...changes };
+  draft.sites.set(site.id, next);
+  draft.siteChanges.set(site.id, { ...draft.siteChanges.get(site.id), ...changes });
+  return next;
 }

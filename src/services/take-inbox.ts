@@ -1,7 +1,7 @@
 import type { Static } from "@sinclair/typebox";
 
 import type { Tx } from "../../db/client.ts";
-import { isLockTimeout } from "../../db/errors.ts";
+import { isLockTimeout, isStoreFailure } from "../../db/errors.ts";
 import { examine } from "../http/fields.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import { Problem } from "../lib/problem.ts";
@@ -41,7 +41,7 @@ export async function takeInbox(deps: InboxDeps): Promise<boolean> {
   let isMore = false;
   for (const partnerId of await queries.inboxPartners(deps.db))
     try {
-      isMore = (await takeOfPartner(deps, partnerId)) || isMore;
+      isMore = (await takeOrSetAside(deps, partnerId)) || isMore;
     } catch (error) {
       const isBusy = isLockTimeout(error) || error instanceof Problem;
       const fields = { partner_id: partnerId, ...errorFields(error) };
@@ -52,14 +52,43 @@ export async function takeInbox(deps: InboxDeps): Promise<boolean> {
 }
 
 /**
+ * Takes the next actions of a partner over. If PostgreSQL refuses them, one of them is the cause: the first is then taken
+ * alone, and set aside if it is refused again, so that none holds up the others for ever.
+ */
+async function takeOrSetAside(deps: InboxDeps, partnerId: number): Promise<boolean> {
+  try {
+    return await takeOfPartner(deps, partnerId, MAX_ACTIONS);
+  } catch (error) {
+    if (isStoreFailure(error) || error instanceof Problem) throw error;
+  }
+  try {
+    await takeOfPartner(deps, partnerId, 1);
+  } catch (error) {
+    if (isStoreFailure(error) || error instanceof Problem) throw error;
+    deps.log.warn("inbox.action_refused", { partner_id: partnerId, ...errorFields(error) });
+    await setFirstAside(deps, partnerId);
+  }
+  return true;
+}
+
+function setFirstAside({ db }: InboxDeps, partnerId: number): Promise<void> {
+  return db.transaction(async (tx) => {
+    if (!(await queries.lockInbox(tx, partnerId))) return;
+    const errors = { action: "is refused by the database" };
+    for (const { position } of await queries.nextOfInbox(tx, partnerId, 1))
+      await queries.rejectInInbox(tx, position, errors);
+  });
+}
+
+/**
  * Takes the next actions of a partner over in one transaction: their removal, and the history and outbox that they
  * become. So each is taken exactly once, wherever the process dies. An action that cannot be taken is set aside.
  */
-async function takeOfPartner(deps: InboxDeps, partnerId: number): Promise<boolean> {
+async function takeOfPartner(deps: InboxDeps, partnerId: number, limit: number): Promise<boolean> {
   const now = deps.clock.now();
   const { recorded, count } = await deps.writerPool.transaction([partnerId], async (tx) => {
     if (!(await queries.lockInbox(tx, partnerId))) return { recorded: [], count: 0 };
-    const rows = await queries.nextOfInbox(tx, partnerId, MAX_ACTIONS);
+    const rows = await queries.nextOfInbox(tx, partnerId, limit);
     const { taken, rejected } = await judge(deps, tx, rows);
     for (const { position, errors } of rejected) await queries.rejectInInbox(tx, position, errors);
     await queries.deleteFromInbox(
@@ -70,7 +99,7 @@ async function takeOfPartner(deps: InboxDeps, partnerId: number): Promise<boolea
     return { recorded: await writeActions(tx, fresh, now), count: rows.length };
   });
   await deps.schedule.wake(recorded);
-  return count === MAX_ACTIONS;
+  return count === limit;
 }
 
 interface Taken {

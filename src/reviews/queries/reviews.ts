@@ -64,10 +64,16 @@ export async function reviewById(db: DbOrTx, id: number): Promise<Review | undef
 
 /** Locks the review until the commit, so that actions on the review run one after the other. */
 export async function lockReview(tx: Tx, id: number): Promise<Review | undefined> {
-  const [row] = await selectReviews(tx)
-    .where(eq(reviews.id, id))
-    .for("no key update", { of: reviews });
+  const [row] = await lockReviews(tx, [id]);
   return row;
+}
+
+/** Locks reviews like `lockReview`, in the order of their ids, so that two transactions cannot deadlock. */
+export function lockReviews(tx: Tx, ids: readonly number[]): Promise<Review[]> {
+  return selectReviews(tx)
+    .where(anyOf(reviews.id, ids))
+    .orderBy(asc(reviews.id))
+    .for("no key update", { of: reviews });
 }
 
 /** The number of reviews that a text search reads for one page; no index covers the texts. */

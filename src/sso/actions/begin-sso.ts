@@ -125,7 +125,7 @@ function authorizationUrl(
     response_type: "code",
     client_id: connection.clientId,
     redirect_uri: callbackUri(config, connection.id),
-    // The name of the person is needed only for a user who is created.
+    // The profile contains the name, which only a new user needs.
     scope: connection.newUserRole === null ? "openid email" : "openid email profile",
     state,
     nonce,

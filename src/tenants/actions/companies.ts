@@ -203,14 +203,20 @@ interface Activation {
 export async function setCompanyActive(
   deps: Pick<AdminDeps, "db" | "clock" | "writerPool" | "schedule" | "config">,
   caller: Caller,
-  { id, type, partnerId }: Pick<Company, "id" | "type" | "partnerId">,
+  {
+    id,
+    type,
+    partnerId,
+    isActive: wasActive,
+  }: Pick<Company, "id" | "type" | "partnerId" | "isActive">,
   activation?: Activation,
 ): Promise<Company> {
   const now = deps.clock.now();
   const tenantId = partnerId ?? id;
   const held = activation?.held;
   const isActive = activation !== undefined;
-  if (type === "account" && held === "skip") await holdWholeQueue(deps.db, tenantId, now);
+  if (type === "account" && held === "skip" && !wasActive)
+    await holdWholeQueue(deps.db, tenantId, now);
   const { company, changed } = await deps.writerPool.transaction([tenantId], async (tx) => {
     if (!(await queries.setCompanyActive(tx, { id, type }, isActive)))
       return { company: existing(await queries.companyById(tx, type, id)), changed: [] };

@@ -53,7 +53,7 @@ export async function changeRecord<T>(
   }
 }
 
-/** What the tables contain that keep a record from being deleted. */
+/** Names the contents of each table with references that prevent a deletion. */
 const CONTENTS: Readonly<Record<string, string>> = {
   companies: "accounts",
   stores: "stores",

@@ -106,11 +106,12 @@ export async function userUpdateErrors(
 }
 
 /**
- * Changes a user by a body that has passed `userUpdateErrors`; absent fields stay as they are. The tokens stay valid,
- * because each request reads role and stores again.
+ * Changes a user by a body that has passed `userUpdateErrors`; absent fields stay as they are. Tokens stay valid after a
+ * change of role or stores, because each request reads these again. A changed address ends all access, also by codes that
+ * were mailed to the old one, and an open invitation is mailed to the new one.
  */
-export function changeUser(
-  deps: Pick<AdminDeps, "db" | "clock">,
+export async function changeUser(
+  deps: Pick<AdminDeps, "db" | "clock" | "box" | "config" | "schedule">,
   caller: Caller,
   user: User,
   body: UserUpdate,
@@ -120,16 +121,25 @@ export function changeUser(
   const email = body.email === undefined ? undefined : normaliseEmail(body.email);
   const isOtherRole = role !== undefined && role !== user.role;
   const storeIds = body.store_ids ?? (isOtherRole ? [] : undefined);
-  return changeRecord(deps, caller, CONFLICTS, async (tx, now) => {
+  const isMoved = email !== undefined && email !== user.email;
+  const changed = await changeRecord(deps, caller, CONFLICTS, async (tx, now) => {
     const fields = Object.keys(body);
     if (fields.length === 0) return { result: user };
     if (isOtherRole) await refuseLast(tx, caller.principal, user);
     const changes = { name, role, email, externalId, updatedAt: now };
     await queries.updateUser(tx, id, changes, storeIds);
+    if (isMoved) {
+      await endAccess(tx, [id], now);
+      const { principal: actor, requestContext } = caller;
+      if (await queries.dropInvitation(tx, id))
+        await inviteUser(tx, deps, { userId: id, email, actor, requestContext, now });
+    }
     const details = { user_id: id, company_id: companyId, fields };
     const result = orNotFound(await queries.userById(tx, id));
     return { result, change: { action: "USER_UPDATED", details } };
   });
+  if (isMoved) await deps.schedule.wake([MAIL_WAKE]);
+  return changed;
 }
 
 /** Deletes a user who has never acted. Anybody else is deactivated or erased instead. */

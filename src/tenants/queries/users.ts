@@ -147,10 +147,15 @@ export async function updateUser(
   await insertStoresOf(tx, id, storeIds);
 }
 
-/** Deletes a user who has never signed in, with the invitations. Fails if anything else refers to the user. */
+/** Deletes the open invitation of a user. Returns false if there is none. */
+export async function dropInvitation(tx: Tx, id: number): Promise<boolean> {
+  return (await tx.delete(invitations).where(eq(invitations.userId, id))).count > 0;
+}
+
+/** Deletes a user, the invitation and the access to stores. Fails if any other table refers to the user. */
 export async function deleteUser(tx: Tx, id: number): Promise<void> {
   await tx.delete(userStores).where(eq(userStores.userId, id));
-  await tx.delete(invitations).where(eq(invitations.userId, id));
+  await dropInvitation(tx, id);
   await tx.delete(users).where(eq(users.id, id));
 }
 

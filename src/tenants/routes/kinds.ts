@@ -53,8 +53,8 @@ import {
 } from "./records.ts";
 
 /**
- * Defines the routes for single records of master data (contract 10.6). The lists, and what only one kind has, are in
- * the files of the kinds.
+ * Defines the routes for single records of master data (contract 10.6). The lists and all other routes are in the
+ * files of the kinds.
  */
 export function masterDataRoutes(deps: AdminRouteDeps) {
   const synced = [partners(deps), accounts(deps), storeKind(deps), connections(deps)] as const;

@@ -36,7 +36,7 @@ export interface RecordKind<P extends `/${string}`> {
   readonly operation: string;
   readonly object: TObject;
   readonly changes: TObject;
-  /** Who may change a record; only a person may delete one. */
+  /** Access rule for changes. A deletion always requires the user in person. */
   readonly access: Access;
   find(id: string | undefined): Promise<FoundRecord>;
 }

@@ -86,6 +86,33 @@ describe("the inbox", () => {
     });
   });
 
+  test("sets aside the one action that PostgreSQL refuses, and takes the others in order", async () => {
+    const { sql } = world.database.db;
+    await sql.unsafe(`
+      create function refuse_one() returns trigger language plpgsql as $$ begin
+        if new.metadata ->> 'body' = 'refused' then raise exception 'refused by the test'; end if;
+        return new;
+      end $$;
+      create trigger refuse_one before insert on review_history for each row execute function refuse_one()`);
+    const before = await notes();
+    const [first, second] = [action(), action()];
+    await insert(first);
+    await insert(action({ metadata: { body: "refused" } }));
+    await insert(second);
+    await until("an empty inbox", async () => {
+      await take();
+      return (await status())["waiting"] === 0;
+    });
+    await sql.unsafe("drop function refuse_one() cascade");
+    expect(await notes()).toBe(before + 2);
+    const { body } = await admin("GET", "");
+    const [refused, ...others] = body["data"] as { position: number; errors: object }[];
+    expect([refused?.errors, others]).toEqual([{ action: "is refused by the database" }, []]);
+    expect((await admin("POST", `/${refused?.position}/retry`)).status).toBe(204);
+    await take();
+    expect(await notes()).toBe(before + 3);
+  });
+
   test("takes an action with a known id not again, also beside POST /platform/actions", async () => {
     const one = action();
     const before = await notes();

@@ -1,7 +1,14 @@
 // Services of the platform, their tokens, and the actions that they record (contract 10.7 and 9.7).
 import { beforeAll, describe, expect, test } from "bun:test";
 
-import { connectStore, created, queuedFor, report, reviewIdOf } from "../../support/factory.ts";
+import {
+  addProvider,
+  connectStore,
+  created,
+  queuedFor,
+  report,
+  reviewIdOf,
+} from "../../support/factory.ts";
 import { fixture } from "../../support/fixture.ts";
 import { startWebhooks } from "../../support/webhooks.ts";
 
@@ -231,12 +238,37 @@ describe("actions", () => {
     [{ occurred_at: "2999-01-01T00:00:00.000+00:00" }, "occurred_at"],
     [{ id: "x".repeat(201) }, "id"],
     [{ more: 1 }, "more"],
+    [{ metadata: { body: "a\u0000b" } }, "metadata.body"],
+    [{ metadata: { body: "\ud800" } }, "metadata.body"],
+    [{ metadata: { body: "x", more: { a: 1 } } }, "metadata.more"],
+    [{ event: "review_assigned", metadata: { user_id: 2 ** 40 } }, "metadata.user_id"],
   ])("with %p are refused by field, and none is written", async (fields, name) => {
     const before = await historyLength();
     const wrong = { ...action("note_added"), ...fields };
     const { status, body } = await record(writer, [action("note_added"), wrong]);
     expect([status, Object.keys(Object(body["errors"]))]).toEqual([422, [`actions.1.${name}`]]);
     expect(await historyLength()).toBe(before);
+  });
+
+  test("of several partners cannot deadlock with those in another order, or with actions of an account", async () => {
+    const [, two] = world.tenants.partners;
+    const provider = await addProvider(world.database.db, world.api.deps.box, "second");
+    const site = await connectStore(world.database.db, two.accounts[0], { provider });
+    const pair = () => [
+      action("note_added"),
+      action("response_post_connected", { store_review_site_id: site }),
+    ];
+    const answers = await Promise.all(
+      Array.from({ length: 24 }, (_, i) =>
+        i % 3 === 0
+          ? world.api.call("POST", `/account/reviews/${reviewId}/notes`, {
+              token: world.tokens.account,
+              body: { body: "Beside" },
+            })
+          : record(writer, i % 3 === 1 ? pair() : pair().toReversed()),
+      ),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
   });
 
   test("of a user of another account, or assigned to one, are refused", async () => {

@@ -234,6 +234,26 @@ describe("fields that belong together", () => {
     expect((await api.call("POST", "/login", { body })).status).not.toBe(200);
   });
 
+  test("a changed address ends all access, and an open invitation is mailed to the new one", async () => {
+    const made = await create("users");
+    const [old] = await database.db.sql<{ hash: string }[]>`
+      select code_hash as hash from invitations where user_id = ${idOf(made)}`;
+    const mails = async () => (await database.db.sql`select from mails`).length;
+    const before = await mails();
+    await call("PATCH", `/users/${idOf(made)}`, { email: `again-${++count}@shop.example` });
+    const [now] = await database.db.sql<{ hash: string }[]>`
+      select code_hash as hash from invitations where user_id = ${idOf(made)}`;
+    expect([await mails(), old?.hash === now?.hash]).toEqual([before + 1, false]);
+
+    const person = await call("POST", "/users", { ...(await wanted("users")), password: PASSWORD });
+    const token = await api.login(String(person.body["email"]));
+    await call("PATCH", `/users/${idOf(person)}`, { name: "Same address" });
+    expect((await api.call("GET", "/verify-token", { token })).status).toBe(200);
+    await call("PATCH", `/users/${idOf(person)}`, { email: `away-${++count}@shop.example` });
+    expect((await api.call("GET", "/verify-token", { token })).status).toBe(401);
+    expect(await mails()).toBe(before + 1);
+  });
+
   test("a partner's domain", async () => {
     const white_label = { brand_name: "B", domain: `d${++count}.agency.example` };
     const [one, two] = [await create("partners"), await create("partners")];
