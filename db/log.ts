@@ -1,8 +1,8 @@
-import { and, eq, sql, type SQL } from "drizzle-orm";
+import { sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "./client.ts";
 import { outbox, outboxOffsets, outboxSkips } from "./schema/outbox.ts";
-import { instant, list, statement, value, type ValuesOf } from "./statement.ts";
+import { instant, list, onlyRow, statement, value, type ValuesOf } from "./statement.ts";
 
 /*
  * The log of a subscription consists of the rows of `review_history` that belong to the subscription, in the order of
@@ -39,6 +39,7 @@ const passing = statement({
   name: "log.pass",
   // Raw SQL, because one statement moves the offset and inserts the `outbox` rows of the passed events.
   params: { id: outboxOffsets.subscriptionId, limit: value("bigint"), lockMs: value("text") },
+  columns: { passed: value("integer") },
   text: ({ id, limit, lockMs }) => sql`
     with place as materialized (
       select s.id, s.number, s.shard, f.settled_through
@@ -54,25 +55,28 @@ const passing = statement({
                 order by sequence limit ${limit}) h
     ), passed as materialized (
       -- Up to the first removed event.
-      select * from next where sequence < all(select sequence from next where sequence - coalesce(gap, 0) - 1 > previous)
+      select * from next where sequence < coalesce(
+        (select min(sequence) from next where sequence - coalesce(gap, 0) - 1 > previous), 9223372036854775807)
     ), moved as (
       update outbox_offsets set settled_through = (select max(sequence) from passed)
        where subscription_id = ${id} and exists (select from passed)
+    ), inserted as (
+      insert into outbox (${LOGGED_COLUMNS}) select ${LOGGED_VALUES} from place s cross join passed h returning 1
     )
-    insert into outbox (${LOGGED_COLUMNS}) select ${LOGGED_VALUES} from place s cross join passed h`,
+    select count(*)::int as passed from inserted`,
 });
 
 /**
  * Inserts the next `limit` events of a log into `outbox` and moves the offset past them, but not past an event that was
  * removed from the log (contract 7.3). From then on no statement of the transaction waits longer than `lockMs` for a
- * lock.
+ * lock. Returns the number of inserted events.
  */
 export async function passLogged(
   db: DbOrTx,
   id: string,
   { limit, lockMs }: { readonly limit: number; readonly lockMs: number },
-): Promise<void> {
-  await db.run(passing, { id, limit, lockMs: `${lockMs}` });
+): Promise<number> {
+  return onlyRow(await db.run(passing, { id, limit, lockMs: `${lockMs}` })).passed;
 }
 
 const holding = statement({
@@ -83,26 +87,39 @@ const holding = statement({
     after: outbox.sequence,
     except: list(outbox.reviewId),
     exceptNone: value("boolean"),
-    limit: value("bigint"),
     heldAt: instant,
   },
-  text: ({ id, after, except, exceptNone, limit, heldAt }) => sql`
-    update outbox set skipped_at = ${heldAt}, is_held = true
-     where ctid = any(array(
-             select o.ctid from webhook_subscriptions s
-               join outbox o on o.shard = s.shard and o.subscription_id = s.id
-               join review_history h on h.id = o.review_history_id
+  columns: { searchedThrough: value("bigint") },
+  text: ({ id, after, except, exceptNone, heldAt }) => sql`
+    with searched as materialized (
+      select o.ctid as place, o.sequence, o.review_history_id
+        from webhook_subscriptions s cross join lateral (
+               select ctid, sequence, review_history_id from outbox
+                where shard = s.shard and subscription_id = s.id and sequence > greatest(${after}, ${skippedThrough(id)})
+                  and not is_test and skipped_at is null
+                  and coalesce(review_id <> all(${except}), not ${exceptNone}::boolean)
+                order by sequence limit ${sql.raw(String(CHUNK))}) o
+       where s.id = ${id}
+    ), found as materialized (
+      select q.place from searched q
+       cross join lateral (select account_id from review_history where id = q.review_history_id offset 0) h
+       cross join lateral (
                -- Locked, so that an activation either waits for this statement or excludes its account.
-               join companies c on c.id = h.account_id
-              where s.id = ${id} and o.sequence > ${after} and o.skipped_at is null and not c.is_active
-                and coalesce(o.review_id <> all(${except}), not ${exceptNone}::boolean)
-              order by o.sequence limit ${limit} for update of o skip locked for share of c))`,
+               select from companies where id = h.account_id and not is_active for share) c
+    ), held as (
+      update outbox set skipped_at = ${heldAt}, is_held = true
+       where ctid = any(array(
+               select ctid from outbox where ctid = any(array(select place from found)) and skipped_at is null
+                  for update skip locked))
+    )
+    select max(sequence) as "searchedThrough" from searched having count(*) = ${sql.raw(String(CHUNK))}`,
 });
 
 /**
- * Holds up to `limit` rows of `outbox` after a sequence whose account is not active (contract 10.1): they are marked as
- * skipped until `releaseHeld`. Events of the log are held once they have a row (`passLogged`). The reviews in
- * `exceptReviews` are left out, because they may be under way.
+ * Searches the next `CHUNK` rows of `outbox` after a sequence, and holds those whose account is not active (contract
+ * 10.1): they are marked as skipped until `releaseHeld`. Events of the log are held once they have a row
+ * (`passLogged`). The reviews in `exceptReviews` are left out, because they may be under way. Returns the last searched
+ * sequence, or undefined if no row follows it.
  */
 export async function holdQueued(
   db: DbOrTx,
@@ -110,32 +127,64 @@ export async function holdQueued(
     readonly id: string;
     readonly after: number;
     readonly exceptReviews: readonly (number | null)[];
-    readonly limit?: number;
     readonly heldAt: Date;
   },
-): Promise<void> {
-  const { id, after, exceptReviews, limit = CHUNK, heldAt } = one;
+): Promise<number | undefined> {
+  const { id, after, exceptReviews, heldAt } = one;
   const except = exceptReviews.filter((review) => review !== null);
   const exceptNone = exceptReviews.includes(null);
-  await db.run(holding, { id, after, except, exceptNone, limit, heldAt });
+  const [found] = await db.run(holding, { id, after, except, exceptNone, heldAt });
+  return found?.searchedThrough;
 }
+
+const releasing = statement({
+  name: "log.release",
+  // Raw SQL, because the statement walks a bounded part of an index and looks up the account of each row.
+  params: {
+    id: outbox.subscriptionId,
+    shard: outbox.shard,
+    after: outbox.sequence,
+    accountId: value("integer"),
+    isDelivered: value("boolean"),
+  },
+  columns: { searchedThrough: value("bigint") },
+  text: ({ id, shard, after, accountId, isDelivered }) => sql`
+    with searched as materialized (
+      select ctid as place, sequence, review_history_id from outbox
+       where shard = ${shard} and subscription_id = ${id} and sequence > ${after} and is_held
+       order by sequence limit ${sql.raw(String(CHUNK))}
+    ), released as (
+      update outbox set is_held = false, skipped_at = case when not ${isDelivered}::boolean then skipped_at end
+       where ctid = any(array(
+               select q.place from searched q cross join lateral (
+                        select account_id from review_history where id = q.review_history_id offset 0) h
+                where h.account_id = ${accountId}))
+    )
+    select max(sequence) as "searchedThrough" from searched having count(*) = ${sql.raw(String(CHUNK))}`,
+});
 
 /**
  * Ends the hold of an account's entries at a subscription: they return into the queue at their old places, or stay
- * skipped.
+ * skipped. The caller has locked the account, so that no entry is held meanwhile. Each statement searches `CHUNK` held
+ * entries, so that none runs into its time limit; a hundred thousand entries take a few seconds.
  */
 export async function releaseHeld(
   tx: Tx,
   { id, shard }: { readonly id: string; readonly shard: number },
   { accountId, held }: { readonly accountId: number; readonly held: "deliver" | "skip" },
 ): Promise<void> {
-  const { subscriptionId, isHeld, reviewHistoryId } = outbox;
-  // Compared row by row, because no index finds the events of an account.
-  const account = sql`(select account_id from review_history where id = ${reviewHistoryId})`;
-  await tx
-    .update(outbox)
-    .set({ isHeld: false, ...(held === "deliver" && { skippedAt: null }) })
-    .where(and(eq(outbox.shard, shard), eq(subscriptionId, id), isHeld, eq(account, accountId)));
+  const isDelivered = held === "deliver";
+  let after: number | undefined = 0;
+  while (after !== undefined) {
+    const found: { readonly searchedThrough: number }[] = await tx.run(releasing, {
+      id,
+      shard,
+      after,
+      accountId,
+      isDelivered,
+    });
+    after = found[0]?.searchedThrough;
+  }
 }
 
 const skipping = statement({

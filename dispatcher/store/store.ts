@@ -46,9 +46,13 @@ export function createStore(deps: StoreDeps) {
     /**
      * Moves the offset of a subscription past one window of its log. The entries that it passes get rows in `outbox`.
      */
-    passWindow: (id: string) => passLogged(db, id, { limit: WINDOW, lockMs: LOCK_MS }),
+    passWindow: async (id: string): Promise<void> => {
+      await passLogged(db, id, { limit: WINDOW, lockMs: LOCK_MS });
+    },
     /** Marks the next entries of the request whose account is not active. */
-    hold: (request: LoadRequest) => holdQueued(db, { ...request, heldAt: clock.now() }),
+    hold: async (request: LoadRequest): Promise<void> => {
+      await holdQueued(db, { ...request, heldAt: clock.now() });
+    },
     /** Commits attempt records. Records that are committed already change nothing. */
     commit(dispatcherId: string, records: readonly AttemptRecord[]) {
       const monotonicMs = clock.monotonicMs();

@@ -174,8 +174,8 @@ export async function forgetQueue(db: RawDb, subscriptionId?: string): Promise<v
 }
 
 /** Moves the offset of a subscription past its whole log, which gives every queued event a row in `outbox`. */
-export function passQueue(db: RawDb, subscriptionId: string): Promise<void> {
-  return passLogged(db, subscriptionId, { limit: MANY, lockMs: 1_000 });
+export async function passQueue(db: RawDb, subscriptionId: string): Promise<void> {
+  await passLogged(db, subscriptionId, { limit: MANY, lockMs: 1_000 });
 }
 
 /** Sets all queued events of a subscription to wait for a retry: attempt number `attempt`, due at `dueAt`. */

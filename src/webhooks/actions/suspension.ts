@@ -1,5 +1,5 @@
 import type { Db, Tx } from "../../../db/client.ts";
-import { holdQueued, passLogged, releaseHeld } from "../../../db/log.ts";
+import { CHUNK, holdQueued, passLogged, releaseHeld } from "../../../db/log.ts";
 import { LIMITS } from "../../../db/limits.ts";
 import type { Caller } from "../../http/principal.ts";
 import { type Subscription, SUSPENDED } from "../model.ts";
@@ -57,18 +57,20 @@ export async function suspendAccount(
   return subscriptions;
 }
 
-/** The most events of a queue that an activation with `skip` looks through. */
-const SEARCHED_EVENTS = 100_000;
+/** The most chunks of a queue that an activation with `skip` searches. */
+const SEARCHED_CHUNKS = 100;
 
 /**
  * Holds what is still queued for the inactive accounts of a partner, so that an activation with `skip` leaves it out: of
- * each subscription the events among the first `SEARCHED_EVENTS` of its queue.
+ * each subscription the events among the first 100,000 of its queue.
  */
 export async function holdWholeQueue(db: Db, partnerId: number, now: Date): Promise<void> {
   const { lockMs } = LIMITS.writerPool;
-  const limit = SEARCHED_EVENTS;
   for (const { id } of await subscriptionsOfPartner(db, partnerId)) {
-    await passLogged(db, id, { limit, lockMs });
-    await holdQueued(db, { id, after: 0, exceptReviews: [], heldAt: now, limit });
+    for (let i = 0; i < SEARCHED_CHUNKS; i++)
+      if ((await passLogged(db, id, { limit: CHUNK, lockMs })) < CHUNK) break;
+    let after: number | undefined = 0;
+    for (let i = 0; i < SEARCHED_CHUNKS && after !== undefined; i++)
+      after = await holdQueued(db, { id, after, exceptReviews: [], heldAt: now });
   }
 }

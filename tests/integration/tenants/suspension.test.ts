@@ -6,6 +6,7 @@ import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { connectStore, created, queuedFor, report } from "../../support/factory.ts";
 import { fixture } from "../../support/fixture.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { queueCopies } from "../../support/outbox.ts";
 import { startWebhooks } from "../../support/webhooks.ts";
 
 const stores = fixture(createTestSchedule);
@@ -141,6 +142,25 @@ describe("an account that is deactivated", () => {
     expect(await attempts(id)).toBe(2);
     expect(skipped).toHaveLength(2);
   });
+
+  test.each([
+    ["deliver", 2_502],
+    ["skip", 1],
+  ])(
+    "and activated with held: %s after more events than one statement searches",
+    async (held, received) => {
+      const id = await subscribe();
+      await change("accounts", "deactivate");
+      await world.emit(1);
+      await queueCopies(world.database.db, id, 2_500);
+      await until("the holds", async () => (await queued(id)) === 0);
+      await change("accounts", "activate", { held });
+      const later = await world.emit(1);
+      await until("all of them", () => receiver.received.length === received);
+      expect(receiver.eventIds.at(-1)).toBe(later[0]);
+      expect(await listed(id, "held")).toEqual([]);
+    },
+  );
 
   test("holds the events of its next batch", async () => {
     const id = await subscribe({ delivery_kind: "batch", batch_interval_hours: 1 });
