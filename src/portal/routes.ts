@@ -42,9 +42,9 @@ export function portalRoutes(deps: PortalRouteDeps) {
   return new Elysia().use(linkRoutes(deps)).use(operatorRoute(deps)).use(redeemRoute(deps));
 }
 
-/** Serves the session of a link to the page that it opens. The route is not part of the public API. */
+/** Serves the session of a link to the page that it opens. */
 function redeemRoute(deps: PortalRouteDeps) {
-  return new Elysia({ detail: { hide: true } })
+  return new Elysia({ prefix: BASE_PATH, tags: ["Sign-in"] })
     .use(deps.checks)
     .post(
       `${PORTAL}/:key/session`,
@@ -53,6 +53,11 @@ function redeemRoute(deps: PortalRouteDeps) {
         public: true,
         body: redeemBody,
         response: { 200: portalSessionAnswer, 400: errorResponse("invalid_code") },
+        detail: {
+          operationId: "openPortalSession",
+          summary: "Exchange the code of a portal link for a token",
+          description: "The page that the link opens calls it. A code works once.",
+        },
       },
     );
 }

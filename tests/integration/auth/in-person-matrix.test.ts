@@ -462,10 +462,7 @@ async function opened(token: string, path: string): Promise<string> {
   const body = { pages: ["webhooks"], access: "write" };
   const link = await api.call("POST", path, { token, body });
   const code = new URL(String(link.body["url"])).hash.slice("#code=".length);
-  const redeemed = await api.call("POST", "/embed/key/session", {
-    root: true,
-    body: { code },
-  });
+  const redeemed = await api.call("POST", "/embed/key/session", { body: { code } });
   expect(redeemed.status).toBe(200);
   return String(redeemed.body["token"]);
 }

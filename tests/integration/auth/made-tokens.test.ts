@@ -336,7 +336,7 @@ async function link(token: string, path = "/partner/portal-links"): Promise<stri
 }
 
 const redeem = (code: string): Promise<Answer> =>
-  api.call("POST", "/embed/key/session", { root: true, body: { code } });
+  api.call("POST", "/embed/key/session", { body: { code } });
 
 async function open(token: string, path?: string): Promise<string> {
   const session = await redeem(await link(token, path));

@@ -133,7 +133,7 @@ async function errorsOf({ method, path }: Route, body: unknown): Promise<Record<
   const token = tokens.get(path.split("/:")[0] ?? "") ?? world.tokens[whoAsks(path)];
   const answer = path.startsWith("/providers/")
     ? await send(world.api, world.provider, body)
-    : await world.api.call(method, fill(path), { token, body, root: path.startsWith("/embed/") });
+    : await world.api.call(method, fill(path), { token, body });
   expect([method, path, answer.status, answer.text]).toEqual([method, path, 422, answer.text]);
   return Object(answer.body["errors"]);
 }

@@ -8,7 +8,7 @@ import {
   useState,
 } from "react";
 
-import { apiWith } from "../api/connect.ts";
+import { apiWith, BASE_URL } from "../api/connect.ts";
 import { readIdentity, type Session } from "./identity.ts";
 import type { PortalLink } from "./links.ts";
 import { queryClient } from "./query-client.ts";
@@ -160,7 +160,7 @@ class CodeRejected extends Error {}
 async function openSession(base: string, code: string): Promise<Session> {
   const headers = { "Content-Type": "application/json" };
   const body = JSON.stringify({ code });
-  const answer = await fetch(`${base}/session`, { method: "POST", headers, body });
+  const answer = await fetch(`${BASE_URL}${base}/session`, { method: "POST", headers, body });
   if (answer.status === 400 || answer.status === 422) throw new CodeRejected();
   if (!answer.ok) throw new Error(`The code was answered ${answer.status}.`);
   const { token, pages, scope }: OpenedSession = await answer.json();
