@@ -197,7 +197,18 @@ export const auditEntry = Type.Object(
     request_id: textOrNull,
     details: Type.Record(Type.String(), Type.Unknown()),
   },
-  { title: "AuditEntry" },
+  {
+    title: "AuditEntry",
+    examples: [
+      {
+        id: 90210,
+        impersonator_id: null,
+        impersonator_name: null,
+        company_name: "Stellar Partners",
+        details: { subscription_id: "01JWNB9PR0ZV8X2D3F4G5H6J7K", delivery_kind: "immediate" },
+      },
+    ],
+  },
 );
 
 /** A row of the audit log with the names that its users and company have at present. */

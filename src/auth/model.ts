@@ -7,6 +7,7 @@ const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
 
 export const newPassword = Object.assign(storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max]), {
   title: "NewPassword",
+  examples: ["correct horse battery staple"],
   description: "The password.",
 });
 
@@ -26,6 +27,7 @@ export const email = Type.String({
   pattern: "^\\s*[^\\s@]+@[^\\s@]+\\s*$",
   explain: `must be an email address of at most ${EMAIL_MAX_LENGTH} characters`,
   title: "EmailAddress",
+  examples: ["owner@partner.example"],
   description: "An email address.",
 });
 
@@ -67,7 +69,7 @@ export const userObject = Type.Object(
     company_id: Type.Integer(),
     store_ids: Type.Array(Type.Integer()),
   },
-  { title: "User", description: "A user." },
+  { title: "User", examples: [{ id: 31, store_ids: [] }], description: "A user." },
 );
 export const companyObject = Type.Object(
   {
@@ -76,12 +78,20 @@ export const companyObject = Type.Object(
     name: Type.String(),
     partner_id: orNull(Type.Integer()),
   },
-  { title: "Company", description: "The company that the user belongs to." },
+  {
+    title: "Company",
+    examples: [{ id: 7, type: "partner", name: "Stellar Partners", partner_id: null }],
+    description: "The company that the user belongs to.",
+  },
 );
 
 export const planObject = Type.Object(
   { id: Type.Integer(), name: Type.String(), features: Type.Array(Type.String()) },
-  { title: "Plan", description: "The plan of an account." },
+  {
+    title: "Plan",
+    examples: [{ id: 4, name: "Growth", features: ["webhooks"] }],
+    description: "The plan of an account.",
+  },
 );
 export const whiteLabelObject = Type.Object(
   {
@@ -140,7 +150,22 @@ export const verifyTokenAnswer = Type.Object(
       }),
     ),
   },
-  { title: "VerifiedToken", extends: sessionContextObject },
+  {
+    title: "VerifiedToken",
+    examples: [
+      {
+        impersonation: {
+          impersonator: {
+            id: 2,
+            email: "support@platform.example",
+            name: "Robin Okafor",
+            company_id: 1,
+          },
+        },
+      },
+    ],
+    extends: sessionContextObject,
+  },
 );
 export type VerifyTokenAnswer = Static<typeof verifyTokenAnswer>;
 

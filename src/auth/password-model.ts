@@ -87,7 +87,11 @@ export const changeBody = Type.Object(
   {
     current_password: presentedPassword,
   },
-  { ...closed, title: "PasswordChange" },
+  {
+    ...closed,
+    title: "PasswordChange",
+    examples: [{ current_password: "correct horse battery staple" }],
+  },
 );
 
 /**

@@ -33,7 +33,11 @@ export const apiTokenBody = Type.Object(
       }),
     ),
   },
-  { ...closed, title: "NewApiToken" },
+  {
+    ...closed,
+    title: "NewApiToken",
+    examples: [{ name: "Nightly export", scopes: ["webhooks:read"] }],
+  },
 );
 export type ApiTokenBody = Static<typeof apiTokenBody>;
 
@@ -42,7 +46,18 @@ export const newApiTokenAnswer = Type.Object(
     access_token: Type.String(),
     token: Type.Object({ id: Type.String(), name: Type.String(), expires_at: instant }),
   },
-  { title: "ApiTokenWithSecret" },
+  {
+    title: "ApiTokenWithSecret",
+    examples: [
+      {
+        token: {
+          id: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+          name: "Nightly export",
+          expires_at: "2026-06-02T12:00:00.000+00:00",
+        },
+      },
+    ],
+  },
 );
 export type NewApiTokenAnswer = Static<typeof newApiTokenAnswer>;
 
@@ -55,7 +70,7 @@ export const apiTokenObject = Type.Object(
     expires_at: instant,
     last_used_at: instantOrNull,
   },
-  { title: "ApiToken" },
+  { title: "ApiToken", examples: [{ name: "Nightly export" }] },
 );
 
 interface StoredToken {
@@ -90,7 +105,7 @@ export const sessionObject = Type.Object(
     /** Whether the bearer token of this request belongs to the session. */
     is_current: Type.Boolean(),
   },
-  { title: "Session" },
+  { title: "Session", examples: [{ method: "password", client_id: null }] },
 );
 
 export function showSession(
@@ -120,7 +135,23 @@ export const impersonationAnswer = Type.Object(
       impersonator_id: Type.Integer(),
     }),
   },
-  { title: "Impersonation" },
+  {
+    title: "Impersonation",
+    examples: [
+      {
+        user: {
+          id: 32,
+          email: "sam@harbour.example",
+          name: "Sam Kaur",
+          role: "account_owner",
+          company_id: 12,
+          store_ids: [],
+        },
+        company: { id: 12, type: "account", name: "Harbour Café", partner_id: 7 },
+        acting_as: { user_id: 32, account_id: 12, impersonator_id: 31 },
+      },
+    ],
+  },
 );
 export type ImpersonationAnswer = Static<typeof impersonationAnswer>;
 
@@ -141,7 +172,7 @@ export const teamTokenObject = Type.Object(
     last_used_at: instantOrNull,
     uses: Type.Array(
       Type.Object({
-        route: Type.String(),
+        route: Type.String({ examples: ["GET /partner/webhooks"] }),
         ip: Type.String(),
         first_used_at: instant,
         last_used_at: instant,
@@ -149,7 +180,7 @@ export const teamTokenObject = Type.Object(
       { description: "The ten newest pairs of route and address." },
     ),
   },
-  { title: "TeamToken" },
+  { title: "TeamToken", examples: [{ kind: "api_pat", name: "Nightly export" }] },
 );
 
 /** A token that a company's user holds outside of a sign-in session, with its latest uses. */

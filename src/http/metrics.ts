@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { type DocumentDecoration, Elysia } from "elysia";
 import { Counter, Histogram, type Registry } from "prom-client";
 
@@ -6,6 +7,8 @@ import type { Load } from "../lib/fair-queue.ts";
 import { DURATION_BUCKETS_S, readCounter, readGauge } from "../lib/metrics.ts";
 import { type Readiness, showReadiness } from "../lib/readiness.ts";
 import { BASE_PATH } from "./access.ts";
+import { jsonResponse } from "./openapi/schemas.ts";
+import { literals } from "./principal.ts";
 import { requestStateOf } from "./request-state.ts";
 
 /** Adds a request to the metrics. */
@@ -107,6 +110,7 @@ export function health(readiness: () => Promise<Readiness>) {
         operationId: "getHealthz",
         summary: "Tell that the process is alive",
         description: "Does not check its stores.",
+        responses: { "200": jsonResponse("The process is alive.", LIVENESS) },
       },
     })
     .get(
@@ -120,13 +124,34 @@ export function health(readiness: () => Promise<Readiness>) {
     );
 }
 
-const object = { "application/json": { schema: { type: "object" } } } as const;
+const LIVENESS = Type.Object(
+  { status: Type.Literal("ok", { description: "Always `ok`." }) },
+  { title: "Liveness" },
+);
+const READINESS = Type.Object(
+  {
+    status: literals(["ok", "degraded", "unavailable", "draining"], {
+      description: "Whether the process can do its work.",
+    }),
+    checks: Type.Record(Type.String(), literals(["ok", "failed"]), {
+      description: "Result of each check by name; empty while the process drains.",
+      examples: [{ postgres: "ok", redis: "ok", master_key: "ok" }],
+    }),
+    clock_skew_ms: Type.Optional(
+      Type.Number({
+        description: "Milliseconds by which the clock is ahead of PostgreSQL's.",
+        examples: [2],
+      }),
+    ),
+  },
+  { title: "Readiness" },
+);
 const READYZ_DETAIL: DocumentDecoration = {
   operationId: "getReadyz",
   summary: "Tell whether the process is ready",
   description: "Not ready while PostgreSQL is unreachable, a key is missing, or it drains.",
   responses: {
-    "200": { description: "Ready; `degraded` without Redis.", content: object },
-    "503": { description: "Not ready; `checks` says why.", content: object },
+    "200": jsonResponse("Ready; `degraded` without Redis.", READINESS),
+    "503": jsonResponse("Not ready; `checks` says why.", READINESS),
   },
 };

@@ -38,6 +38,7 @@ const fields = {
     maxItems: MAX_REDIRECT_URIS,
     uniqueItems: true,
     title: "RedirectUris",
+    examples: [["https://partner.example/callback"]],
     description: "Allowed redirect URIs.",
   }),
   scopes: Type.Array(scopeValue, { minItems: 1, uniqueItems: true }),
@@ -45,6 +46,7 @@ const fields = {
     minItems: 1,
     uniqueItems: true,
     title: "GrantTypes",
+    examples: [["authorization_code", "refresh_token"]],
     description: "Grant types that the client may use.",
   }),
   first_party: Type.Boolean(),
@@ -59,13 +61,24 @@ export const newClientBody = Type.Object(
     grant_types: Type.Optional(fields.grant_types),
     first_party: Type.Optional(fields.first_party),
   },
-  { ...closed, title: "NewOAuthClient" },
+  {
+    ...closed,
+    title: "NewOAuthClient",
+    examples: [
+      {
+        name: "CRM",
+        redirect_uris: ["https://partner.example/callback"],
+        scopes: ["webhooks:read"],
+      },
+    ],
+  },
 );
 export type NewClientBody = Static<typeof newClientBody>;
 
 export const clientChanges = Type.Partial(Type.Object(fields), {
   ...closed,
   title: "OAuthClientUpdate",
+  examples: [{ name: "CRM", scopes: ["reviews:read"] }],
 });
 export type ClientChanges = Static<typeof clientChanges>;
 
@@ -81,7 +94,12 @@ const clientFields = {
   created_at: instantAnswer(),
   updated_at: instantAnswer(),
 };
-export const clientObject = Type.Object(clientFields, { title: "OAuthClient" });
+export const clientObject = Type.Object(clientFields, {
+  title: "OAuthClient",
+  examples: [
+    { name: "CRM", grant_types: ["authorization_code", "refresh_token"], first_party: false },
+  ],
+});
 
 /** The only response that contains the client secret (contract 5.6). The secret is null for a public client. */
 export const newClientObject = Type.Object(

@@ -1,6 +1,9 @@
 import { Elysia } from "elysia";
 
+import { type TSchema, Type } from "@sinclair/typebox";
+
 import type { KeyRing } from "../auth/key-ring.ts";
+import { jsonResponse } from "../http/openapi/schemas.ts";
 import { SCOPES } from "../http/principal.ts";
 import { GRANT_TYPES } from "./model.ts";
 
@@ -15,6 +18,7 @@ export function wellKnown(keys: Pick<KeyRing, "jwks">, serverRoot: string) {
         operationId: "getKeys",
         summary: "Get the keys that tokens are signed with",
         description: "JSON Web Key Set (RFC 7517).",
+        responses: { "200": jsonResponse("The keys.", KEYS) },
       },
     })
     .get("/oauth-authorization-server", () => authorizationServerMetadata(serverRoot), {
@@ -22,6 +26,7 @@ export function wellKnown(keys: Pick<KeyRing, "jwks">, serverRoot: string) {
         operationId: "getOAuthMetadata",
         summary: "Get what OAuth clients configure themselves with",
         description: "Authorization server metadata (RFC 8414).",
+        responses: { "200": jsonResponse("The metadata.", METADATA) },
       },
     });
 }
@@ -51,3 +56,33 @@ function authorizationServerMetadata(serverRoot: string): Record<string, unknown
     service_documentation: `${serverRoot}/docs`,
   };
 }
+
+const fields = Type.Record(Type.String(), Type.Unknown());
+const KEYS = Type.Object(
+  {
+    keys: Type.Array(fields, { description: "Public keys, as RFC 7517 and RFC 7518 define them." }),
+  },
+  {
+    title: "KeySet",
+    examples: [
+      {
+        keys: [
+          {
+            kty: "RSA",
+            use: "sig",
+            alg: "RS256",
+            kid: "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs",
+            n: "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4…",
+            e: "AQAB",
+          },
+        ],
+      },
+    ],
+  },
+);
+const METADATA: TSchema = {
+  ...fields,
+  title: "OAuthMetadata",
+  description: "The fields of RFC 8414, section 2.",
+  examples: [authorizationServerMetadata("https://reviews.partner.example")],
+};

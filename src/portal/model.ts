@@ -43,7 +43,11 @@ export const portalLinkBody = Type.Object(
       }),
     ),
   },
-  { ...closed, title: "NewPortalLink" },
+  {
+    ...closed,
+    title: "NewPortalLink",
+    examples: [{ pages: ["webhooks"], access: "read", theme: "light", ttl_s: 300 }],
+  },
 );
 export type PortalLinkBody = Static<typeof portalLinkBody>;
 
@@ -52,7 +56,14 @@ export const portalLinkAnswer = Type.Object(
     url: Type.String({ description: "The link." }),
     expires_at: instantAnswer(),
   },
-  { title: "PortalLink" },
+  {
+    title: "PortalLink",
+    examples: [
+      {
+        url: "https://reviews.partner.example/embed/01jwnb9pr0zv8x2d3f4g5h6j7k?theme=light#code=b1946ac92492d2347c6235b4d2611184",
+      },
+    ],
+  },
 );
 export type PortalLink = Static<typeof portalLinkAnswer>;
 
@@ -67,9 +78,9 @@ export const portalSessionAnswer = Type.Object(
     token_type: Type.Literal("Bearer"),
     expires_in: Type.Integer(),
     scope: Type.String(),
-    pages: Type.Array(Type.String()),
+    pages: Type.Array(Type.String(), { description: "Pages that the session may open." }),
   },
-  { title: "PortalSession" },
+  { title: "PortalSession", examples: [{ expires_in: 3_600, pages: ["webhooks"] }] },
 );
 export type PortalSession = Static<typeof portalSessionAnswer>;
 
@@ -80,12 +91,20 @@ const embedding = {
     description: "Origins that may frame the portal.",
   }),
 };
-export const embeddingBody = Type.Object(embedding, { ...closed, title: "Embedding" });
+export const embeddingBody = Type.Object(embedding, {
+  ...closed,
+  title: "Embedding",
+  examples: [{ origins: ["https://tools.partner.example"] }],
+});
 /**
  * The schema of the response. It is a separate object from the schema of the body, because Elysia keeps one validator
  * per schema object, and responses are not validated.
  */
-export const embeddingObject = Type.Object(embedding, { ...closed, title: "Embedding" });
+export const embeddingObject = Type.Object(embedding, {
+  ...closed,
+  title: "Embedding",
+  examples: [{ origins: ["https://tools.partner.example"] }],
+});
 export type Embedding = Static<typeof embeddingObject>;
 
 /**

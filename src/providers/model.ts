@@ -57,14 +57,17 @@ const email = storableText([3, EMAIL_CHARS]);
 /** The title makes it a named schema in the API's description, because several bodies share it. */
 const externalId = Object.assign(storableText([1, EXTERNAL_ID_CHARS]), {
   title: "ExternalReviewId",
+  examples: ["g-7781"],
   description: "The review's id at its site.",
 });
 const eventId = Object.assign(storableText([1, EVENT_ID_CHARS]), {
   title: "SiteEventId",
+  examples: ["google-2026-06-01-5521"],
   description: "The event's id at its site.",
 });
 const storeReviewSiteId = Object.assign(rowId(), {
   title: "StoreReviewSiteId",
+  examples: [11],
   description: "Id of the store's connection to the review site.",
 });
 
@@ -101,7 +104,12 @@ const gone = Type.Composite(
     Type.Pick(Type.Object(reviewFields), ["external_review_id"]),
     Type.Partial(Type.Omit(Type.Object(reviewFields), ["external_review_id"])),
   ],
-  { ...closed, title: "ReportedRemoval", description: "The review that was removed." },
+  {
+    ...closed,
+    title: "ReportedRemoval",
+    examples: [{ external_review_id: "g-7781" }],
+    description: "The review that was removed.",
+  },
 );
 
 function eventOf<T extends string, F extends TProperties>(type: T, fields: F) {
@@ -148,7 +156,7 @@ export const ProviderEventsBody = Type.Object(
 
 export const AcceptedAnswer = Type.Object(
   { accepted: Type.Integer(), duplicates: Type.Integer() },
-  { title: "AcceptedEvents" },
+  { title: "AcceptedEvents", examples: [{ accepted: 12, duplicates: 1 }] },
 );
 
 export type RawEvent = Static<(typeof EVENT_SCHEMAS)[keyof typeof EVENT_SCHEMAS]>;

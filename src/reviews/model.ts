@@ -107,7 +107,7 @@ export const FlagStatusBody = Type.Object(
 export const AssignBody = Type.Object({ user_id: rowId() }, { ...closed, title: "Assignment" });
 export const NoteBody = Type.Object(
   { body: storableText([1, NOTE_CHARS]) },
-  { ...closed, title: "NewNote" },
+  { ...closed, title: "NewNote", examples: [{ body: "Called the customer, who will come back." }] },
 );
 
 export const reviewQuery = Type.Object({
@@ -132,6 +132,7 @@ export const EventActor = Type.Object(
   { type: literals(["user", "system"]), id: nullableId, name: Type.String() },
   {
     title: "EventActor",
+    examples: [{ type: "system", id: null, name: "google" }],
     description: "The user who acted, or the review site as `system`.",
   },
 );
@@ -147,7 +148,11 @@ export const EventReview = Type.Object(
     rate: Type.Integer({ minimum: 1, maximum: 5 }),
     reviewer: nullableText,
   },
-  { title: "EventReview", description: "The review at the time of the event." },
+  {
+    title: "EventReview",
+    examples: [{ id: 42 }],
+    description: "The review at the time of the event.",
+  },
 );
 
 export const ReviewObject = Type.Object(
@@ -171,14 +176,17 @@ export const ReviewObject = Type.Object(
       Type.Null(),
     ]),
     flag: Type.Union([
-      Type.Object({ status: Type.String(), reason: nullableText }, { title: "ReviewFlag" }),
+      Type.Object(
+        { status: Type.String(), reason: nullableText },
+        { title: "ReviewFlag", examples: [{ status: "under_review" }] },
+      ),
       Type.Null(),
     ]),
     assigned_user_id: nullableId,
     created_at: instantAnswer(),
     updated_at: instantAnswer(),
   },
-  { title: "Review" },
+  { title: "Review", examples: [{ id: 42 }] },
 );
 
 export function showReview(one: Review): Static<typeof ReviewObject> {
@@ -190,13 +198,23 @@ export function showReview(one: Review): Static<typeof ReviewObject> {
   return { ...reviewFacts(one), ...shown(ReviewObject, { ...one, response, flag }) };
 }
 
+const historyId = Type.Integer({ examples: [9_001] });
+// The column has no static type; every event is recorded with metadata of these shapes.
+const recordedMetadata = storedJson(
+  Type.Record(Type.String(), Type.Unknown(), {
+    examples: [
+      { content: "Late twice. Friendly though.", reviewed_at: "2026-06-01T11:58:00.000+00:00" },
+    ],
+  }),
+);
+
 export const HistoryObject = Type.Object({
-  id: Type.Integer(),
+  id: historyId,
   event_id: Type.String(),
   event: Type.String(),
   // The columns have no static type; every event is recorded with values of these shapes.
   actor: storedJson(EventActor),
-  metadata: storedJson(Type.Record(Type.String(), Type.Unknown())),
+  metadata: recordedMetadata,
   occurred_at: instantAnswer(),
 });
 
@@ -240,6 +258,7 @@ export const partnerHistoryQuery = Type.Object({
     Type.Integer({
       minimum: 0,
       maximum: MAX_BIGID,
+      examples: [9_001],
       description: "The `id` of the last row that the caller has; the list continues after it.",
     }),
   ),
@@ -250,7 +269,7 @@ export type PartnerHistoryQuery = Static<typeof partnerHistoryQuery>;
 /** A row of the history as its partner sees it. Exactly one of `review` and `site` is null. */
 export const PartnerHistoryObject = Type.Object(
   {
-    id: Type.Integer(),
+    id: historyId,
     event_id: Type.String(),
     event: Type.String(),
     account_id: Type.Integer(),
@@ -259,17 +278,21 @@ export const PartnerHistoryObject = Type.Object(
     review_id: nullableId,
     // The columns have no static type; every event is recorded with values of these shapes.
     actor: storedJson(EventActor),
-    review: storedJson(orNull(EventReview)),
+    review: storedJson(
+      orNull(EventReview, {
+        description: "The review at the time of the event; null for a site-connection event.",
+      }),
+    ),
     site: storedJson(
       orNull(Type.Record(Type.String(), Type.Unknown()), {
         description: "`store` and `review_site` of a site-connection event; null for others.",
       }),
     ),
-    metadata: storedJson(Type.Record(Type.String(), Type.Unknown())),
+    metadata: recordedMetadata,
     occurred_at: instantAnswer(),
     recorded_at: instantAnswer(),
   },
-  { title: "HistoryRow" },
+  { title: "HistoryRow", examples: [{ site: null }] },
 );
 export type PartnerHistoryRow = RowOf<typeof PartnerHistoryObject>;
 
@@ -296,7 +319,7 @@ export const StoreReviewSiteObject = Type.Object(
     pull: AxisObject,
     post: AxisObject,
   },
-  { title: "StoreReviewSite" },
+  { title: "StoreReviewSite", examples: [{ id: 11, name: "Google" }] },
 );
 export type StoreReviewSite = RowOf<typeof StoreReviewSiteObject>;
 
@@ -319,7 +342,18 @@ export const ColleagueObject = Type.Object(
     role: Type.String(),
     store_ids: Type.Union([Type.Array(Type.Integer()), Type.Null()]),
   },
-  { title: "Colleague" },
+  {
+    title: "Colleague",
+    examples: [
+      {
+        id: 32,
+        email: "sam@harbour.example",
+        name: "Sam Kaur",
+        role: "account_user",
+        store_ids: null,
+      },
+    ],
+  },
 );
 export type Colleague = RowOf<typeof ColleagueObject>;
 

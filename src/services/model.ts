@@ -31,13 +31,18 @@ const settings = { name: storableText([1, NAME_CHARS]), scopes, partner_ids: par
 
 export const ServiceBody = Type.Object(
   { ...settings, partner_ids: Type.Optional(partnerIds) },
-  { ...closed, title: "NewService" },
+  {
+    ...closed,
+    title: "NewService",
+    examples: [{ name: "Reviews engine", scopes: ["actions:write"], partner_ids: [7] }],
+  },
 );
 export type NewService = Static<typeof ServiceBody>;
 
 export const ServiceChanges = Type.Partial(Type.Object(settings), {
   ...closed,
   title: "ServiceChanges",
+  examples: [{ partner_ids: [7] }],
 });
 export type ServiceUpdate = Static<typeof ServiceChanges>;
 
@@ -54,7 +59,11 @@ export const ServiceObject = Type.Object(
     created_at: instantAnswer(),
     updated_at: instantAnswer(),
   },
-  { title: "Service", description: "A service of the platform." },
+  {
+    title: "Service",
+    examples: [{ id: 5, name: "Reviews engine", partner_ids: [7] }],
+    description: "A service of the platform.",
+  },
 );
 export type Service = RowOf<typeof ServiceObject>;
 
@@ -67,7 +76,11 @@ export const ServiceTokenBody = Type.Object(
       description: "The end of the token, at most 400 days from now.",
     }),
   },
-  { ...closed, title: "NewServiceToken" },
+  {
+    ...closed,
+    title: "NewServiceToken",
+    examples: [{ name: "Production", expires_at: "2027-06-01T12:00:00.000+00:00" }],
+  },
 );
 
 const token = {
@@ -77,7 +90,10 @@ const token = {
   expires_at: instantAnswer(),
   last_used_at: orNull(instantAnswer()),
 };
-export const ServiceTokenObject = Type.Object(token, { title: "ServiceToken" });
+export const ServiceTokenObject = Type.Object(token, {
+  title: "ServiceToken",
+  examples: [{ name: "Production" }],
+});
 
 export const ServiceTokenWithSecret = Type.Object(
   { ...token, access_token: Type.String({ description: "The token, shown once." }) },
@@ -109,7 +125,25 @@ export const IntrospectAnswer = Type.Object(
     scope: optional(Type.String()),
     expires_at: optional(orNull(instantAnswer())),
   },
-  { title: "IntrospectedToken" },
+  {
+    title: "IntrospectedToken",
+    examples: [
+      {
+        active: true,
+        kind: "api_pat",
+        user_id: 31,
+        role: "partner_owner",
+        company_id: 7,
+        partner_id: 7,
+        account_id: null,
+        store_ids: null,
+        impersonator_id: null,
+        client_id: null,
+        scope: "webhooks:read",
+        expires_at: "2026-06-02T12:00:00.000+00:00",
+      },
+    ],
+  },
 );
 
 // ------------------------------------------------------------------------------------------------ actions
@@ -130,6 +164,15 @@ const actor = Type.Object(
 );
 
 const EVENTS = CATALOG.flatMap(({ value }) => (value === TEST_EVENT ? [] : [value]));
+
+const EXAMPLE_ACTION = {
+  id: "assign-5521",
+  event: "review_assigned",
+  actor: { type: "user", user_id: 31 },
+  occurred_at: "2026-06-01T12:00:00.000+00:00",
+  review_id: 42,
+  metadata: { user_id: 31 },
+};
 
 export const ActionBody = Type.Object(
   {
@@ -152,7 +195,7 @@ export const ActionBody = Type.Object(
       }),
     ),
   },
-  { ...closed, title: "Action" },
+  { ...closed, title: "Action", examples: [EXAMPLE_ACTION] },
 );
 export type Action = Static<typeof ActionBody>;
 
@@ -172,7 +215,7 @@ export const ActionsAnswer = Type.Object(
     accepted: Type.Integer({ description: "Actions that were recorded." }),
     duplicates: Type.Integer({ description: "Actions whose ids were known." }),
   },
-  { title: "TakenActions" },
+  { title: "TakenActions", examples: [{ accepted: 12, duplicates: 1 }] },
 );
 
 const METADATA_OF = new Map<string, TObject>(
@@ -206,7 +249,18 @@ export const InboxObject = Type.Object(
     }),
     inserted_at: Object.assign(instantAnswer(), { description: "The time of the insert." }),
   },
-  { title: "InboxAction" },
+  {
+    title: "InboxAction",
+    examples: [
+      {
+        position: 118,
+        service_id: 5,
+        state: "rejected",
+        action: EXAMPLE_ACTION,
+        errors: { review_id: "names no review of the service" },
+      },
+    ],
+  },
 );
 export type InboxRow = RowOf<typeof InboxObject>;
 
@@ -218,5 +272,5 @@ export const InboxStatus = Type.Object(
       description: "The time of the first waiting one.",
     }),
   },
-  { title: "InboxStatus" },
+  { title: "InboxStatus", examples: [{ waiting: 0, rejected: 1 }] },
 );

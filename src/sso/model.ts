@@ -113,6 +113,7 @@ const settings = {
     maxItems: MAX_DOMAINS,
     explain: `must be a list of 1 to ${MAX_DOMAINS} domains`,
     title: "EmailDomains",
+    examples: [["partner.example"]],
     description: "Email domains that sign in here.",
   }),
 };
@@ -131,6 +132,7 @@ const newUsers = Type.Object(
   {
     ...closed,
     title: "NewSsoUsers",
+    examples: [{ role: "partner_admin" }],
     description: "Role and stores of users whom a sign-in creates.",
   },
 );
@@ -160,7 +162,7 @@ export const connectionUpdateBody = Type.Partial(
     },
     closed,
   ),
-  { ...closed, title: "SsoConnectionUpdate" },
+  { ...closed, title: "SsoConnectionUpdate", examples: [{ password_login: false }] },
 );
 export type ConnectionUpdate = Static<typeof connectionUpdateBody>;
 export type NewConnection = Static<typeof newConnectionBody>;
@@ -195,7 +197,23 @@ export const connectionObject = Type.Object(
     created_at: instantAnswer(),
     updated_at: instantAnswer(),
   },
-  { title: "SsoConnection" },
+  {
+    title: "SsoConnection",
+    examples: [
+      {
+        domain_proofs: [
+          {
+            domain: "partner.example",
+            record_name: "_reviewrelay.partner.example",
+            record_value: "reviewrelay-connection=01JWNB9PR0ZV8X2D3F4G5H6J7K",
+            proved_at: "2026-06-01T12:00:00.000+00:00",
+          },
+        ],
+        redirect_uri:
+          "https://reviews.partner.example/api/v1/auth/sso/callback/01JWNB9PR0ZV8X2D3F4G5H6J7K",
+      },
+    ],
+  },
 );
 
 /** A connection to the identity provider of one company. */
@@ -215,7 +233,7 @@ interface Domain {
 
 export const proofBody = Type.Object(
   { domain: Type.String({ minLength: 1, maxLength: DOMAIN_CHARS }) },
-  { ...closed, title: "DomainProof" },
+  { ...closed, title: "DomainProof", examples: [{ domain: "partner.example" }] },
 );
 
 /** The TXT record with which the owner of a domain proves that it belongs to the company of a connection. */

@@ -12,7 +12,8 @@ import { instantAnswer, orNull } from "../http/text.ts";
 export const STATE_LIMITS = { subscriptions: 1_000, rows: 100, counted: 10_000 } as const;
 
 const instantOrNull = orNull(instantAnswer());
-const seconds = Type.Number({ minimum: 0 });
+const seconds = Type.Number({ minimum: 0, examples: [0.4] });
+const subscriptions = Type.Integer({ examples: [118] });
 
 export const DispatcherObject = Type.Object(
   {
@@ -21,27 +22,27 @@ export const DispatcherObject = Type.Object(
         id: Type.String(),
         started_at: instantAnswer(),
         renewed_at: instantAnswer(),
-        silent_ms: Type.Integer(),
-        shards: Type.Integer(),
-        subscriptions: Type.Integer(),
+        silent_ms: Type.Integer({ examples: [240] }),
+        shards: Type.Integer({ examples: [32] }),
+        subscriptions,
         lag_s: seconds,
-        memory_mb: orNull(Type.Integer()),
+        memory_mb: orNull(Type.Integer(), { examples: [210] }),
       }),
     ),
     shards: Type.Array(
       Type.Object({
         id: Type.Integer(),
         dispatcher_id: orNull(Type.String()),
-        epoch: Type.Integer(),
-        subscriptions: Type.Integer(),
+        epoch: Type.Integer({ examples: [3] }),
+        subscriptions,
         lag_s: seconds,
       }),
     ),
     lag: Type.Object({
       lag_s: seconds,
       oldest_recorded_at: instantOrNull,
-      entries: Type.Integer(),
-      subscriptions: Type.Integer(),
+      entries: Type.Integer({ examples: [12] }),
+      subscriptions,
     }),
     blocked_heads: Type.Array(
       Type.Object({
@@ -62,15 +63,15 @@ export const DispatcherObject = Type.Object(
         partner_id: Type.Integer(),
         label: Type.String(),
         disabled_at: instantAnswer(),
-        disabled_reason: Type.String(),
-        consecutive_failure_count: Type.Integer(),
+        disabled_reason: Type.String({ examples: ["consecutive_failures"] }),
+        consecutive_failure_count: Type.Integer({ examples: [20] }),
       }),
     ),
-    mails: Type.Object({ queued: Type.Integer(), next_due_at: instantOrNull }),
+    mails: Type.Object({ queued: Type.Integer({ examples: [0] }), next_due_at: instantOrNull }),
     /** True if a list or a count in this response was cut at its limit. */
     truncated: Type.Boolean(),
   },
-  { title: "Dispatcher" },
+  { title: "Dispatcher", examples: [{ truncated: false }] },
 );
 
 type State = RowOf<typeof DispatcherObject>;
@@ -199,7 +200,19 @@ export const BacklogObject = Type.Object(
       }),
     ),
   },
-  { title: "Backlog" },
+  {
+    title: "Backlog",
+    examples: [
+      {
+        queued: 240,
+        last_error: {
+          at: "2026-06-01T12:00:00.000+00:00",
+          status_code: 503,
+          error_code: "http_status",
+        },
+      },
+    ],
+  },
 );
 type LastError = NonNullable<RowOf<typeof BacklogObject>["lastError"]>;
 export type Backlog = Omit<RowOf<typeof BacklogObject>, "lastError"> &

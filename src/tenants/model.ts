@@ -27,6 +27,7 @@ const STORES = 500;
 export const closed = { additionalProperties: false };
 export const displayName = Object.assign(storableText([1, NAME_CHARS]), {
   title: "DisplayName",
+  examples: ["Main Street"],
   description: "The name.",
 });
 const nullableText = orNull(Type.String());
@@ -51,6 +52,7 @@ const EXTERNAL_ID_CHARS = 200;
 /** The platform's own id of a record (contract 10.6). */
 export const externalId = Object.assign(storableText([1, EXTERNAL_ID_CHARS]), {
   title: "ExternalId",
+  examples: ["crm-4711"],
   description: "The platform's own id of the record, unique per kind.",
 });
 const externalIdOrNull = orNull(externalId, {
@@ -81,7 +83,18 @@ const whiteLabel = Type.Object(
 
 export const PartnerBody = Type.Object(
   { name: displayName, ...branding, white_label: Type.Optional(whiteLabel), ...withExternalId },
-  { ...closed, title: "NewPartner" },
+  {
+    ...closed,
+    title: "NewPartner",
+    examples: [
+      {
+        name: "Stellar Partners",
+        primary_color: "#1f6feb",
+        white_label: { brand_name: "Stellar Reviews", domain: "reviews.partner.example" },
+        external_id: "crm-4711",
+      },
+    ],
+  },
 );
 export type NewPartner = Static<typeof PartnerBody>;
 
@@ -93,7 +106,11 @@ export const PartnerChanges = Type.Partial(
     white_label: orNull(whiteLabel),
     ...changedExternalId,
   }),
-  { ...closed, title: "PartnerChanges" },
+  {
+    ...closed,
+    title: "PartnerChanges",
+    examples: [{ name: "Stellar Partners", primary_color: "#1f6feb" }],
+  },
 );
 export type PartnerUpdate = Static<typeof PartnerChanges>;
 
@@ -107,14 +124,18 @@ export const AccountBody = Type.Object(
     stores: Type.Optional(Type.Array(displayName, { maxItems: STORES })),
     ...withExternalId,
   },
-  { ...closed, title: "NewAccount" },
+  {
+    ...closed,
+    title: "NewAccount",
+    examples: [{ name: "Harbour Café", partner_id: 7, plan_id: 4, stores: ["Main Street"] }],
+  },
 );
 export type NewAccount = Static<typeof AccountBody>;
 
 /** Any subset of the fields of an account. An account stays with its partner. */
 export const AccountChanges = Type.Partial(
   Type.Object({ name: displayName, plan_id: rowId(), ...branding, ...changedExternalId }),
-  { ...closed, title: "AccountChanges" },
+  { ...closed, title: "AccountChanges", examples: [{ plan_id: 4 }] },
 );
 export type AccountUpdate = Static<typeof AccountChanges>;
 
@@ -166,7 +187,11 @@ export const CompanyName = Type.Object(
     type: Type.String(),
     name: Type.String(),
   },
-  { title: "CompanyName", description: "A company." },
+  {
+    title: "CompanyName",
+    examples: [{ id: 7, type: "partner", name: "Stellar Partners" }],
+    description: "A company.",
+  },
 );
 
 const companyFields = {
@@ -184,7 +209,7 @@ export const PartnerObject = Type.Object(
     ...companyFields,
     white_label: whiteLabelObject,
   },
-  { title: "Partner" },
+  { title: "Partner", examples: [{ id: 7, name: "Stellar Partners" }] },
 );
 export const AccountObject = Type.Object(
   {
@@ -195,7 +220,17 @@ export const AccountObject = Type.Object(
     store_ids: Type.Array(Type.Integer()),
     stores: Type.Array(NamedObject),
   },
-  { title: "Account" },
+  {
+    title: "Account",
+    examples: [
+      {
+        id: 12,
+        name: "Harbour Café",
+        plan: { id: 4, name: "Growth" },
+        stores: [{ id: 3, name: "Main Street" }],
+      },
+    ],
+  },
 );
 
 /** A company of either type. Fields that only the other type has are null or empty. */
@@ -246,14 +281,20 @@ export const UserBody = Type.Object(
     store_ids: Type.Optional(storeIds),
     ...withExternalId,
   },
-  { ...closed, title: "NewUser" },
+  {
+    ...closed,
+    title: "NewUser",
+    examples: [
+      { company_id: 7, email: "owner@partner.example", name: "Zoë O’Neil", role: "partner_owner" },
+    ],
+  },
 );
 export type NewUser = Static<typeof UserBody>;
 
 /** Any subset of the fields of a user. A user stays with its company. */
 export const UserChanges = Type.Partial(
   Type.Object({ email, name: displayName, role, store_ids: storeIds, ...changedExternalId }),
-  { ...closed, title: "UserChanges" },
+  { ...closed, title: "UserChanges", examples: [{ name: "Zoë O’Neil", role: "partner_admin" }] },
 );
 export type UserUpdate = Static<typeof UserChanges>;
 
@@ -283,7 +324,7 @@ export const UserObject = Type.Object(
     created_at: instantAnswer(),
     ...syncedFields,
   },
-  { title: "AdminUser" },
+  { title: "AdminUser", examples: [{ id: 31, store_ids: [] }] },
 );
 /** A user. The end of the sign-in lock that wrong passwords caused (`lockedUntil`) may be in the past. */
 export type User = RowOf<typeof UserObject> & {
@@ -296,7 +337,11 @@ const teamRole = literals(ROLES_OF.partner);
 /** Body for a new user of the caller's partner. It has no password, because a partner may only invite its users. */
 export const TeammateBody = Type.Object(
   { email, name: displayName, role: teamRole },
-  { ...closed, title: "NewTeammate" },
+  {
+    ...closed,
+    title: "NewTeammate",
+    examples: [{ email: "owner@partner.example", name: "Zoë O’Neil", role: "partner_owner" }],
+  },
 );
 export type NewTeammate = Static<typeof TeammateBody>;
 

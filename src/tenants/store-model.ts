@@ -34,11 +34,15 @@ export const PlanBody = Type.Object(
       ),
     ),
   },
-  { ...closed, title: "NewPlan" },
+  { ...closed, title: "NewPlan", examples: [{ name: "Growth", features: ["webhooks"] }] },
 );
 export type NewPlan = Static<typeof PlanBody>;
 
-export const PlanChanges = Type.Partial(PlanBody, { ...closed, title: "PlanChanges" });
+export const PlanChanges = Type.Partial(PlanBody, {
+  ...closed,
+  title: "PlanChanges",
+  examples: [{ name: "Growth" }],
+});
 export type PlanUpdate = Static<typeof PlanChanges>;
 
 export type Plan = Static<typeof planObject>;
@@ -77,7 +81,7 @@ export const StoreObject = Type.Object(
     partner_id: Type.Integer(),
     ...syncedFields,
   },
-  { title: "Store" },
+  { title: "Store", examples: [{ id: 3, name: "Main Street" }] },
 );
 export type Store = RowOf<typeof StoreObject>;
 
@@ -125,7 +129,7 @@ export const StoreReviewSiteObject = Type.Object(
     post: axis,
     ...syncedFields,
   },
-  { title: "AdminStoreReviewSite" },
+  { title: "AdminStoreReviewSite", examples: [{ id: 11 }] },
 );
 
 export type StoreReviewSite = Omit<RowOf<typeof StoreReviewSiteObject>, "pull" | "post"> &
@@ -150,7 +154,7 @@ export const ProviderBody = Type.Object(
     }),
     name: displayName,
   },
-  { ...closed, title: "NewProvider" },
+  { ...closed, title: "NewProvider", examples: [{ slug: "google", name: "Google" }] },
 );
 
 export type NewProvider = Static<typeof ProviderBody>;
@@ -159,16 +163,24 @@ export type NewProvider = Static<typeof ProviderBody>;
 export const ProviderChanges = Type.Partial(Type.Pick(ProviderBody, ["name"]), {
   ...closed,
   title: "ProviderChanges",
+  examples: [{ name: "Google" }],
 });
 export type ProviderUpdate = Static<typeof ProviderChanges>;
 
 const provider = { id: Type.Integer(), slug: Type.String(), name: Type.String() };
 
-export const ProviderObject = Type.Object(provider, { title: "Provider" });
+export const ProviderObject = Type.Object(provider, {
+  title: "Provider",
+  examples: [{ id: 2, name: "Google" }],
+});
 export type Provider = RowOf<typeof ProviderObject>;
 
 /** A provider with its secret. Only the response that creates or rotates the secret contains it. */
 export const ProviderWithSecret = Type.Object(
   { ...provider, secret: Type.String() },
-  { title: "ProviderWithSecret", extends: ProviderObject },
+  {
+    title: "ProviderWithSecret",
+    examples: [{ secret: "9d41a7be52c0f863e1d7094b6a2c58f3b7e60d914c8f25a3e07b1d6c94f8a250" }],
+    extends: ProviderObject,
+  },
 );

@@ -54,6 +54,7 @@ const fields = {
 
 export const AlertSettingsUpdate = Type.Partial(Type.Object(fields), {
   title: "AlertSettingsUpdate",
+  examples: [{ recipients: ["ops@partner.example"], digest_minutes: 30 }],
   additionalProperties: false,
 });
 export type AlertSettingsUpdate = Static<typeof AlertSettingsUpdate>;
@@ -63,7 +64,18 @@ const answered = {
   secret_fingerprint: orNull(SecretAnswer.properties.secret_fingerprint),
   updated_at: orNull(instantAnswer()),
 };
-export const AlertSettingsObject = Type.Object(answered, { title: "AlertSettings" });
+export const AlertSettingsObject = Type.Object(answered, {
+  title: "AlertSettings",
+  examples: [
+    {
+      recipients: ["ops@partner.example"],
+      kinds: ["oldest_waiting", "disabled"],
+      oldest_waiting_minutes: 15,
+      digest_minutes: 10,
+      updated_at: "2026-06-01T12:00:00.000+00:00",
+    },
+  ],
+});
 export const AlertSettingsWithSecret = Type.Object(
   {
     ...answered,

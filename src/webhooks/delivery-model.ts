@@ -22,9 +22,19 @@ export const DELIVERY_STATES = [
 ] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
-const headers = Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]));
+const headers = Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]), {
+  examples: [{ "content-type": "application/json" }],
+});
 
 /** An attempt as the API shows it (contract 6.13). */
+const exampleAttempt = {
+  sequence: 1042,
+  duration_ms: 84,
+  status_code: 200,
+  response_truncated: false,
+  possibly_repeated: false,
+  resent: false,
+};
 export const AttemptObject = Type.Object(
   {
     id: Type.String({ description: "ULID." }),
@@ -58,7 +68,7 @@ export const AttemptObject = Type.Object(
       description: "Sent twice: a kept connection was closed before any byte of an answer.",
     }),
   },
-  { title: "Attempt" },
+  { title: "Attempt", examples: [exampleAttempt] },
 );
 
 export type Attempt = RowOf<typeof AttemptObject>;
@@ -67,7 +77,7 @@ export type Attempt = RowOf<typeof AttemptObject>;
 export const AttemptSummaryObject = Type.Omit(
   AttemptObject,
   ["request_headers", "request_body", "response_headers", "response_excerpt", "response_truncated"],
-  { title: "AttemptSummary" },
+  { title: "AttemptSummary", examples: [exampleAttempt] },
 );
 export type AttemptSummary = RowOf<typeof AttemptSummaryObject>;
 
@@ -102,7 +112,10 @@ export const DeliveryObject = Type.Object(
     settled_at: orNull(instantAnswer()),
     attempts: Type.Array(AttemptObject, { description: "Attempts of all rounds, oldest first." }),
   },
-  { title: "Delivery" },
+  {
+    title: "Delivery",
+    examples: [{ sequence: 1042, state: "delivered", settled_at: "2026-06-01T12:00:00.000+00:00" }],
+  },
 );
 
 export type Delivery = RowOf<typeof DeliveryObject>;
@@ -119,5 +132,5 @@ export const RecoverAnswer = Type.Object(
   {
     queued: Type.Integer({ description: "Number of events that this call queued." }),
   },
-  { title: "RecoveredEvents" },
+  { title: "RecoveredEvents", examples: [{ queued: 12 }] },
 );

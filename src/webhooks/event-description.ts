@@ -1,5 +1,3 @@
-import type { TSchema } from "@sinclair/typebox";
-
 import type { DescribeWebhooks } from "../http/openapi/description.ts";
 import {
   describeSchema,
@@ -7,7 +5,7 @@ import {
   type Json,
   type JsonObject,
 } from "../http/openapi/schemas.ts";
-import type { EventValue } from "../outbox/event.ts";
+import type { EventValue, PayloadMode } from "../outbox/event.ts";
 import { exampleBodyOf, FULL_BODIES, MINIMAL_BODIES } from "./event-model.ts";
 
 const SIGNATURE =
@@ -38,12 +36,8 @@ export const describeEvents: DescribeWebhooks = (components) => {
       description,
       schema: { type: "string" },
     };
-  components.schemas["Event"] = unionOf(FULL_BODIES, "Full body of an event.", components);
-  components.schemas["MinimalEvent"] = unionOf(
-    MINIMAL_BODIES,
-    "Minimal body of an event.",
-    components,
-  );
+  components.schemas["Event"] = unionOf("full", "Full body of an event.", components);
+  components.schemas["MinimalEvent"] = unionOf("minimal", "Minimal body of an event.", components);
   return {
     event: { post: operation("Event", "receiveEvent", "Receive an event in full", "full") },
     minimalEvent: {
@@ -52,17 +46,20 @@ export const describeEvents: DescribeWebhooks = (components) => {
   };
 };
 
-function unionOf(
-  bodies: ReadonlyMap<EventValue, TSchema>,
-  description: string,
-  components: Components,
-): JsonObject {
-  const refs = [...bodies].map(([value, schema]): [string, Json] => [
+function unionOf(mode: PayloadMode, description: string, components: Components): JsonObject {
+  const bodies = mode === "full" ? FULL_BODIES : MINIMAL_BODIES;
+  const refs = [...bodies].map(([value, schema]): [EventValue, Json] => [
     value,
     describeSchema(schema, components)["$ref"] ?? null,
   ]);
+  // The examples are added last, because a body that several events share must equal its component until then.
+  for (const [value, $ref] of refs.toReversed())
+    Object.assign(Object(components.schemas[String($ref).split("/").at(-1) ?? ""]), {
+      examples: [exampleBodyOf(value, mode)],
+    });
   return {
     description,
+    examples: [exampleBodyOf("review_received", mode)],
     oneOf: [...new Set(refs.map(([, $ref]) => $ref))].map(($ref) => ({ $ref })),
     discriminator: { propertyName: "event", mapping: Object.fromEntries(refs) },
   };
@@ -89,10 +86,7 @@ function operation(
     requestBody: {
       required: true,
       content: {
-        "application/json": {
-          schema: { $ref: `#/components/schemas/${name}` },
-          example: exampleBodyOf("review_received", mode),
-        },
+        "application/json": { schema: { $ref: `#/components/schemas/${name}` } },
       },
     },
     responses: {

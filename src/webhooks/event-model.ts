@@ -16,15 +16,16 @@ import { eventId } from "./model.ts";
 
 const id = Type.Integer();
 const text = Type.String();
-const withId = (title: string, description: string) => Type.Object({ id }, { title, description });
+const withId = (title: string, example: number, description: string) =>
+  Type.Object({ id }, { title, description, examples: [{ id: example }] });
 
 const identity = {
   event_id: eventId,
   occurred_at: instantAnswer(),
 };
-const partner = withId("EventPartner", "The partner that receives the event.");
+const partner = withId("EventPartner", 7, "The partner that receives the event.");
 const common = { ...identity, delivered_at: instantAnswer(), partner };
-const store = withId("EventStore", "The store.");
+const store = withId("EventStore", 3, "The store.");
 
 const reviewSite = Type.Object(
   {
@@ -36,7 +37,11 @@ const reviewSite = Type.Object(
     }),
     disconnect_reason: orNull(text, { description: "Error code; null if connected." }),
   },
-  { title: "EventReviewSite", description: "The store's connection to the review site." },
+  {
+    title: "EventReviewSite",
+    examples: [{ name: "Google" }],
+    description: "The store's connection to the review site.",
+  },
 );
 
 const testMetadata = Type.Object(
@@ -73,7 +78,11 @@ const siteBody = Type.Object(
     error_code: orNull(text),
     reason: orNull(text, { description: "Explanation for end users; null if connected." }),
   },
-  { title: "SiteEventBody", description: "Fields that all site-connection events share." },
+  {
+    title: "SiteEventBody",
+    examples: [{ reason: null }],
+    description: "Fields that all site-connection events share.",
+  },
 );
 const valuesOf = (category: "posting" | "connection") =>
   CATALOG.filter((one) => one.category === category).map((one) => one.value);
@@ -116,7 +125,7 @@ const minimalReview = Type.Object(
     event: literals(sharing("review")),
     ...identity,
     partner,
-    review: withId("EventReviewId", "The review."),
+    review: withId("EventReviewId", 42, "The review."),
     review_history_id,
   },
   { title: "MinimalReviewEvent", description: "Names the review to fetch again." },
@@ -129,7 +138,11 @@ const minimalSite = Type.Object(
     store,
     review_site: Type.Object(
       { store_review_site_id: Type.Integer() },
-      { title: "EventReviewSiteId", description: "The store's connection to the review site." },
+      {
+        title: "EventReviewSiteId",
+        examples: [{ store_review_site_id: 11 }],
+        description: "The store's connection to the review site.",
+      },
     ),
     axis: literals(["pull", "post"]),
     review_history_id,

@@ -45,7 +45,32 @@ export const IncidentObject = Type.Object(
       description: "Alerts raised in this incident.",
     }),
   },
-  { title: "Incident" },
+  {
+    title: "Incident",
+    examples: [
+      {
+        since: "2026-06-01T12:00:00.000+00:00",
+        step: 300,
+        last_answer: {
+          event_id: "01JWNB9PR0ZV8X2D3F4G5H6J00",
+          at: "2026-06-01T12:00:00.000+00:00",
+          status_code: 503,
+          error_code: "http_status",
+          response_excerpt: "Service Unavailable",
+        },
+        causes: [
+          {
+            status_code: 503,
+            error_code: "http_status",
+            attempts: 1,
+            first_at: "2026-06-01T12:00:00.000+00:00",
+            last_at: "2026-06-01T12:00:00.000+00:00",
+            counts: [1],
+          },
+        ],
+      },
+    ],
+  },
 );
 export type Incident = RowOf<typeof IncidentObject>;
 

@@ -47,7 +47,17 @@ export const MessageObject = Type.Object(
       description: `The newest ${ATTEMPTS_OF_MESSAGE} attempts, oldest first.`,
     }),
   },
-  { title: "EventMessage" },
+  {
+    title: "EventMessage",
+    examples: [
+      {
+        sequence: 1042,
+        state: "delivered",
+        settled_at: "2026-06-01T12:00:00.000+00:00",
+        waiting_behind: null,
+      },
+    ],
+  },
 );
 
 export type Message = RowOf<typeof MessageObject>;
@@ -69,6 +79,7 @@ export const messageFilters = {
   status: Type.Optional(
     Type.String({
       pattern: "^([1-5]xx|[1-5][0-9][0-9]|none)$",
+      examples: ["5xx"],
       explain: "must be a status such as 404, a class such as 5xx, or none",
       description: "A status code, a class such as `5xx`, or `none` for no response.",
     }),

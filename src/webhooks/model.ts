@@ -1,6 +1,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 
 import type { webhookSubscriptions } from "../../db/schema/webhooks.ts";
+import EXAMPLES from "../docs/event-examples.json";
 import { literals } from "../http/principal.ts";
 import { shown } from "../http/shown.ts";
 import { instantAnswer, orNull, storableText } from "../http/text.ts";
@@ -23,6 +24,7 @@ const intervals = BATCH_INTERVAL_HOURS.join(", ");
 
 const batchInterval = literals(BATCH_INTERVAL_HOURS, {
   title: "BatchInterval",
+  examples: [4],
   description: "Hours between batch dispatches.",
 });
 const deliveryKind = literals(DELIVERY_KINDS, {
@@ -60,13 +62,26 @@ const { label, webhook_url, delivery_kind, ...defaulted } = settingsFields;
 /** Fields of a subscription that a partner sets. Rules between fields are in decide.ts. */
 export const NewSubscriptionBody = Type.Object(
   { label, webhook_url, delivery_kind, ...Type.Partial(Type.Object(defaulted)).properties },
-  { title: "NewSubscription", additionalProperties: false },
+  {
+    title: "NewSubscription",
+    examples: [
+      {
+        label: "Reviews to our CRM",
+        webhook_url: "https://partner.example/hooks/reviews",
+        delivery_kind: "immediate",
+        events: null,
+        ordering: "review",
+      },
+    ],
+    additionalProperties: false,
+  },
 );
 export type NewSubscriptionInput = Static<typeof NewSubscriptionBody>;
 
 /** Any subset of the fields of a subscription; absent fields stay as they are (contract 6.9). */
 export const SubscriptionUpdateBody = Type.Partial(Type.Object(settingsFields), {
   title: "SubscriptionUpdate",
+  examples: [{ events: ["review_received", "profanity_detected"] }],
   additionalProperties: false,
 });
 export type SubscriptionUpdate = Static<typeof SubscriptionUpdateBody>;
@@ -82,11 +97,12 @@ export const RotateBody = Type.Object(
       }),
     ),
   },
-  { title: "SecretRotation", additionalProperties: false },
+  { title: "SecretRotation", examples: [{ grace_period_hours: 24 }], additionalProperties: false },
 );
 
 export const eventId = Type.String({
   title: "EventId",
+  examples: ["01JWNB9PR0ZV8X2D3F4G5H6J00"],
   description: "ULID; the `X-SVC-Delivery` of every attempt.",
 });
 export const eventValue = literals(
@@ -139,7 +155,11 @@ const REASON_CHARS = 500;
 const operatorReason = storableText([1, REASON_CHARS]);
 export const OperatorDisableBody = Type.Object(
   { reason: operatorReason },
-  { title: "OperatorDisabling", additionalProperties: false },
+  {
+    title: "OperatorDisabling",
+    examples: [{ reason: "The endpoint answers with a sign-in page." }],
+    additionalProperties: false,
+  },
 );
 export const OperatorDeleteQuery = Type.Object({ reason: operatorReason });
 
@@ -200,7 +220,10 @@ const subscriptionFields = {
   updated_at: instantAnswer(),
   deleted_at: orNull(instantAnswer()),
 };
-export const SubscriptionObject = Type.Object(subscriptionFields, { title: "Subscription" });
+export const SubscriptionObject = Type.Object(subscriptionFields, {
+  title: "Subscription",
+  examples: [{ suppress_native_notifications: false, consecutive_failure_count: 0 }],
+});
 
 export function showSubscription(row: Subscription): Static<typeof SubscriptionObject> {
   return shown(SubscriptionObject, { ...row, isActive: row.state === "active" });
@@ -241,11 +264,15 @@ export const CatalogAnswer = Type.Object(
         subscribable: Type.Boolean(),
         schema: Type.Record(Type.String(), Type.Unknown(), {
           description: "JSON Schema of the full body.",
+          examples: [{ type: "object", required: ["event", "event_id"] }],
         }),
-        example: Type.Record(Type.String(), Type.Unknown(), { description: "A full body." }),
+        example: Type.Record(Type.String(), Type.Unknown(), {
+          description: "A full body.",
+          examples: [JSON.parse(EXAMPLES.review_received.full)],
+        }),
       }),
     ),
-    batch_interval_hours: Type.Array(Type.Integer()),
+    batch_interval_hours: Type.Array(Type.Integer(), { examples: [[...BATCH_INTERVAL_HOURS]] }),
   },
   { title: "EventCatalog" },
 );

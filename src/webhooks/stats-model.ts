@@ -10,7 +10,11 @@ import { BUCKET_MS, bucketFloor, type Range } from "./stats.ts";
 const milliseconds = orNull(Type.Number({ minimum: 0 }));
 const latency = Type.Object(
   { p50: milliseconds, p95: milliseconds, p99: milliseconds },
-  { title: "Latency", description: "Durations in milliseconds." },
+  {
+    title: "Latency",
+    examples: [{ p50: 84, p95: 210, p99: 640 }],
+    description: "Durations in milliseconds.",
+  },
 );
 
 /**
@@ -52,7 +56,21 @@ export const HealthObject = Type.Object(
       { description: "First of the present permanent failures in a row." },
     ),
   },
-  { title: "Health" },
+  {
+    title: "Health",
+    examples: [
+      {
+        pending: 3,
+        held: 0,
+        oldest_pending_age_s: 12,
+        blocked_attempts: 0,
+        last_success_at: "2026-06-01T12:00:00.000+00:00",
+        success_rate_24h: 0.998,
+        expired_24h: 0,
+        first_failure: null,
+      },
+    ],
+  },
 );
 export type Health = RowOf<typeof HealthObject>;
 
@@ -118,7 +136,23 @@ export const StatsObject = Type.Object(
       }),
     ),
   },
-  { title: "Stats" },
+  {
+    title: "Stats",
+    examples: [
+      {
+        step: 3_600,
+        points: [
+          {
+            at: "2026-06-01T12:00:00.000+00:00",
+            successes: 118,
+            failures: 2,
+            latency_ms: { p50: 84, p95: 210, p99: 640 },
+            backlog: 3,
+          },
+        ],
+      },
+    ],
+  },
 );
 export type StatsPoint = RowOf<typeof StatsObject>["points"][number];
 

@@ -4,6 +4,7 @@ import type { AnyElysia } from "elysia";
 import { toYaml } from "../../lib/yaml.ts";
 import { servedFiles } from "../files.ts";
 import { SCOPES } from "../principal.ts";
+import { completeExamples } from "./examples.ts";
 import { completeOperation, errorResponse, type RouteHooks } from "./operation.ts";
 import type { Components, Json, JsonObject } from "./schemas.ts";
 
@@ -27,6 +28,14 @@ export function apiDescription(app: AnyElysia, serverRoot: string, webhooks: Des
         operationId: "getOpenapiJson",
         summary: "Get this document",
         description: "`info.version` counts its changes.",
+        responses: {
+          "200": {
+            description: "The document.",
+            content: {
+              "application/json": { schema: { type: "object" }, example: { openapi: "3.1.0" } },
+            },
+          },
+        },
       },
     },
     {
@@ -80,6 +89,8 @@ function describeApi(
       const completed = completeOperation(asJson(operation), route, components);
       (paths[path] ??= {})[method] = withoutDefaultSecurity(completed);
     }
+  const webhooks = describeWebhooks(components);
+  completeExamples(components);
   const used = new Set(Object.values(paths).flatMap((item) => Object.values(item).flatMap(tagsOf)));
   return inlineSingleUses({
     openapi: "3.1.0",
@@ -94,7 +105,7 @@ function describeApi(
     security: DEFAULT_SECURITY,
     tags: TAGS.filter(({ name }) => used.has(name)).map((tag) => ({ ...tag })),
     paths,
-    webhooks: describeWebhooks(components),
+    webhooks,
     components: {
       ...components,
       headers: HEADERS,

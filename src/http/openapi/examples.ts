@@ -5,8 +5,16 @@ type Schema = { readonly [key: string]: Json };
 /** Example values of fields by name. Examples of all other fields are derived from their schemas. */
 const BY_NAME: Readonly<Record<string, Json>> = {
   id: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
-  eventId: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
-  event_id: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+  subscriptionId: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+  subscription_id: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+  tokenId: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+  jti: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+  eventId: "01JWNB9PR0ZV8X2D3F4G5H6J00",
+  event_id: "01JWNB9PR0ZV8X2D3F4G5H6J00",
+  test_event_id: "01JWNB9PR0ZV8X2D3F4G5H6J18",
+  externalId: "crm-4711",
+  external_id: "crm-4711",
+  key: "01jwnb9pr0zv8x2d3f4g5h6j7k",
   client_id: "3f0e8f7c-5a56-4f1b-9d0c-2f6f3c1f6b7a",
   provider: "google",
   connection: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
@@ -42,7 +50,13 @@ const BY_NAME: Readonly<Record<string, Json>> = {
   features: ["webhooks"],
   ip: "203.0.113.7",
   message: "Signed out.",
-  name: "Ada Lovelace",
+  name: "Zoë O’Neil",
+  user_name: "Zoë O’Neil",
+  actor_name: "Zoë O’Neil",
+  actor_id: 31,
+  assigned_user_id: 31,
+  impersonator_id: 2,
+  impersonator_name: "Robin Okafor",
   otp: "493027",
   partner_id: 7,
   partner_name: "Stellar Partners",
@@ -56,6 +70,28 @@ const BY_NAME: Readonly<Record<string, Json>> = {
   source_platform: "google",
   sso_url: null,
   store_id: 3,
+  store_ids: [3],
+  plan_id: 4,
+  provider_id: 2,
+  service_id: 5,
+  inbox_id: 118,
+  oauth_client_id: "3f0e8f7c-5a56-4f1b-9d0c-2f6f3c1f6b7a",
+  review_id: 42,
+  review_history_id: 9_001,
+  rate: 2,
+  shard: 17,
+  dispatcher_id: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+  responded_at: "2026-06-01T14:00:00.000+00:00",
+  sequence: 1_042,
+  status_code: 200,
+  scope: "webhooks:read",
+  expires_in: 86_400,
+  expires_at: "2026-06-02T12:00:00.000+00:00",
+  until: "2026-06-02T12:00:00.000+00:00",
+  refresh_token: "eyJhbGciOiJSUzI1NiJ9…",
+  rememberMe: false,
+  secret_fingerprint: "2611da9ba595fd0e",
+  client_secret: "c7a91f04d3be8652a07f1c9e4d6b83205fa1e7c4908d2b6f35c8e0a1749d2b6f",
   store_name: "Main Street",
   store_review_site_id: 11,
   review_site_id: 2,
@@ -63,25 +99,84 @@ const BY_NAME: Readonly<Record<string, Json>> = {
   user_agent: "curl/8.5.0",
   user_id: 31,
   value: "review_received",
-  request_body: '{"event":"review_received","event_id":"01JWNB9PR0ZV8X2D3F4G5H6J7K"}',
+  request_body: '{"event":"review_received","event_id":"01JWNB9PR0ZV8X2D3F4G5H6J00"}',
+  // The parameters of lists and of sign-ins.
+  limit: 50,
+  cursor: "NDI",
+  q: "late",
+  response_type: "code",
+  redirect_uri: "https://partner.example/callback",
+  return_to: "https://partner.example/signed-in",
+  state: "af0ifjsldkj",
+  code_challenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+  code_challenge_method: "S256",
+  code_verifier: "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+  ticket: "eyJhbGciOiJSUzI1NiJ9…",
+  iss: "https://login.partner.example",
+  error: "access_denied",
   stream: 'event: health\ndata: {"pending":0,"held":0}\n\n',
 };
 
 const PATTERNS: readonly (readonly [pattern: string, example: string])[] = [
-  ["^[0-9a-f]{16}$", "9f86d081884c7d65"],
+  ["^[0-9a-f]{16}$", "2611da9ba595fd0e"],
   ["^[0-9a-f]{64}$", "4f0c8a1de2b37965a4c8d0e1f2037b6c59e8a1d4b7c20f3e6d5a49182b7c0e3f"],
   ["^[0-7][0-9A-HJKMNP-TV-Z]{25}$", "01JWNB9PR0ZV8X2D3F4G5H6J7K"],
 ];
 
-/** Returns an example value that matches the schema. The same schema always gives the same example. */
-export function exampleOf(schema: Schema, name: string, components?: Components): Json {
+/** Returns an example of a path parameter. The one of `/partners/{id}` is the id of the example partner. */
+export function exampleInPath(path: string, name: string): string {
+  const [, collection = ""] = new RegExp(`/([a-z-]+)/\\{${name}\\}`).exec(path) ?? [];
+  const one = collection.replace(/ies$/, "y").replace(/s$/, "").replaceAll("-", "_");
+  const known = (name === "id" ? BY_NAME[`${one}_id`] : undefined) ?? BY_NAME[name];
+  if (known === undefined) throw new Error(`The path parameter ${name} has no example.`);
+  return String(known);
+}
+
+type Schemas = Components["schemas"];
+
+/**
+ * Gives every component schema one example. A schema declares it with `examples`, or it is composed of the examples
+ * of its fields. If the declared example of an object lacks a required field, all other fields are added to it.
+ */
+export function completeExamples({ schemas }: Components): void {
+  for (const [title, schema] of Object.entries(schemas))
+    if (isSchema(schema))
+      Object.assign(schema, { examples: [exampleOf(schema, { name: title, schemas })] });
+}
+
+interface Context {
+  /** The name of the field or component. */
+  readonly name: string;
+  readonly schemas?: Schemas;
+  /** Examples of fields by name that precede those of their schemas. */
+  readonly given?: Schema | undefined;
+}
+
+/**
+ * Returns an example that matches the schema: the declared one, or one composed of the examples of the fields. Throws
+ * for a text without an example, so that no example has a meaningless value.
+ */
+export function exampleOf(schema: Schema, context: Context): Json {
   const { $ref } = schema;
   if (typeof $ref === "string") {
-    const found = components?.schemas[$ref.split("/").at(-1) ?? ""];
-    return isSchema(found) ? exampleOf(found, name, components) : null;
+    const found = context.schemas?.[$ref.split("/").at(-1) ?? ""];
+    return isSchema(found) ? exampleOf(found, context) : null;
   }
-  if (Array.isArray(schema["examples"])) return schema["examples"][0] ?? null;
-  const known = BY_NAME[name];
+  const declared = Array.isArray(schema["examples"]) ? schema["examples"][0] : undefined;
+  if (declared === undefined) return compose(schema, context);
+  if (!isSchema(declared)) return declared;
+  const given = { ...declared, ...context.given };
+  return isComplete(schema, declared) ? given : compose(schema, { ...context, given });
+}
+
+/** Returns whether an example has every required field. A schema that consists of others is taken as incomplete. */
+function isComplete(schema: Schema, example: Schema): boolean {
+  const required = Array.isArray(schema["required"]) ? schema["required"] : [];
+  return !("allOf" in schema) && required.every((name) => Object.hasOwn(example, String(name)));
+}
+
+function compose(schema: Schema, context: Context): Json {
+  const known = BY_NAME[context.name];
   if (known !== undefined && fits(schema, known)) return known;
   // Null is the most plausible example of a nullable text: an active subscription, for example, was never disabled.
   if (typesOf(schema).includes("null") && typesOf(schema).includes("string")) return null;
@@ -90,42 +185,42 @@ export function exampleOf(schema: Schema, name: string, components?: Components)
   if (Array.isArray(schema["allOf"]))
     return Object.assign(
       {},
-      ...schema["allOf"].map((one) => isSchema(one) && exampleOf(one, name, components)),
+      ...schema["allOf"].map((one) => isSchema(one) && exampleOf(one, context)),
     );
   const choice = Array.isArray(schema["anyOf"]) ? schema["anyOf"][0] : undefined;
-  if (isSchema(choice)) return exampleOf(choice, name, components);
-  return exampleOfType(schema, name, components);
+  return isSchema(choice) ? exampleOf(choice, context) : composeType(schema, context);
 }
 
-function exampleOfType(schema: Schema, name: string, components?: Components): Json {
+function composeType(schema: Schema, context: Context): Json {
   const [type] = typesOf(schema);
-  if (type === "object") return exampleObject(schema, components);
+  if (type === "object") return composeObject(schema, context);
   if (type === "array")
-    return isSchema(schema["items"]) ? [exampleOf(schema["items"], name, components)] : [];
+    return isSchema(schema["items"]) ? [exampleOf(schema["items"], context)] : [];
   if (type === "integer" || type === "number") return Math.max(Number(schema["minimum"] ?? 0), 1);
   if (type === "boolean") return true;
-  if (type === "string") return exampleText(schema);
+  if (type === "string") return exampleText(schema, context);
   return type === "null" ? null : {};
 }
 
-function exampleObject(schema: Schema, components?: Components): Json {
+function composeObject(schema: Schema, { schemas = {}, given = {} }: Context): Json {
   const properties = Object.entries(Object(schema["properties"] ?? {}));
-  const record = Object.values(Object(schema["patternProperties"] ?? {}));
-  const [value] = record;
-  if (properties.length === 0 && isSchema(value)) return { name: exampleOf(value, "", components) };
-  // A body whose fields are all optional describes a change. Its example has only two fields.
+  // A body whose fields are all optional describes a change. Its example has two fields.
   const isChange = schema["additionalProperties"] === false && schema["required"] === undefined;
   return Object.fromEntries(
     properties
       .slice(0, isChange ? 2 : undefined)
-      .flatMap(([key, one]) => (isSchema(one) ? [[key, exampleOf(one, key, components)]] : [])),
+      .map(([name, one]) => [
+        name,
+        given[name] === undefined ? exampleOf(Object(one), { name, schemas }) : given[name],
+      ]),
   );
 }
 
-function exampleText(schema: Schema): string {
+function exampleText(schema: Schema, { name }: Context): string {
   if (schema["format"] === "date-time") return "2026-06-01T12:00:00.000+00:00";
   const found = PATTERNS.find(([pattern]) => schema["pattern"] === pattern);
-  return found?.[1] ?? "text".padEnd(Number(schema["minLength"] ?? 0), "x");
+  if (found === undefined) throw new Error(`The text ${name} has no example.`);
+  return found[1];
 }
 
 /** Returns whether an example fits the schema's type. Null fits a nullable type. */

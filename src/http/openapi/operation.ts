@@ -1,7 +1,7 @@
 import { KindGuard, type TSchema } from "@sinclair/typebox";
 
 import { Problem, type ProblemCode } from "../../lib/problem.ts";
-import { exampleOf } from "./examples.ts";
+import { exampleInPath, exampleOf } from "./examples.ts";
 import { FIELDS } from "./fields.ts";
 import { type Components, describeSchema, type Json, type JsonObject, shared } from "./schemas.ts";
 
@@ -38,9 +38,9 @@ export function completeOperation(
   if (hooks.response === undefined)
     return {
       ...completed,
-      ...(Array.isArray(parameters) && { parameters: parameters.map(withDescription) }),
+      ...(Array.isArray(parameters) && { parameters: parameters.map(completeParameter) }),
       ...(requestBody !== undefined && { requestBody: withComponents(requestBody, components) }),
-      responses: { ...ALWAYS, ...writtenOut(responses ?? plainDocument(summary), components) },
+      responses: { ...ALWAYS, ...writtenOut(responses ?? null, components) },
     };
   const checked = {
     ...route,
@@ -80,15 +80,17 @@ const ARTICLES = new Set(["", "a", "an", "the"]);
 const lowerFirst = (word: string) => word.charAt(0).toLowerCase() + word.slice(1);
 const upperFirst = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
 
-/** Adds the general description of its name to a parameter that the route declares itself. */
-function withDescription(parameter: Json): JsonObject {
+/** Adds the general description of its name and an example to a parameter that the route declares itself. */
+function completeParameter(parameter: Json): JsonObject {
   const { name, required, ...rest } = Object(parameter);
-  return { name, description: FIELDS[name] ?? name, ...(required && { required }), ...rest };
-}
-
-function plainDocument(description: string): Json {
-  const content = { "application/json": { schema: { type: "object" }, example: {} } };
-  return { "200": { description: `${description}.`, content } };
+  const example = exampleOf(rest.schema, { name });
+  return {
+    name,
+    description: FIELDS[name] ?? name,
+    ...(required && { required }),
+    ...rest,
+    example,
+  };
 }
 
 /** Completes responses that an operation declares itself; responses with a `title` become components. */
@@ -133,19 +135,32 @@ function parametersOf(
     required: true,
     description: FIELDS[name] ?? name,
     schema: { type: "string" },
-    example: exampleOf({ type: "string" }, name),
+    example: exampleInPath(path, name),
   }));
   const query = KindGuard.IsObject(hooks.query) ? hooks.query : undefined;
   const inQuery = Object.entries(query?.properties ?? {}).map(([name, one]) => {
     const { description = FIELDS[name] ?? name, ...schema } = describeSchema(one, components);
     const isRequired = query?.required?.includes(name) ?? false;
-    return { name, in: "query", ...(isRequired && { required: true }), description, schema };
+    const example = exampleOf(schema, { name, schemas: components.schemas });
+    return {
+      name,
+      in: "query",
+      ...(isRequired && { required: true }),
+      description,
+      schema,
+      example,
+    };
   });
   const isKeyed = method === "post" && isBearer && hooks.response?.["201"] !== undefined;
   const parameters = [...inPath, ...inQuery, ...(isKeyed ? [IDEMPOTENCY_KEY] : [])].map((one) =>
-    shared(components, "parameters", [one.name, `${one.name}2`, `${one.name}3`], one),
+    shared(components, "parameters", namesOf(one.name), one),
   );
   return parameters.length === 0 ? {} : { parameters };
+}
+
+/** Lists names for components of parameters that have one name and differ in their schemas or examples. */
+function namesOf(name: string): string[] {
+  return [name, ...Array.from({ length: 19 }, (_, at) => `${name}${at + 2}`)];
 }
 
 function takesFields(body: TSchema | undefined): body is TSchema {
@@ -187,20 +202,11 @@ function inWords(name: string): string {
   return name.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
-/**
- * Describes the content of a body with an example. A component contains its own example, and a page uses the example
- * of its rows.
- */
+/** Describes the content of a body. A component has its own example; a body without a title is a stream. */
 function contentOf(schema: TSchema, components: Components): JsonObject {
   const described = describeSchema(schema, components);
-  const isPage = schema["properties"]?.["next_cursor"] !== undefined;
-  const shown = isPage ? describeSchema(schema["properties"]["data"].items, components) : described;
-  const example = exampleOf(shown, schema.title === undefined ? "stream" : "", components);
-  const { $ref } = shown;
-  if (typeof $ref !== "string") return { schema: described, example };
-  const component = Object(components.schemas[$ref.split("/").at(-1) ?? ""]);
-  component.examples = [example];
-  return { schema: described };
+  if (schema.title !== undefined) return { schema: described };
+  return { schema: described, example: exampleOf(described, { name: "stream" }) };
 }
 
 function hasBody(response: NonNullable<RouteHooks["response"]>): boolean {

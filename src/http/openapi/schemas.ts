@@ -33,6 +33,11 @@ export function shared(
   return { $ref: `#/components/${kind}/${name}` };
 }
 
+/** Describes a JSON response of a route that describes its responses itself. */
+export function jsonResponse(description: string, schema: TSchema) {
+  return { description, content: { "application/json": { schema } } };
+}
+
 /**
  * Describes a schema as JSON Schema 2020-12, which OpenAPI 3.1 uses. Custom keywords are removed, and choices become
  * `enum`. Throws if two different schemas have the same title, because a schema that TypeBox derives from another
@@ -42,8 +47,7 @@ export function describeSchema(schema: TSchema, components: Components): Record<
   const { title } = schema;
   const described = plain(schema, components);
   if (title === undefined) return described;
-  // The examples of an existing component are not compared, because an operation may have added them.
-  const { examples: _, ...known } = Object((components.schemas[title] ??= described));
+  const known = (components.schemas[title] ??= described);
   if (!isDeepStrictEqual(known, described)) throw new Error(`Two schemas are titled ${title}.`);
   return { $ref: `#/components/schemas/${title}` };
 }
@@ -90,9 +94,10 @@ function extension(base: TSchema, whole: JsonObject, components: Components): Re
     properties: Object.fromEntries(added),
     ...(required.length > 0 && { required }),
   };
-  const { description } = whole;
+  const { description, examples } = whole;
   return {
-    ...(typeof description === "string" && { description }),
+    ...(description !== undefined && { description }),
+    ...(examples !== undefined && { examples }),
     allOf: [describeSchema(base, components), plain(own, components)],
   };
 }

@@ -7,7 +7,10 @@ import type { DocumentDecoration } from "elysia";
 
 type RequestBody = Exclude<NonNullable<DocumentDecoration["requestBody"]>, { $ref: string }>;
 type Responses = NonNullable<DocumentDecoration["responses"]>;
-type Schema = NonNullable<RequestBody["content"][string]["schema"]>;
+/** A schema of OpenAPI 3.1; the types are those of 3.0, which lacks `examples`. */
+type Schema = NonNullable<RequestBody["content"][string]["schema"]> & {
+  readonly examples?: readonly unknown[];
+};
 
 const text = (description = ""): Schema => ({
   type: "string",
@@ -32,6 +35,7 @@ function form(
 
 const ERROR_SCHEMA: Schema = {
   title: "OAuthError",
+  examples: [{ error: "invalid_grant", error_description: "The refresh token is expired." }],
   description: "Error response under `/oauth` (RFC 6749, 5.2).",
   type: "object",
   required: ["error"],
@@ -120,6 +124,20 @@ const INTROSPECTION: Schema = {
     jti: text(),
     act: { type: "object", properties: { sub: text() } },
   },
+  examples: [
+    {
+      active: true,
+      scope: "webhooks:read",
+      client_id: EXAMPLE_CLIENT.client_id,
+      token_type: "Bearer",
+      exp: 1_780_401_600,
+      iat: 1_780_315_200,
+      sub: "31",
+      aud: "https://reviews.partner.example/api",
+      iss: "https://reviews.partner.example",
+      jti: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+    },
+  ],
 };
 
 export const TOKEN_DETAIL: DocumentDecoration = {

@@ -95,7 +95,11 @@ function partners(deps: AdminRouteDeps): SyncedKind<"/partners"> {
     changes: PartnerChanges,
     access: changing,
     find: async (id) => found(await companies.findCompany(deps, "partner", id)),
-    body: Type.Omit(PartnerBody, ["external_id"], { ...closed, title: "PlatformPartner" }),
+    body: Type.Omit(PartnerBody, ["external_id"], {
+      ...closed,
+      title: "PlatformPartner",
+      examples: [{ name: "Stellar Partners" }],
+    }),
     findExternal: async (externalId) => {
       const partner = await companyBy(deps.db, "partner", { externalId });
       return partner && found(partner);
@@ -127,6 +131,7 @@ function accounts(deps: AdminRouteDeps): SyncedKind<"/accounts"> {
     body: Type.Omit(AccountBody, ["external_id", "stores"], {
       ...closed,
       title: "PlatformAccount",
+      examples: [{ name: "Harbour Café", partner_id: 7, plan_id: 4 }],
     }),
     findExternal: async (externalId) => {
       const account = await companyBy(deps.db, "account", { externalId });
@@ -172,7 +177,11 @@ function storeKind(deps: AdminRouteDeps): SyncedKind<"/stores"> {
     changes: StoreChanges,
     access: provisioning,
     find: async (id) => found(await stores.findStore(deps, id)),
-    body: Type.Omit(StoreBody, ["external_id"], { ...closed, title: "PlatformStore" }),
+    body: Type.Omit(StoreBody, ["external_id"], {
+      ...closed,
+      title: "PlatformStore",
+      examples: [{ account_id: 12, name: "Main Street" }],
+    }),
     findExternal: async (externalId) => {
       const store = await storeBy(deps.db, { externalId });
       return store && found(store);
@@ -232,7 +241,18 @@ function userKind(deps: AdminRouteDeps): SyncedKind<"/users"> {
     changes: UserChanges,
     access: changing,
     find: async (id) => found(await users.findUser(deps, id)),
-    body: Type.Omit(UserBody, ["external_id", "password"], { ...closed, title: "PlatformUser" }),
+    body: Type.Omit(UserBody, ["external_id", "password"], {
+      ...closed,
+      title: "PlatformUser",
+      examples: [
+        {
+          company_id: 7,
+          email: "owner@partner.example",
+          name: "Zoë O’Neil",
+          role: "partner_owner",
+        },
+      ],
+    }),
     findExternal: async (externalId) => {
       const user = await userBy(deps.db, { externalId });
       return user && found(user);

@@ -70,7 +70,7 @@ describe.skipIf(chromium === undefined)("the portal in a frame", () => {
     const addresses = requests.flatMap(({ url: address, referer }) => [address, referer]);
     expect(addresses.filter((one) => one.includes(code) || one.includes("eyJ"))).toEqual([]);
     expect(requests.filter(({ body }) => body.includes(code)).map((one) => one.url)).toEqual([
-      `${root}${new URL(url).pathname}/session`,
+      `${root}/api/v1${new URL(url).pathname}/session`,
     ]);
     // A browser that blocks third-party storage throws when it is read.
     const kept = await frame.evaluate<string>(
