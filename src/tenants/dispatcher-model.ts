@@ -13,7 +13,7 @@ export const STATE_LIMITS = { subscriptions: 1_000, rows: 100, counted: 10_000 }
 
 const instantOrNull = orNull(instantAnswer());
 const seconds = Type.Number({ minimum: 0, examples: [0.4] });
-const subscriptions = Type.Integer({ examples: [118] });
+const manySubscriptions = Type.Integer({ examples: [118] });
 
 export const DispatcherObject = Type.Object(
   {
@@ -24,7 +24,7 @@ export const DispatcherObject = Type.Object(
         renewed_at: instantAnswer(),
         silent_ms: Type.Integer({ examples: [240] }),
         shards: Type.Integer({ examples: [32] }),
-        subscriptions,
+        subscriptions: manySubscriptions,
         lag_s: seconds,
         memory_mb: orNull(Type.Integer(), { examples: [210] }),
       }),
@@ -34,7 +34,7 @@ export const DispatcherObject = Type.Object(
         id: Type.Integer(),
         dispatcher_id: orNull(Type.String()),
         epoch: Type.Integer({ examples: [3] }),
-        subscriptions,
+        subscriptions: manySubscriptions,
         lag_s: seconds,
       }),
     ),
@@ -42,7 +42,7 @@ export const DispatcherObject = Type.Object(
       lag_s: seconds,
       oldest_recorded_at: instantOrNull,
       entries: Type.Integer({ examples: [12] }),
-      subscriptions,
+      subscriptions: manySubscriptions,
     }),
     blocked_heads: Type.Array(
       Type.Object({

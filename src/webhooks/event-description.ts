@@ -5,7 +5,7 @@ import {
   type Json,
   type JsonObject,
 } from "../http/openapi/schemas.ts";
-import type { EventValue, PayloadMode } from "../outbox/event.ts";
+import type { PayloadMode } from "../outbox/event.ts";
 import { exampleBodyOf, FULL_BODIES, MINIMAL_BODIES } from "./event-model.ts";
 
 const SIGNATURE =
@@ -48,15 +48,13 @@ export const describeEvents: DescribeWebhooks = (components) => {
 
 function unionOf(mode: PayloadMode, description: string, components: Components): JsonObject {
   const bodies = mode === "full" ? FULL_BODIES : MINIMAL_BODIES;
-  const refs = [...bodies].map(([value, schema]): [EventValue, Json] => [
+  const refs = [...bodies].map(([value, schema]): [string, Json] => [
     value,
     describeSchema(schema, components)["$ref"] ?? null,
   ]);
   // The examples are added last, because a body that several events share must equal its component until then.
-  for (const [value, $ref] of refs.toReversed())
-    Object.assign(Object(components.schemas[String($ref).split("/").at(-1) ?? ""]), {
-      examples: [exampleBodyOf(value, mode)],
-    });
+  for (const [value, { title = "" }] of [...bodies].toReversed())
+    Object.assign(Object(components.schemas[title]), { examples: [exampleBodyOf(value, mode)] });
   return {
     description,
     examples: [exampleBodyOf("review_received", mode)],

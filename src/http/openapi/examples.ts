@@ -128,8 +128,9 @@ export function exampleInPath(path: string, name: string): string {
   const [, collection = ""] = new RegExp(`/([a-z-]+)/\\{${name}\\}`).exec(path) ?? [];
   const one = collection.replace(/ies$/, "y").replace(/s$/, "").replaceAll("-", "_");
   const known = (name === "id" ? BY_NAME[`${one}_id`] : undefined) ?? BY_NAME[name];
-  if (known === undefined) throw new Error(`The path parameter ${name} has no example.`);
-  return String(known);
+  if (typeof known !== "string" && typeof known !== "number")
+    throw new Error(`The path parameter ${name} has no example.`);
+  return `${known}`;
 }
 
 type Schemas = Components["schemas"];
@@ -171,8 +172,8 @@ export function exampleOf(schema: Schema, context: Context): Json {
 
 /** Returns whether an example has every required field. A schema that consists of others is taken as incomplete. */
 function isComplete(schema: Schema, example: Schema): boolean {
-  const required = Array.isArray(schema["required"]) ? schema["required"] : [];
-  return !("allOf" in schema) && required.every((name) => Object.hasOwn(example, String(name)));
+  const required: readonly string[] = Object(schema["required"] ?? []);
+  return !("allOf" in schema) && required.every((name) => Object.hasOwn(example, name));
 }
 
 function compose(schema: Schema, context: Context): Json {
