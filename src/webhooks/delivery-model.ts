@@ -26,15 +26,16 @@ const headers = Type.Record(Type.String(), Type.Union([Type.String(), Type.Array
   examples: [{ "content-type": "application/json" }],
 });
 
-/** An attempt as the API shows it (contract 6.13). */
 const exampleAttempt = {
-  sequence: 1042,
+  sequence: 1_042,
   duration_ms: 84,
   status_code: 200,
   response_truncated: false,
   possibly_repeated: false,
   resent: false,
 };
+
+/** An attempt as the API shows it (contract 6.13). */
 export const AttemptObject = Type.Object(
   {
     id: Type.String({ description: "ULID." }),
@@ -114,7 +115,9 @@ export const DeliveryObject = Type.Object(
   },
   {
     title: "Delivery",
-    examples: [{ sequence: 1042, state: "delivered", settled_at: "2026-06-01T12:00:00.000+00:00" }],
+    examples: [
+      { sequence: 1_042, state: "delivered", settled_at: "2026-06-01T12:00:00.000+00:00" },
+    ],
   },
 );
 

@@ -51,7 +51,7 @@ export const MessageObject = Type.Object(
     title: "EventMessage",
     examples: [
       {
-        sequence: 1042,
+        sequence: 1_042,
         state: "delivered",
         settled_at: "2026-06-01T12:00:00.000+00:00",
         waiting_behind: null,

@@ -25,15 +25,18 @@ const world = fixture(startSignInWorld);
 const mine = fixture(() => settleIn(world, 0));
 const theirs = fixture(() => settleIn(world, 1));
 
-test("every path parameter is an id of this test, except the provider", () => {
+test("every path parameter is an id of this test, except the provider and the portal's key", () => {
   const unknown = operations.filter(({ path }) =>
     path
       .replace(/^\/[\w-]+\/[\w-]+\/\{\w+\}/, (prefix) => (theirs.has(prefix) ? "" : prefix))
       .replaceAll(/\{(?:eventId|externalId|subscriptionId|tokenId)\}/g, "")
       .includes("{"),
   );
-  // This route has no tenants as callers: providers sign their requests.
-  expect(unknown.map(({ path }) => path)).toEqual(["/providers/{provider}/events"]);
+  // These routes have no tenants as callers: a code opens a portal session, and providers sign their requests.
+  expect(unknown.map(({ path }) => path)).toEqual([
+    "/embed/{key}/session",
+    "/providers/{provider}/events",
+  ]);
   expect(operations.flatMap((one) => attacksOn(one, never)).length).toBeGreaterThan(60);
 });
 

@@ -88,7 +88,10 @@ const CLIENT = {
   client_id: text("Client id; id and secret may come by HTTP Basic instead."),
   client_secret: text("Secret of a confidential client."),
 };
-const EXAMPLE_CLIENT = { client_id: "3f0e8f7c-5a56-4f1b-9d0c-2f6f3c1f6b7a", client_secret: "…" };
+const EXAMPLE_CLIENT = {
+  client_id: "3f0e8f7c-5a56-4f1b-9d0c-2f6f3c1f6b7a",
+  client_secret: "c7a91f04d3be8652a07f1c9e4d6b83205fa1e7c4908d2b6f35c8e0a1749d2b6f",
+};
 
 const TOKEN_ANSWER: Schema = {
   title: "OAuthToken",
@@ -158,14 +161,14 @@ export const TOKEN_DETAIL: DocumentDecoration = {
       code_verifier: text("PKCE verifier (RFC 7636)."),
       scope: text("Separated by spaces; `*` for all."),
     },
-    { grant_type: "refresh_token", refresh_token: "eyJ…", ...EXAMPLE_CLIENT },
+    { grant_type: "refresh_token", refresh_token: "eyJhbGciOiJSUzI1NiJ9…", ...EXAMPLE_CLIENT },
   ),
   responses: {
     "200": answer("A token.", TOKEN_ANSWER, {
       token_type: "Bearer",
       expires_in: 86_400,
-      access_token: "eyJ…",
-      refresh_token: "eyJ…",
+      access_token: "eyJhbGciOiJSUzI1NiJ9…",
+      refresh_token: "eyJhbGciOiJSUzI1NiJ9…",
       scope: "*",
     }),
     ...errorResponses({
@@ -192,7 +195,7 @@ export const REVOKE_DETAIL: DocumentDecoration = {
   requestBody: form(
     ["token"],
     { token: text(), token_type_hint: text(), ...CLIENT },
-    { token: "eyJ…", ...EXAMPLE_CLIENT },
+    { token: "eyJhbGciOiJSUzI1NiJ9…", ...EXAMPLE_CLIENT },
   ),
   responses: {
     "200": answer("The token is revoked or was invalid.", { type: "object" }, {}),
@@ -205,7 +208,11 @@ export const INTROSPECT_DETAIL: DocumentDecoration = {
   security: [{}, { client: [] }],
   summary: "Ask about a token",
   description: "RFC 7662. A client sees only its own tokens.",
-  requestBody: form(["token"], { token: text(), ...CLIENT }, { token: "eyJ…", ...EXAMPLE_CLIENT }),
+  requestBody: form(
+    ["token"],
+    { token: text(), ...CLIENT },
+    { token: "eyJhbGciOiJSUzI1NiJ9…", ...EXAMPLE_CLIENT },
+  ),
   responses: {
     "200": answer("Current state of the token.", INTROSPECTION, { active: false }),
     ...errorResponses({ "400": ["invalid_request"], "401": ["invalid_client"], ...ALWAYS }),
