@@ -356,25 +356,3 @@ export const ColleagueObject = Type.Object(
   },
 );
 export type Colleague = RowOf<typeof ColleagueObject>;
-
-/** The facts of a review that a mail shows: names, the response and the tenant's branding. */
-export interface Subject {
-  readonly reviewId: number;
-  readonly storeName: string;
-  readonly accountName: string;
-  /** The review site's display name. */
-  readonly siteName: string;
-  readonly rate: number;
-  readonly reviewer: string | null;
-  /** The text of the response; null if the response was written on the site itself. */
-  readonly responseBody: string | null;
-  /** The partner's own name, if the white label is on. */
-  readonly brand: string | null;
-  readonly primaryColor: string;
-}
-
-/** The account owner as the addressee of a mail. */
-export interface Owner {
-  readonly email: string;
-  readonly name: string;
-}

@@ -2,7 +2,7 @@ import type { Tx } from "../../../db/client.ts";
 import { brandedMail } from "../../lib/branded-mail.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { isMailAddress, type NewMail, queueMails } from "../../outbox/mail.ts";
-import type { NativeEmail, Owner, Subject } from "../model.ts";
+import type { NativeEmail } from "../model.ts";
 import * as queries from "../queries/notices.ts";
 
 interface SealingDeps {
@@ -36,7 +36,7 @@ export async function queueHomeownerNotices(
 
 /** The addressee of the mail about a moved flag, or the reason why no mail is sent. */
 type FlagNotice =
-  | { readonly nativeEmail: "queued"; readonly owner: Owner }
+  | { readonly nativeEmail: "queued"; readonly owner: queries.Owner }
   | { readonly nativeEmail: Exclude<NativeEmail, "queued"> };
 
 export async function planFlagNotice(
@@ -57,7 +57,7 @@ export async function planFlagNotice(
 export async function queueFlagNotice(
   tx: Tx,
   deps: SealingDeps,
-  moved: { readonly owner: Owner; readonly reviewId: number; readonly to: string },
+  moved: { readonly owner: queries.Owner; readonly reviewId: number; readonly to: string },
   now: Date,
 ): Promise<void> {
   const [subject] = await queries.subjectsOf(tx, [moved.reviewId]);
@@ -66,7 +66,7 @@ export async function queueFlagNotice(
 }
 
 /** Composes the mail that informs the reviewer that the business has responded on the review site (contract 9.5). */
-export function homeownerNotice(to: string, about: Subject): NewMail {
+export function homeownerNotice(to: string, about: queries.Subject): NewMail {
   const { storeName, accountName, siteName, reviewer, responseBody } = about;
   const content = {
     subject: `${storeName} responded to your review`,
@@ -88,7 +88,7 @@ const FLAG_TEXT: Readonly<Record<string, string>> = {
 };
 
 /** Composes the mail that informs the account owner that a flag has a new status (contract 9.5). */
-export function flagStatusMail(owner: Owner, about: Subject, to: string): NewMail {
+export function flagStatusMail(owner: queries.Owner, about: queries.Subject, to: string): NewMail {
   const { storeName, siteName, rate, reviewer } = about;
   const what = FLAG_TEXT[to] ?? `is now ${to}`;
   const content = {
