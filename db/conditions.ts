@@ -51,7 +51,8 @@ export function instantAfter(
 }
 
 function placeOf(cursor: string): SQL {
-  const [ms = "", last = ""] = cursor.split(".");
+  const dot = cursor.indexOf(".");
+  const [ms, last] = [cursor.slice(0, dot), cursor.slice(dot + 1)];
   // The instant is not converted to a Date, because no driver writes years above 9999 in the way that Postgres reads
   // them.
   const instant = sql`to_timestamp(${ms}::text::bigint / 1000.0)::timestamptz(3)`;

@@ -152,6 +152,22 @@ export const inbox = pgTable(
   (t) => [index("inbox_state").on(t.state, t.partnerId, t.position)],
 );
 
+/** The progress of imports (contract 10.9), so that an interrupted one continues. */
+export const imports = pgTable("imports", {
+  file: text("file").primaryKey(),
+  /** The bytes of the file up to the last committed line, their lines and their SHA-256. */
+  bytes: bigint("bytes", { mode: "number" }).notNull(),
+  lines: bigint("lines", { mode: "number" }).notNull(),
+  digest: text("digest").notNull(),
+  /** The number of lines of each kind by what became of them. */
+  counts: jsonb("counts").$type<ImportCounts>().notNull(),
+  startedAt: instant("started_at").notNull(),
+  finishedAt: instant("finished_at"),
+});
+
+/** By kind of record: the lines that made one, that found it there, and that were refused. */
+export type ImportCounts = Record<string, { created: number; present: number; faulty: number }>;
+
 export const auditLog = pgTable("audit_log", {
   id: bigid(),
   at: instant("at").notNull(),

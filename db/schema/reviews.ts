@@ -10,7 +10,7 @@ import {
   uniqueIndex,
 } from "drizzle-orm/pg-core";
 
-import { userId } from "./companies.ts";
+import { SYNCED, userId } from "./companies.ts";
 import { bigid, bytewise, id, instant } from "./columns.ts";
 
 export const reviews = pgTable(
@@ -44,8 +44,13 @@ export const reviews = pgTable(
     }),
     flagReason: text("flag_reason"),
     assignedUserId: userId("assigned_user_id"),
+    externalId: SYNCED.externalId(),
+    isImported: boolean("is_imported").notNull().default(false),
   },
   (t) => [
+    uniqueIndex("reviews_external_id")
+      .on(t.externalId)
+      .where(sql`external_id is not null`),
     unique("reviews_store_review_site_id_external_review_id_key").on(
       t.storeReviewSiteId,
       t.externalReviewId,
@@ -91,6 +96,8 @@ export const reviewHistory = pgTable(
      * gap in the log reveals that rows were deleted.
      */
     gap: integer("gap"),
+    /** Whether the row came from an import (contract 10.9). Such a row was never an event of a subscription. */
+    isImported: boolean("is_imported").notNull().default(false),
   },
   (t) => [
     uniqueIndex("review_history_log")

@@ -7,7 +7,6 @@ import {
   primaryKey,
   text,
   uniqueIndex,
-  uuid,
 } from "drizzle-orm/pg-core";
 
 import { companyId, userId } from "./companies.ts";
@@ -39,7 +38,8 @@ export const signingKeys = pgTable(
 );
 
 export const oauthClients = pgTable("oauth_clients", {
-  clientId: uuid("client_id").primaryKey(),
+  /** A UUID, or the id that an imported client had before. */
+  clientId: text("client_id").primaryKey(),
   /** The company that owns the client; null for a client of the platform itself. */
   companyId: companyId("company_id"),
   name: text("name").notNull(),
@@ -53,7 +53,7 @@ export const oauthClients = pgTable("oauth_clients", {
    * The third-party client that created this client with one of its tokens. Tokens of that creator may change this
    * client; tokens of other clients may not.
    */
-  createdBy: uuid("created_by").references((): AnyPgColumn => oauthClients.clientId, {
+  createdBy: text("created_by").references((): AnyPgColumn => oauthClients.clientId, {
     onDelete: "set null",
   }),
   createdAt: instant("created_at").notNull(),
@@ -76,7 +76,7 @@ export const authenticationEvents = pgTable("authentication_events", {
       "portal",
     ],
   }).notNull(),
-  clientId: uuid("client_id").references(() => oauthClients.clientId, { onDelete: "set null" }),
+  clientId: text("client_id").references(() => oauthClients.clientId, { onDelete: "set null" }),
   ip: text("ip"),
   userAgent: text("user_agent"),
   at: instant("at").notNull(),
@@ -101,7 +101,7 @@ export const tokens = pgTable(
       ],
     }).notNull(),
     userId: userId("user_id").notNull(),
-    clientId: uuid("client_id").references(() => oauthClients.clientId, { onDelete: "cascade" }),
+    clientId: text("client_id").references(() => oauthClients.clientId, { onDelete: "cascade" }),
     familyId: bytewise("family_id").references(() => authenticationEvents.id),
     impersonatorId: userId("impersonator_id"),
     /**
@@ -161,7 +161,7 @@ export const tokenUses = pgTable(
 export const authorizationCodes = pgTable("authorization_codes", {
   secretHash: bytewise("secret_hash").primaryKey(),
   state: text("state", { enum: ["consent", "issued", "redeemed"] }).notNull(),
-  clientId: uuid("client_id")
+  clientId: text("client_id")
     .notNull()
     .references(() => oauthClients.clientId, { onDelete: "cascade" }),
   userId: userId("user_id").notNull(),

@@ -39,6 +39,8 @@ export const webhookSubscriptions = pgTable(
     previousSecretExpiresAt: instant("previous_secret_expires_at"),
     lastBatchDispatchedAt: instant("last_batch_dispatched_at"),
     nextBatchAt: instant("next_batch_at"),
+    /** The subscription of an import receives no event that was recorded before this instant; null for none. */
+    beginsAt: instant("begins_at"),
     createdAt: instant("created_at").notNull(),
     updatedAt: instant("updated_at").notNull(),
     disabledAt: instant("disabled_at"),

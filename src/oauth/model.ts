@@ -27,6 +27,11 @@ export interface TokenAnswer {
   readonly scope: string;
 }
 
+/**
+ * The form of a client id. New clients get UUIDs; an imported one keeps its id, of characters that a URL need not encode.
+ */
+export const CLIENT_ID_PATTERN = "^[A-Za-z0-9._~-]{1,100}$";
+
 const closed = { additionalProperties: false } as const;
 const NAME_LENGTH = [1, 100] as const;
 const URI_LENGTH = 2_048;
@@ -83,7 +88,7 @@ export const clientChanges = Type.Partial(Type.Object(fields), {
 export type ClientChanges = Static<typeof clientChanges>;
 
 const clientFields = {
-  client_id: Type.String({ format: "uuid" }),
+  client_id: Type.String({ pattern: CLIENT_ID_PATTERN }),
   name: Type.String(),
   redirect_uris: Type.Array(Type.String()),
   confidential: Type.Boolean(),

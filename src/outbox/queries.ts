@@ -130,7 +130,7 @@ const append = statement({
       select s.*
         from unnest((select ${partners}::integer[])) as p(id) cross join lateral (
                select id, number, partner_id, shard, delivery_kind, payload_mode, events from webhook_subscriptions
-                where partner_id = p.id and state <> 'deleted' offset 0) s
+                where partner_id = p.id and state <> 'deleted' and (begins_at is null or begins_at <= ${now}) offset 0) s
     ), wanted as (
       -- One row per subscription, with its events as an array. Joined to the numbers below event by event, each event
       -- would be compared with every subscription, because the planner underestimates their number.

@@ -159,6 +159,7 @@ export const ReviewObject = Type.Object(
   {
     id: Type.Integer(),
     external_review_id: Type.String(),
+    external_id: orNull(Type.String(), { description: "The platform's own id; null for none." }),
     store_id: Type.Integer(),
     store_review_site_id: Type.Integer(),
     review_site_id: Type.Integer(),
@@ -289,6 +290,9 @@ export const PartnerHistoryObject = Type.Object(
       }),
     ),
     metadata: recordedMetadata,
+    is_imported: Type.Boolean({
+      description: "Whether the row came from an import. No webhook was ever sent for it.",
+    }),
     occurred_at: instantAnswer(),
     recorded_at: instantAnswer(),
   },

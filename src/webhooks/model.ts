@@ -166,7 +166,7 @@ export const OperatorDeleteQuery = Type.Object({ reason: operatorReason });
 /** A row of a subscription without its secrets. */
 export type Subscription = Omit<
   typeof webhookSubscriptions.$inferSelect,
-  "number" | "sealedSecret" | "sealedPreviousSecret"
+  "number" | "sealedSecret" | "sealedPreviousSecret" | "beginsAt"
 >;
 
 /** Settings after the defaults and the fixed settings of a batch subscription were applied. */

@@ -13,6 +13,7 @@ import { invalid, Problem } from "../../lib/problem.ts";
 import { hashSecret, newSecret } from "../../lib/secrets.ts";
 import { clientErrors } from "../redirect-uri.ts";
 import {
+  CLIENT_ID_PATTERN,
   type ClientChanges,
   DEFAULT_GRANTS,
   type NewClientBody,
@@ -53,10 +54,9 @@ export function clientKey({ createdAt, clientId }: OAuthClient): string {
   return `${createdAt.getTime()}.${clientId}`;
 }
 
-const UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
-const CLIENT_ID = new RegExp(`^${UUID}$`);
-const CLIENT_KEY = new RegExp(`^\\d{1,15}\\.${UUID}$`);
-export const isClientKey = (key: string): boolean => CLIENT_KEY.test(key);
+const CLIENT_ID = new RegExp(CLIENT_ID_PATTERN);
+export const isClientKey = (key: string): boolean =>
+  /^\d{1,15}\./.test(key) && CLIENT_ID.test(key.slice(key.indexOf(".") + 1));
 
 /**
  * Loads an OAuth client for its administrator. Throws 404 if no client has the id. Throws 403 with an AUTHZ_DENIED

@@ -17,7 +17,12 @@ import { equalInConstantTime } from "../../lib/secret-box.ts";
 import { type Credentials, invalidClient } from "../credentials.ts";
 import { admitsUser, decideRedemption, decideScope } from "../decide.ts";
 import type { TokenRequest } from "../grants.ts";
-import type { AuthorizationCode, OAuthClient, TokenAnswer } from "../model.ts";
+import {
+  type AuthorizationCode,
+  CLIENT_ID_PATTERN,
+  type OAuthClient,
+  type TokenAnswer,
+} from "../model.ts";
 import { OAuthError } from "../oauth-error.ts";
 import { type ActiveClient, findActiveClient } from "../queries/clients.ts";
 import {
@@ -244,6 +249,7 @@ export async function introspectToken(
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const CLIENT_ID = new RegExp(CLIENT_ID_PATTERN);
 
 /**
  * Looks up the OAuth client with this id, which may be any text. Returns undefined if no client has the id or its
@@ -253,7 +259,7 @@ export async function lookUpClient(
   { db }: Pick<OAuthDeps, "db">,
   clientId: string,
 ): Promise<ActiveClient | undefined> {
-  return UUID.test(clientId) ? findActiveClient(db, clientId) : undefined;
+  return CLIENT_ID.test(clientId) ? findActiveClient(db, clientId) : undefined;
 }
 
 /**
@@ -271,8 +277,9 @@ async function authenticateClient(
       ? secret === undefined
       : equalInConstantTime(hashSecret(secret ?? ""), client.secretHash);
   if (client !== undefined && isRight) return client;
-  // Text that is not a client id is not logged, because it may be a secret that was put into the wrong field.
-  const details = { client_id: UUID.test(clientId) ? clientId : null };
+  // Other text than a client id is not logged, because it may be a secret that was put into the wrong field.
+  const isId = client !== undefined || UUID.test(clientId);
+  const details = { client_id: isId ? clientId : null };
   await deps.failures.record({ action: "CLIENT_AUTH_FAILED", details }, requestContext);
   throw invalidClient(isBasic);
 }

@@ -54,14 +54,14 @@ const batchStatement = statement({
       select s.number, f.skipped_through
         from webhook_subscriptions s join outbox_offsets f on f.subscription_id = s.id where s.id = ${id}
     )
-    select h.id, h.event_id as "eventId", h.recorded_at as "recordedAt", h.event = any(${events}::text[]) as "isWanted",
+    select h.id, h.event_id as "eventId", h.recorded_at as "recordedAt", h.event = any(${events}::text[]) and not h.is_imported as "isWanted",
            -- True for an event of the log that no skip covers: it is queued, or an attempt has settled it.
            coalesce(h.subscription_number = own.number
              and (h.sequence > own.skipped_through
                   or not exists (select from outbox_skips where subscription_id = ${id} and first <= h.sequence
                                     and last >= h.sequence)
                      and not exists (select from outbox o where o.event_id = h.event_id)), false) as "isSettled"
-      from own, (select id, event_id, recorded_at, event, subscription_number, sequence from review_history
+      from own, (select id, event_id, recorded_at, event, subscription_number, sequence, is_imported from review_history
                   where partner_id = ${partnerId} and (recorded_at, id) > (${afterAt}, ${afterId}) and recorded_at < ${until}
                   order by recorded_at, id limit ${limit}) h
      order by h.recorded_at, h.id`,

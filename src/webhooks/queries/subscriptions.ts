@@ -10,10 +10,11 @@ import type { Subscription } from "../model.ts";
 const {
   sealedSecret,
   sealedPreviousSecret: _sealed,
+  beginsAt: _begin,
   ...shown
 } = getTableColumns(webhookSubscriptions);
 
-/** Every column of a subscription except the sealed secrets. */
+/** The columns of a `Subscription`. */
 export const SHOWN = shown;
 
 const isNotDeleted: SQL = ne(webhookSubscriptions.state, "deleted");
