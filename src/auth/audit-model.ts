@@ -128,6 +128,9 @@ export const AUDIT_ACTIONS = [
   "SERVICE_CREATED",
   "SERVICE_UPDATED",
   "SERVICE_DELETED",
+  // Audit rows of `bun run import` and `bun run export`; details: file, and counts of an import.
+  "DATA_IMPORTED",
+  "DATA_EXPORTED",
   // Audit rows of a rejected action of the inbox; details: position.
   "INBOX_RETRIED",
   "INBOX_DROPPED",

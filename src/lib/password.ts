@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 
 import { FairQueue, type Load } from "./fair-queue.ts";
+import { verifyHash } from "./foreign-hashes.ts";
 import { networksOf } from "./network.ts";
 import { Problem } from "./problem.ts";
 
@@ -23,8 +24,8 @@ export interface Passwords {
    */
   hash(password: string, from?: string): Promise<string>;
   /**
-   * Verifies a password. Always runs one argon2id verification, so that its duration tells nothing. Without a hash
-   * (`null`) it uses a hash that no password matches.
+   * Verifies a password. Always runs one verification, so that its duration tells nothing. Without a hash (`null`) it
+   * uses a hash that no password matches. An imported hash takes its own time (contract 4.7).
    */
   verify(password: string, hash: string | null, from?: string): Promise<boolean>;
   /** Whether the hash was made with other parameters than the current ones. */
@@ -54,7 +55,7 @@ export function createPasswords(
     verify: (password, hash, from = NO_ADDRESS) =>
       queue.take(
         networksOf(from),
-        async () => (await Bun.password.verify(password, hash ?? unmatchable)) && hash !== null,
+        async () => (await verifyHash(password, hash ?? unmatchable)) && hash !== null,
       ),
     needsRehash: (hash) => !hash.startsWith(HASH_PREFIX),
   };

@@ -107,9 +107,9 @@ export const CONNECTION_EVENTS: readonly EventValue[] = CATALOG.filter(
 ).map((one) => one.value);
 
 /** The values that a subscription's filter may contain: all except `webhook.test`. */
-export const SUBSCRIBABLE_EVENTS: readonly EventValue[] = CATALOG.filter(
-  (one) => one.subscribable,
-).map((one) => one.value);
+export const SUBSCRIBABLE_EVENTS: readonly RecordedAction["event"][] = CATALOG.flatMap(
+  ({ value, subscribable }) => (value !== TEST_EVENT && subscribable ? [value] : []),
+);
 
 /** The values that a batch subscription sends. */
 export const BATCH_EVENTS: readonly EventValue[] = CATALOG.filter((one) => one.in_batch).map(

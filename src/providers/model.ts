@@ -93,7 +93,7 @@ export const commonFields = {
   store_review_site_id: storeReviewSiteId,
 };
 
-const reported = Type.Object(reviewFields, {
+export const ReportedReview = Type.Object(reviewFields, {
   ...closed,
   title: "ReportedReview",
   description: "A review as reported by its site.",
@@ -118,8 +118,8 @@ function eventOf<T extends string, F extends TProperties>(type: T, fields: F) {
 
 /** One schema per event type, so that an error names `review.rate` and not a branch of a union. */
 export const EVENT_SCHEMAS = {
-  "review.created": eventOf("review.created", { review: reported }),
-  "review.updated": eventOf("review.updated", { review: reported }),
+  "review.created": eventOf("review.created", { review: ReportedReview }),
+  "review.updated": eventOf("review.updated", { review: ReportedReview }),
   "review.removed": eventOf("review.removed", { review: gone }),
   "response.posted": eventOf("response.posted", {
     external_review_id: externalId,

@@ -35,6 +35,9 @@ const booleanText = literals(["true", "false"]);
 
 // ------------------------------------------------------------------------------------------------ companies
 
+/** The platform's brand colour, which a company gets if its request names no colour. */
+export const DEFAULT_COLOR = "#1f6feb";
+
 /** Branding of a company, which its users see. A missing field takes the platform's default. */
 const branding = {
   primary_color: Type.Optional(

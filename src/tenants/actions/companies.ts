@@ -5,7 +5,14 @@ import { endAccessOfCompanies } from "../../auth/actions/sessions.ts";
 import type { ValidParts } from "../../http/fields.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import type { Caller } from "../../http/principal.ts";
-import type { AccountUpdate, Company, NewAccount, NewPartner, PartnerUpdate } from "../model.ts";
+import {
+  type AccountUpdate,
+  type Company,
+  DEFAULT_COLOR,
+  type NewAccount,
+  type NewPartner,
+  type PartnerUpdate,
+} from "../model.ts";
 import {
   holdWholeQueue,
   suspendAccount,
@@ -18,8 +25,6 @@ import { existing, orNotFound, type AdminDeps } from "./deps.ts";
 import { changeRecord, deleteRecord } from "./records.ts";
 
 const DOMAIN_TAKEN = "is the domain of another partner";
-/** The platform's brand colour, which a company gets if its request names no colour. */
-const DEFAULT_COLOR = "#1f6feb";
 /** The highest number of plan names that the error about an unknown plan lists. */
 const NAMED_PLANS = 20;
 

@@ -87,6 +87,8 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   SERVICE_CREATED: "created a service",
   SERVICE_UPDATED: "changed a service",
   SERVICE_DELETED: "deleted a service",
+  DATA_IMPORTED: "imported data",
+  DATA_EXPORTED: "exported data",
   INBOX_RETRIED: "took a rejected action over again",
   INBOX_DROPPED: "dropped a rejected action",
   PROVIDER_CREATED: "created a provider",

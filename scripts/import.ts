@@ -1,0 +1,90 @@
+// `bun run import`: imports files of a platform's own data; see `bun run import --help`.
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+
+import { systemClock } from "../src/lib/clock.ts";
+import { importFile, type ImportResult, type Pace } from "../src/transfer/import.ts";
+import { runWithDatabase, UsageError } from "./transfer/command.ts";
+
+const HELP = `Imports files of JSON lines into the database of the settings (docs/operations/import.md).
+
+  bun run import [options] <file.ndjson …>
+
+  --dry-run       check every line and change nothing
+  --resume        continue after the last imported line of an interrupted run
+  --announce      record history lines as actions that happen now: webhooks, batches and mails tell of them
+  --skip-faulty   report faulty lines and go on; otherwise the import stops at the first ones, with nothing half-written`;
+
+const OPTIONS = {
+  "dry-run": { type: "boolean", default: false },
+  resume: { type: "boolean", default: false },
+  announce: { type: "boolean", default: false },
+  "skip-faulty": { type: "boolean", default: false },
+} as const;
+
+/** The number of faults that are printed one by one. */
+const FAULTS_SHOWN = 1_000;
+const PROGRESS_MS = 2_000;
+
+await runWithDatabase({ help: HELP, options: OPTIONS }, async ({ db, box, config }, given) => {
+  const { values, positionals } = given;
+  if (positionals.length === 0) throw new UsageError("Name at least one file.");
+  const missing = positionals.find((path) => !existsSync(path));
+  if (missing !== undefined) throw new UsageError(`There is no file ${missing}.`);
+  const deps = { db, box, config, clock: systemClock };
+  for (const path of positionals) {
+    let faults = 0;
+    const showProgress = progressOf(path);
+    const result = await importFile(
+      deps,
+      {
+        file: resolve(path),
+        isDryRun: values["dry-run"] === true,
+        resumes: values["resume"] === true,
+        announces: values["announce"] === true,
+        skipsFaulty: values["skip-faulty"] === true || values["dry-run"] === true,
+      },
+      {
+        onFault: (line, { field, text }) => {
+          if (faults++ < FAULTS_SHOWN) console.error(`${path}:${line}: ${field} ${text}`);
+        },
+        onProgress: showProgress,
+      },
+    );
+    if (faults > FAULTS_SHOWN) console.error(`… and ${faults - FAULTS_SHOWN} more faults.`);
+    for (const line of summaryOf(path, result, values["dry-run"] === true)) console.log(line);
+    if (!result.isWhole) {
+      if (values["dry-run"] !== true)
+        console.error(
+          "Stopped. The lines before the faulty chunk are imported: mend the file and continue with --resume, or use --skip-faulty.",
+        );
+      return 1;
+    }
+    if (faults > 0) return 1;
+  }
+  return 0;
+});
+
+function progressOf(path: string): (pace: Pace) => void {
+  let shownMs = 0;
+  return ({ lines, total, linesOfRun, elapsedMs }) => {
+    if (elapsedMs - shownMs < PROGRESS_MS && lines < total) return;
+    shownMs = elapsedMs;
+    const rate = linesOfRun / Math.max(1, elapsedMs / 1_000);
+    const leftS = Math.round((total - lines) / Math.max(1, rate));
+    const share = total === 0 ? 100 : Math.floor((100 * lines) / total);
+    const left = `${Math.floor(leftS / 60)} min ${leftS % 60} s left`;
+    console.log(`${path}: ${lines} of ${total} lines (${share} %), ${Math.round(rate)}/s, ${left}`);
+  };
+}
+
+function rowOf(kind: string, ...cells: (number | string)[]): string {
+  return `  ${kind.padEnd(14)}${cells.map((cell) => String(cell).padStart(12)).join("")}`;
+}
+
+function* summaryOf(path: string, { counts }: ImportResult, isDry: boolean): Iterable<string> {
+  yield isDry ? `${path}, checked only:` : `${path}:`;
+  yield rowOf("", isDry ? "new" : "created", "present", "faulty");
+  for (const [kind, { created, present, faulty }] of Object.entries(counts))
+    yield rowOf(kind, created, present, faulty);
+}

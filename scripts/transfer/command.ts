@@ -1,0 +1,85 @@
+import { parseArgs, type ParseArgsConfig } from "node:util";
+
+import { connect, type RawDb } from "../../db/client.ts";
+import { driverError } from "../../db/driver.ts";
+import { causeOf } from "../../db/errors.ts";
+import { schemaError } from "../../db/migrate.ts";
+import { type Config, ConfigError, EXIT_CONFIG, readConfig } from "../../src/lib/config.ts";
+import { createSecretBox, type SecretBox } from "../../src/lib/secret-box.ts";
+
+/** EX_USAGE of sysexits.h. */
+const EXIT_USAGE = 64;
+
+/** A command line that cannot be run. */
+export class UsageError extends Error {}
+
+interface Command {
+  readonly help: string;
+  readonly options: NonNullable<ParseArgsConfig["options"]>;
+}
+
+interface Connected {
+  readonly db: RawDb;
+  readonly box: SecretBox;
+  readonly config: Config;
+}
+
+interface Given {
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly positionals: readonly string[];
+}
+
+/** Runs a command that works on the database of the settings, and sets the exit status that `work` returns. */
+export async function runWithDatabase(
+  { help, options }: Command,
+  work: (connected: Connected, given: Given) => Promise<number>,
+): Promise<void> {
+  try {
+    process.exitCode = await run({ help, options }, work);
+  } catch (error) {
+    const cause = causeOf(error);
+    console.error(cause instanceof Error ? cause.message : cause);
+    if (cause instanceof UsageError) console.error(`\n${help}`);
+    process.exitCode = statusOf(cause);
+  }
+}
+
+function statusOf(cause: unknown): number {
+  if (cause instanceof UsageError) return EXIT_USAGE;
+  return cause instanceof ConfigError ? EXIT_CONFIG : 1;
+}
+
+async function run(
+  { help, options }: Command,
+  work: (connected: Connected, given: Given) => Promise<number>,
+): Promise<number> {
+  const given = readArguments(options);
+  if (given.values["help"] === true) {
+    console.log(help);
+    return 0;
+  }
+  const fault = driverError();
+  if (fault !== undefined) throw new ConfigError([fault]);
+  const config = readConfig();
+  const db = connect(config.databaseUrl, { max: 1, name: "reviewrelay-transfer" });
+  try {
+    const lacking = await schemaError(db);
+    if (lacking !== undefined) throw new ConfigError([lacking]);
+    const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
+    return await work({ db, box, config }, given);
+  } finally {
+    await db.close();
+  }
+}
+
+function readArguments(options: Command["options"]): Given {
+  try {
+    return parseArgs({
+      options: { ...options, help: { type: "boolean", short: "h" } },
+      allowPositionals: true,
+      strict: true,
+    });
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+}

@@ -1,0 +1,134 @@
+import { createHash, pbkdf2, scrypt, timingSafeEqual } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
+import { promisify } from "node:util";
+
+/** The most memory in bytes that the verification of one hash may take. */
+const MAX_MEMORY = 128 * 1024 * 1024;
+const MAX_BCRYPT_COST = 14;
+const MAX_ARGON2_PASSES = 10;
+const MAX_ARGON2_LANES = 8;
+const MAX_PBKDF2_ITERATIONS = 2_000_000;
+const MAX_SCRYPT_LANES = 4;
+const MAX_PHPASS_LOG_ROUNDS = 18;
+
+/** bcrypt uses no more bytes of a password. Bun hashes a longer one first, which no other implementation does. */
+const BCRYPT_BYTES = 72;
+/** The rounds of MD5 that a phpass verification computes before it lets other work run. */
+const ROUNDS_PER_TURN = 2_048;
+
+const PHPASS_DIGITS = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/**
+ * A kind of password hash that an import takes over (contract 10.9).
+ *
+ * - `excess` returns the name of a cost parameter that is too high, because its hash would block others at each sign-in.
+ * - `verify` returns whether the password has the hash.
+ */
+interface Scheme {
+  readonly form: RegExp;
+  readonly excess: (parts: readonly string[]) => string | undefined;
+  readonly verify: (password: string, hash: string, parts: readonly string[]) => Promise<boolean>;
+}
+
+const ARGON2: Scheme = {
+  form: /^\$argon2(?:i|id)\$v=19\$m=(\d{1,9}),t=(\d{1,9}),p=(\d{1,9})\$[A-Za-z0-9+/]{11,86}\$[A-Za-z0-9+/]{16,172}$/,
+  excess: ([memoryKiB, passes, lanes]) => {
+    if (Number(memoryKiB) * 1024 > MAX_MEMORY) return "m";
+    if (Number(passes) > MAX_ARGON2_PASSES) return "t";
+    return Number(lanes) > MAX_ARGON2_LANES ? "p" : undefined;
+  },
+  verify: (password, hash) => Bun.password.verify(password, hash),
+};
+
+const BCRYPT: Scheme = {
+  form: /^\$2[aby]\$(\d{2})\$[./A-Za-z0-9]{53}$/,
+  excess: ([cost]) => (Number(cost) > MAX_BCRYPT_COST ? "cost" : undefined),
+  verify: (password, hash) =>
+    Bun.password.verify(Buffer.from(password).subarray(0, BCRYPT_BYTES), hash),
+};
+
+/** The format of Django. */
+const PBKDF2: Scheme = {
+  form: /^pbkdf2_sha256\$(\d{1,9})\$([^$\s]{1,128})\$([A-Za-z0-9+/]{43}=)$/,
+  excess: ([iterations]) =>
+    Number(iterations) > MAX_PBKDF2_ITERATIONS ? "iterations" : undefined,
+  verify: async (password, _hash, [iterations, salt = "", digest = ""]) => {
+    const expected = Buffer.from(digest, "base64");
+    const derive = promisify(pbkdf2);
+    const derived = await derive(password, salt, Number(iterations), expected.length, "sha256");
+    return timingSafeEqual(derived, expected);
+  },
+};
+
+/** The PHC string format. */
+const SCRYPT: Scheme = {
+  form: /^\$scrypt\$ln=(\d{1,2}),r=(\d{1,3}),p=(\d{1,3})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/,
+  excess: ([logN, r, p]) => {
+    if (128 * 2 ** Number(logN) * Number(r) > MAX_MEMORY) return "ln and r";
+    return Number(p) > MAX_SCRYPT_LANES ? "p" : undefined;
+  },
+  verify: async (password, _hash, [logN, r, p, salt = "", digest = ""]) => {
+    const expected = Buffer.from(digest, "base64");
+    const cost = { N: 2 ** Number(logN), r: Number(r), p: Number(p), maxmem: 2 * MAX_MEMORY };
+    const derived = await new Promise<Buffer>((resolve, reject) => {
+      scrypt(password, Buffer.from(salt, "base64"), expected.length, cost, (error, key) =>
+        error ? reject(error) : resolve(key),
+      );
+    });
+    return timingSafeEqual(derived, expected);
+  },
+};
+
+const PHPASS: Scheme = {
+  form: /^\$[PH]\$([./0-9A-Za-z])([./0-9A-Za-z]{8})([./0-9A-Za-z]{22})$/,
+  excess: ([rounds = ""]) =>
+    PHPASS_DIGITS.indexOf(rounds) > MAX_PHPASS_LOG_ROUNDS ? "rounds" : undefined,
+  verify: async (password, _hash, [rounds = "", salt = "", digest = ""]) => {
+    const key = Buffer.from(password);
+    let state = createHash("md5").update(salt).update(key).digest();
+    for (let left = 2 ** PHPASS_DIGITS.indexOf(rounds); left > 0; left--) {
+      state = createHash("md5").update(state).update(key).digest();
+      // MD5 runs on the thread of all requests.
+      if (left % ROUNDS_PER_TURN === 0) await setImmediate();
+    }
+    return timingSafeEqual(Buffer.from(phpassText(state)), Buffer.from(digest));
+  },
+};
+
+/** Encodes bytes in the base 64 of phpass, which takes the lowest bits first. */
+function phpassText(bytes: Uint8Array): string {
+  let text = "";
+  let value = 0;
+  let bits = 0;
+  for (const byte of bytes) {
+    value |= byte << bits;
+    for (bits += 8; bits >= 6; bits -= 6, value >>= 6) text += PHPASS_DIGITS.charAt(value & 63);
+  }
+  return bits > 0 ? text + PHPASS_DIGITS.charAt(value & 63) : text;
+}
+
+const SCHEMES = [ARGON2, BCRYPT, PBKDF2, SCRYPT, PHPASS];
+
+function schemeOf(hash: string): { scheme: Scheme; parts: readonly string[] } | undefined {
+  for (const scheme of SCHEMES) {
+    const match = scheme.form.exec(hash);
+    if (match !== null) return { scheme, parts: match.slice(1) };
+  }
+  return undefined;
+}
+
+/** Returns why a password hash cannot be imported; undefined if it can. */
+export function hashError(hash: string): string | undefined {
+  const known = schemeOf(hash);
+  if (known === undefined)
+    return "must be a hash of bcrypt, argon2i, argon2id, PBKDF2-SHA256 (Django), scrypt (PHC) or phpass";
+  const excess = known.scheme.excess(known.parts);
+  return excess === undefined ? undefined : `costs too much to verify: ${excess} is too high`;
+}
+
+/** Verifies a password against a hash of any scheme that `hashError` accepts; throws for other hashes. */
+export async function verifyHash(password: string, hash: string): Promise<boolean> {
+  const known = schemeOf(hash);
+  if (known === undefined) throw new Error("The stored password hash is of no known scheme.");
+  return known.scheme.verify(password, hash, known.parts);
+}

@@ -1,0 +1,315 @@
+// Bulk reads and inserts of an import. Lists are array parameters, so that a statement fits any number of records.
+
+import { and, eq, getTableColumns, getTableName, ne, sql, type SQL } from "drizzle-orm";
+import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
+
+import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { anyOf } from "../../../db/conditions.ts";
+import {
+  companies,
+  imports,
+  plans,
+  stores,
+  users,
+  userStores,
+} from "../../../db/schema/companies.ts";
+import { outboxOffsets, outboxSequences } from "../../../db/schema/outbox.ts";
+import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
+import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
+import { oauthClients } from "../../../db/schema/tokens.ts";
+import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
+import { list, rows as tableOf, statement, type ValuesOf } from "../../../db/statement.ts";
+
+/** References to records of one kind: ids, or external ids as texts. */
+export type Keys = Iterable<number | string | undefined>;
+
+/** Returns the conditions that match the records with these keys: one for each index, because PostgreSQL uses one at a time. */
+function named(id: PgColumn, externalId: PgColumn, keys: Keys): SQL[] {
+  const given = [...new Set(keys)];
+  const ids = given.filter((key) => typeof key === "number");
+  const texts = given.filter((key) => typeof key === "string");
+  return [...among(id, ids), ...among(externalId, texts)];
+}
+
+const among = (column: PgColumn, values: readonly (number | string)[]): SQL[] =>
+  values.length === 0 ? [] : [anyOf(column, values)];
+
+/** Runs a query for each condition. A record that several conditions match comes several times. */
+async function found<R>(
+  where: readonly SQL[],
+  read: (where: SQL) => PromiseLike<R[]>,
+): Promise<R[]> {
+  const rows: R[] = [];
+  for (const one of where) rows.push(...(await read(one)));
+  return rows;
+}
+
+export const plansBy = (tx: DbOrTx, keys: Keys) =>
+  found(named(plans.id, plans.name, keys), (where) =>
+    tx.select({ id: plans.id, externalId: plans.name, name: plans.name }).from(plans).where(where),
+  );
+
+export const companiesBy = (tx: DbOrTx, type: "partner" | "account", keys: Keys) =>
+  found(named(companies.id, companies.externalId, keys), (where) =>
+    tx
+      .select(getTableColumns(companies))
+      .from(companies)
+      .where(and(eq(companies.type, type), where)),
+  );
+
+/** Returns the ids among these that belong to a company of any type. */
+export const companyIds = (tx: DbOrTx, ids: readonly number[]) =>
+  tx.select({ id: companies.id }).from(companies).where(anyOf(companies.id, ids));
+
+/** Returns the id of the platform's company. */
+export async function platformId(tx: DbOrTx): Promise<number | undefined> {
+  const [row] = await tx
+    .select({ id: companies.id })
+    .from(companies)
+    .where(eq(companies.type, "platform"));
+  return row?.id;
+}
+
+/** Returns the white-label domains among these that a partner has. */
+export const domainsTaken = (tx: DbOrTx, domains: readonly string[]) =>
+  tx
+    .select({ domain: companies.whiteLabelDomain })
+    .from(companies)
+    .where(anyOf(companies.whiteLabelDomain, domains));
+
+export const storesBy = (tx: DbOrTx, keys: Keys) =>
+  found(named(stores.id, stores.externalId, keys), (where) =>
+    tx.select(getTableColumns(stores)).from(stores).where(where),
+  );
+
+export const usersBy = (tx: DbOrTx, keys: Keys, emails: readonly string[] = []) =>
+  found([...named(users.id, users.externalId, keys), ...among(users.email, emails)], (where) =>
+    tx
+      .select({
+        id: users.id,
+        externalId: users.externalId,
+        email: users.email,
+        name: users.name,
+        companyId: users.companyId,
+      })
+      .from(users)
+      .where(where),
+  );
+
+export const sitesBy = (tx: DbOrTx, keys: Keys) =>
+  found(named(reviewSites.id, reviewSites.slug, keys), (where) =>
+    tx
+      .select({ id: reviewSites.id, slug: reviewSites.slug, name: reviewSites.name })
+      .from(reviewSites)
+      .where(where),
+  );
+
+/** Reads connections with their sites, by their keys or by their stores. */
+export const connectionsBy = (tx: DbOrTx, keys: Keys, storeIds: readonly number[] = []) =>
+  found(
+    [
+      ...named(storeReviewSites.id, storeReviewSites.externalId, keys),
+      ...among(storeReviewSites.storeId, storeIds),
+    ],
+    (where) =>
+      tx
+        .select({
+          ...getTableColumns(storeReviewSites),
+          slug: reviewSites.slug,
+          name: reviewSites.name,
+        })
+        .from(storeReviewSites)
+        .innerJoin(reviewSites, eq(reviewSites.id, storeReviewSites.reviewSiteId))
+        .where(where),
+  );
+export type Connection = Awaited<ReturnType<typeof connectionsBy>>[number];
+
+/** Reads reviews by their keys. */
+export const reviewsBy = (tx: DbOrTx, keys: Keys) =>
+  found(named(reviews.id, reviews.externalId, keys), (where) =>
+    tx.select(getTableColumns(reviews)).from(reviews).where(where),
+  );
+export type ReviewRow = typeof reviews.$inferSelect;
+
+/** Reads reviews by their connections and their ids at the sites. */
+export const reviewsAtSites = (
+  tx: DbOrTx,
+  places: readonly { readonly storeReviewSiteId: number; readonly externalReviewId: string }[],
+) => tx.run(atSites, { places });
+
+const atSites = statement({
+  name: "transfer.reviewsAtSites",
+  // Raw SQL, because the reviews are found by pairs of columns, one index probe each (`offset 0`).
+  params: {
+    places: tableOf({
+      storeReviewSiteId: reviews.storeReviewSiteId,
+      externalReviewId: reviews.externalReviewId,
+    }),
+  },
+  columns: {
+    id: reviews.id,
+    externalId: reviews.externalId,
+    storeReviewSiteId: reviews.storeReviewSiteId,
+    externalReviewId: reviews.externalReviewId,
+  },
+  text: ({ places }) => sql`
+    select r.id, r.external_id as "externalId", r.store_review_site_id as "storeReviewSiteId",
+           r.external_review_id as "externalReviewId"
+      from ${places} cross join lateral (
+             select id, external_id, store_review_site_id, external_review_id from reviews
+              where store_review_site_id = places."storeReviewSiteId"
+                and external_review_id = places."externalReviewId" offset 0) r`,
+});
+
+export const clientsBy = (tx: DbOrTx, ids: readonly string[]) =>
+  tx
+    .select({ clientId: oauthClients.clientId, companyId: oauthClients.companyId })
+    .from(oauthClients)
+    .where(anyOf(oauthClients.clientId, ids));
+
+/** Reads the subscriptions of partners that are not deleted, and all with one of these ids. */
+export const subscriptionsBy = (
+  tx: DbOrTx,
+  ids: readonly string[],
+  partnerIds: readonly number[],
+) => {
+  const { id, partnerId, deliveryKind, state } = webhookSubscriptions;
+  const ofPartners = among(partnerId, partnerIds).map(
+    (one) => sql`${one} and ${ne(state, "deleted")}`,
+  );
+  return found([...among(id, ids), ...ofPartners], (where) =>
+    tx.select({ id, partnerId, deliveryKind }).from(webhookSubscriptions).where(where),
+  );
+};
+
+export const eventIdsTaken = (tx: DbOrTx, eventIds: readonly string[]) =>
+  tx
+    .select({ eventId: reviewHistory.eventId })
+    .from(reviewHistory)
+    .where(anyOf(reviewHistory.eventId, eventIds));
+
+// ------------------------------------------------------------------------------------------------ inserts
+
+/** Makes an insert of many rows, which keeps the ids that are given and draws the others. */
+function inserter<T extends PgTable>(table: T) {
+  return async (tx: Tx, values: readonly T["$inferInsert"][]): Promise<void> => {
+    if (values.length > 0)
+      await tx
+        .insert(table)
+        .overridingSystemValue()
+        .values([...values]);
+  };
+}
+
+export const insertPlans = inserter(plans);
+export const insertCompanies = inserter(companies);
+export const insertStores = inserter(stores);
+export const insertSites = inserter(reviewSites);
+export const insertConnections = inserter(storeReviewSites);
+export const insertClients = inserter(oauthClients);
+export const insertReviews = inserter(reviews);
+export const insertHistory = inserter(reviewHistory);
+
+type NewUser = typeof users.$inferInsert & { readonly storeIds: readonly number[] };
+
+export async function insertUsers(tx: Tx, values: readonly NewUser[]): Promise<void> {
+  if (values.length === 0) return;
+  const made = await tx
+    .insert(users)
+    .overridingSystemValue()
+    .values(values.map(({ storeIds: _stores, ...user }) => user))
+    .returning({ id: users.id, email: users.email });
+  const ids = new Map(made.map(({ id, email }) => [email, id]));
+  const links = values.flatMap(({ email, storeIds }) => {
+    const userId = ids.get(email);
+    return userId === undefined ? [] : storeIds.map((storeId) => ({ userId, storeId }));
+  });
+  if (links.length > 0) await tx.insert(userStores).values(links);
+}
+
+/** Inserts subscriptions with their sequences and offsets, like `insertSubscription` of the webhooks. */
+export async function insertSubscriptions(
+  tx: Tx,
+  values: readonly (typeof webhookSubscriptions.$inferInsert)[],
+): Promise<void> {
+  if (values.length === 0) return;
+  const owners = values.map(({ id: subscriptionId }) => ({ subscriptionId }));
+  await tx.insert(webhookSubscriptions).values([...values]);
+  await tx.insert(outboxSequences).values(owners);
+  await tx.insert(outboxOffsets).values(owners);
+}
+
+const CHANGED = {
+  id: reviews.id,
+  responseBody: reviews.responseBody,
+  responseUserId: reviews.responseUserId,
+  respondedAt: reviews.respondedAt,
+  flagStatus: reviews.flagStatus,
+  flagReason: reviews.flagReason,
+};
+
+const change = statement({
+  name: "transfer.changeReviews",
+  // Raw SQL, because the statement updates rows from a parameter that is a table.
+  params: { given: tableOf(CHANGED), ids: list(reviews.id) },
+  text: ({ given, ids }) => sql`
+    update reviews r
+       set response_body = given."responseBody", response_user_id = given."responseUserId",
+           responded_at = given."respondedAt", flag_status = given."flagStatus", flag_reason = given."flagReason"
+      from ${given}
+     where r.id = given.id and r.id = any((select ${ids}::integer[])::integer[])`,
+});
+
+/** Sets the responses and flags of reviews. */
+export async function changeReviews(tx: Tx, given: readonly ValuesOf<typeof CHANGED>[]) {
+  if (given.length > 0) await tx.run(change, { given, ids: given.map(({ id }) => id) });
+}
+
+/** The tables whose ids an import may give, by kind of line. */
+const NUMBERED = {
+  plan: plans,
+  partner: companies,
+  account: companies,
+  store: stores,
+  review_site: reviewSites,
+  connection: storeReviewSites,
+  user: users,
+  review: reviews,
+} as const satisfies Record<string, PgTable>;
+
+/**
+ * Moves the sequence of a table past an id. The lock keeps out inserts, which may otherwise draw ids at the same time and
+ * lose them when the sequence is set.
+ */
+export async function moveSequence(
+  db: { transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> },
+  kind: string,
+  past: number,
+): Promise<void> {
+  if (!isNumbered(kind)) return;
+  const table = NUMBERED[kind];
+  await db.transaction(async (tx) => {
+    const sequence = sql`pg_get_serial_sequence(${getTableName(table)}, 'id')::regclass`;
+    const isBehind = sql`coalesce(pg_sequence_last_value(${sequence}), 0) < ${past}::bigint`;
+    const rows = await tx.execute(sql`select where ${isBehind}`);
+    if (rows.length === 0) return;
+    await tx.execute(sql`lock table ${table} in share row exclusive mode`);
+    await tx.execute(sql`select setval(${sequence}, ${past}::bigint) where ${isBehind}`);
+  });
+}
+
+const isNumbered = (kind: string): kind is keyof typeof NUMBERED => Object.hasOwn(NUMBERED, kind);
+
+// ------------------------------------------------------------------------------------------------ progress
+
+export type Progress = typeof imports.$inferSelect;
+
+export async function findProgress(db: DbOrTx, file: string): Promise<Progress | undefined> {
+  const [row] = await db.select().from(imports).where(eq(imports.file, file));
+  return row;
+}
+
+export async function saveProgress(tx: DbOrTx, progress: Progress): Promise<void> {
+  const { file: _file, ...set } = progress;
+  await tx.insert(imports).values(progress).onConflictDoUpdate({ target: imports.file, set });
+}
