@@ -107,7 +107,7 @@ async function signInWithEachHash(): Promise<void> {
       select from users where external_id is not null and password_hash like '$argon2id$v=19$m=19456,t=2,p=1$%'`;
     expect(renewed).toHaveLength(6);
     // The review site signs with the secret that it had before.
-    const site = { slug: "old-site", secret: "site-secret" };
+    const site = { id: FIRST_ID, name: "Old site", slug: "old-site", secret: "site-secret" };
     expect((await api.report(site, [created(FIRST_ID, "new-1")])).status).toBe(200);
     await until("the delivery", () => receiver.received.length > 0);
     const [received] = receiver.received;
