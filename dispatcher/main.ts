@@ -4,6 +4,8 @@ import { collectWhenCrowded, collectWhenIdle, processMemory } from "../src/lib/i
 import { stopSignal } from "../src/lib/lifecycle.ts";
 import { openSpans } from "../src/lib/spans.ts";
 import { purgeChunk } from "../src/auth/actions/purge.ts";
+import { deletionChunk } from "../src/tenants/actions/delete-companies.ts";
+import { eraseChunk } from "../src/tenants/actions/erase.ts";
 import { createSchedule } from "../src/outbox/schedule.ts";
 import { EXIT_CONFIG } from "../src/lib/config.ts";
 import { beginProcess, openOperations, openStores } from "../src/process.ts";
@@ -127,6 +129,13 @@ const jobs = [
   alertsJob({ ...config, config, db, clock, log, box, schedule, deliver }, stop),
   { ...eachMinute, name: "stats", run: () => countStats({ db: owner, config }) },
   { ...eachMinute, name: "credentials", run: () => purgeChunk({ db: owner, config, log }) },
+  {
+    ...eachMinute,
+    paceS: 5,
+    name: "erasures",
+    run: () => eraseChunk({ db: owner, box, clock, log }),
+  },
+  { ...eachMinute, name: "deletions", run: () => deletionChunk({ db: owner, clock, log }) },
   ...hourlyJobs({ ...config, db: owner, indexDb: pools.indexing, log }),
 ];
 // The maintenance loop terminates only the lost sessions of the service's own database user. This job does the same

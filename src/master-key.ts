@@ -5,6 +5,7 @@ import type { PgColumn } from "drizzle-orm/pg-core";
 import type { Db } from "../db/client.ts";
 import { alertSettings, mails } from "../db/schema/alerts.ts";
 import { processes } from "../db/schema/dispatchers.ts";
+import { erasures } from "../db/schema/erasures.ts";
 import { reviewSites } from "../db/schema/providers.ts";
 import { keyedRequests, ssoConnections } from "../db/schema/sign-in.ts";
 import { signingKeys, tokens } from "../db/schema/tokens.ts";
@@ -89,6 +90,12 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     word: "mail",
     key: mails.id,
     where: sql`${mails.state} = 'queued'`,
+  },
+  {
+    sealed: erasures.sealedSelector,
+    word: "erasure",
+    key: erasures.id,
+    where: sql`${erasures.state} <> 'done'`,
   },
 ];
 

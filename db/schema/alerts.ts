@@ -108,6 +108,8 @@ export const mails = pgTable("mails", {
    * so that codes are not kept.
    */
   sealedMessage: text("sealed_message"),
+  /** The review that the mail is about, as long as it waits, so that an erasure finds it. */
+  reviewId: integer("review_id"),
   /**
    * State of the mail. queued: to be sent at due_at; `attempt` is the number of the next attempt, and a claim
    * postpones due_at. The mailer changes queued to sent when an SMTP server accepts the mail. It changes queued to

@@ -14,7 +14,7 @@ import { bytes, bytewise, instant } from "./columns.ts";
 type Headers = Readonly<Record<string, string | string[]>>;
 
 /**
- * One row per POST to a receiver; a row is never updated. Ids are ULIDs of the start of the POST, so a day is a range
+ * One row per POST to a receiver; only an erasure changes a row (contract 10.8). Ids are ULIDs of the start of the POST, so a day is a range
  * of ids, by which the table is partitioned. The last attempt of an entry, delivered or failed, also keeps the data
  * of the entry that a redelivery needs and review_history lacks (payload_mode, batch_job_id, recorded_at).
  */
@@ -35,7 +35,7 @@ export const deliveryAttempts = pgTable(
     errorCode: text("error_code"),
     /**
      * Headers of the request, kept for test events and for older attempts. Null if the request is composed again from
-     * its payload format (`payload_format`).
+     * its payload format (`payload_format`), or if an erasure has removed it and left its digest (`body_digest`).
      */
     requestHeaders: json("request_headers").$type<Headers>(),
     requestBody: text("request_body"),

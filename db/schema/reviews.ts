@@ -46,6 +46,8 @@ export const reviews = pgTable(
     assignedUserId: userId("assigned_user_id"),
     externalId: SYNCED.externalId(),
     isImported: boolean("is_imported").notNull().default(false),
+    /** When the reviewer was erased. Later reports of the site leave the texts of the review empty (contract 10.8). */
+    erasedAt: instant("erased_at"),
   },
   (t) => [
     uniqueIndex("reviews_external_id")
@@ -63,7 +65,8 @@ export const reviews = pgTable(
  * `sequence`, in its order, after their offset (`outbox_offsets`).
  *
  * Actor, review or site, metadata and the other columns make up the body of the webhook. They never change after the
- * insert (contract 7.3). The type `json` keeps their text as written.
+ * insert (contract 7.3), but for an erasure, which replaces what names a person and sets `erased_at` (contract 10.8). The
+ * type `json` keeps their text as written.
  */
 export const reviewHistory = pgTable(
   "review_history",
@@ -98,6 +101,7 @@ export const reviewHistory = pgTable(
     gap: integer("gap"),
     /** Whether the row came from an import (contract 10.9). Such a row was never an event of a subscription. */
     isImported: boolean("is_imported").notNull().default(false),
+    erasedAt: instant("erased_at"),
   },
   (t) => [
     uniqueIndex("review_history_log")

@@ -73,7 +73,14 @@ function changesBy(decision: MailDecision, attempt: number, at: Date): Partial<M
     lastError: decision.error,
   };
   if (kind === "sent" || kind === "dead")
-    return { state: kind, dueAt: null, settledAt: at, sealedMessage: null, ...fault };
+    return {
+      state: kind,
+      dueAt: null,
+      settledAt: at,
+      sealedMessage: null,
+      reviewId: null,
+      ...fault,
+    };
   const dueAt = "dueAt" in decision ? decision.dueAt : at;
   return { dueAt, attempt: kind === "retry" ? attempt + 1 : attempt, ...fault };
 }

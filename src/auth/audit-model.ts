@@ -108,6 +108,12 @@ export const AUDIT_ACTIONS = [
   "COMPANY_CREATED",
   "COMPANY_DEACTIVATED",
   "COMPANY_ACTIVATED",
+  // Audit row of a person that is to be erased; details: erasure_id, kind (user or reviewer).
+  "ERASURE_REQUESTED",
+  // Audit rows of a company that is to be deleted with everything of it, or not any more; details: company_id, type; for a
+  // request also due_at. The deletion itself is COMPANY_DELETED, with requested_by and rows.
+  "COMPANY_DELETION_REQUESTED",
+  "COMPANY_DELETION_CANCELLED",
   // Audit rows of further changes to companies, plans, stores, connections and review sites. A change has fields, the
   // names of the fields in the request; a deletion has the name. Details of a company: company_id, type.
   "COMPANY_UPDATED",

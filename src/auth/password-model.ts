@@ -9,6 +9,7 @@ const codeType = Type.Union([
   Type.Literal("signup"),
 ]);
 export type CodeType = Static<typeof codeType>;
+export const CODE_TYPES = codeType.anyOf.map((one) => one.const);
 
 const closed = { additionalProperties: false } as const;
 

@@ -46,6 +46,8 @@ export interface Config {
   readonly otpCooldownS: number;
   readonly deliveryTimeoutMs: number;
   readonly retentionDays: number;
+  /** The days from the request to delete a company until everything of it is deleted. */
+  readonly deletionWaitDays: number;
   /** Retention in days of the audit log, and of sign-ins without live tokens; 0 keeps them forever. */
   readonly auditRetentionDays: number;
   readonly signInRetentionDays: number;
@@ -211,6 +213,7 @@ function retentionOf(read: SettingsReader) {
   return {
     retentionDays,
     historyRetentionDays,
+    deletionWaitDays: read.integer("DELETION_WAIT_DAYS", 30, [1, 365]),
     auditRetentionDays: read.integer("AUDIT_RETENTION_DAYS", 0, [0, 36_500]),
     signInRetentionDays: read.integer("SIGN_IN_RETENTION_DAYS", 0, [0, 36_500]),
   };

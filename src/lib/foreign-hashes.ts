@@ -50,8 +50,7 @@ const BCRYPT: Scheme = {
 /** The format of Django. */
 const PBKDF2: Scheme = {
   form: /^pbkdf2_sha256\$(\d{1,9})\$([^$\s]{1,128})\$([A-Za-z0-9+/]{43}=)$/,
-  excess: ([iterations]) =>
-    Number(iterations) > MAX_PBKDF2_ITERATIONS ? "iterations" : undefined,
+  excess: ([iterations]) => (Number(iterations) > MAX_PBKDF2_ITERATIONS ? "iterations" : undefined),
   verify: async (password, _hash, [iterations, salt = "", digest = ""]) => {
     const expected = Buffer.from(digest, "base64");
     const derive = promisify(pbkdf2);

@@ -28,6 +28,8 @@ export interface NewMail extends MailMessage {
   readonly kind: MailKind;
   /** The instant from which the mail is not sent any more, such as the expiry of its code. */
   readonly expiresAt?: Date;
+  /** The review that the mail is about. */
+  readonly reviewId?: number;
 }
 
 /**
@@ -50,13 +52,14 @@ const insertion = statement({
       id: mails.id,
       kind: mails.kind,
       sealedMessage: mails.sealedMessage,
+      reviewId: mails.reviewId,
       expiresAt: mails.expiresAt,
       createdAt: mails.createdAt,
     }),
   },
   text: ({ given }) => sql`
-    insert into mails (id, kind, sealed_message, due_at, expires_at, created_at)
-    select id, kind, "sealedMessage", "createdAt", "expiresAt", "createdAt" from ${given}`,
+    insert into mails (id, kind, sealed_message, review_id, due_at, expires_at, created_at)
+    select id, kind, "sealedMessage", "reviewId", "createdAt", "expiresAt", "createdAt" from ${given}`,
 });
 
 /**
@@ -75,12 +78,17 @@ export async function queueMails(
   return MAIL_WAKE;
 }
 
-function rowOf(box: SecretBox, { kind, expiresAt, subject, ...mail }: NewMail, createdAt: Date) {
+function rowOf(
+  box: SecretBox,
+  { kind, expiresAt, reviewId, subject, ...mail }: NewMail,
+  createdAt: Date,
+) {
   if (!isMailAddress(mail.to)) throw new Error(`The recipient of a ${kind} mail is no address.`);
   const id = ulid(createdAt.getTime());
   const message: MailMessage = { ...mail, subject: oneLine(subject) };
   const sealedMessage = box.seal(JSON.stringify(message), mailAssociatedData(id));
-  return { id, kind, sealedMessage, expiresAt: expiresAt ?? null, createdAt };
+  const rest = { reviewId: reviewId ?? null, expiresAt: expiresAt ?? null, createdAt };
+  return { id, kind, sealedMessage, ...rest };
 }
 
 /** Opens a sealed mail. Throws if no key opens it. */

@@ -142,7 +142,8 @@ function applyReport(
   event: Report,
   { site, review: before }: { readonly site: Site; readonly review: ReviewState | undefined },
 ): void {
-  const { review: report, externalReviewId } = event;
+  const { externalReviewId } = event;
+  const report = reportedOf(event.review, before);
   const restored = before !== undefined && before.removedAt !== null;
   if (restored && event.type === "review.updated") return;
   const key = reviewKey(site.id, externalReviewId);
@@ -158,6 +159,7 @@ function applyReport(
       report.reviewerEmail === undefined ? (before?.reviewerEmail ?? null) : report.reviewerEmail,
     profanity: isSameText ? before.profanity : (draft.known.profanity.get(report.content) ?? []),
     removedAt: null,
+    erasedAt: before?.erasedAt ?? null,
   };
   const text = { content: review.content, reviewed_at: isoInstant(review.reviewedAt) };
   const changed = before === undefined ? [] : changedFields(before, report);
@@ -172,6 +174,12 @@ function applyReport(
   const words = review.profanity.filter((word) => !before?.profanity.includes(word));
   if (words.length > 0)
     record(draft, event, { site, review }, { event: "profanity_detected", metadata: { words } });
+}
+
+/** Returns what counts of a report: of an erased reviewer neither name nor address nor text (contract 10.8). */
+function reportedOf(report: ReportedReview, before: ReviewState | undefined): ReportedReview {
+  if (before === undefined || before.erasedAt === null) return report;
+  return { ...report, reviewer: null, reviewerEmail: null, content: "" };
 }
 
 function changedFields(review: ReviewState, report: ReportedReview): string[] {

@@ -7,6 +7,7 @@ import { shownAs } from "../http/shown.ts";
 import { administrating, type AdminRouteDeps, adminRoutesBase } from "./routes/base.ts";
 import { accountRoutes, companyRoutes, partnerRoutes } from "./routes/companies.ts";
 import { type DispatcherRouteDeps, dispatcherRoutes } from "./routes/dispatcher.ts";
+import { deletionRoutes, erasureRoutes } from "./routes/erasures.ts";
 import { masterDataRoutes } from "./routes/kinds.ts";
 import { providerAdminRoutes, storeRoutes } from "./routes/stores.ts";
 import { userRoutes } from "./routes/users.ts";
@@ -24,6 +25,9 @@ export function adminRoutes(deps: DispatcherRouteDeps) {
     .use(userRoutes(deps))
     .use(providerAdminRoutes(deps))
     .use(masterDataRoutes(deps))
+    .use(erasureRoutes(deps))
+    .use(deletionRoutes(deps, "partner"))
+    .use(deletionRoutes(deps, "account"))
     .use(dispatcherRoutes(deps))
     .use(auditRoutes(deps));
 }

@@ -30,6 +30,8 @@ const exampleAttempt = {
   sequence: 1_042,
   duration_ms: 84,
   status_code: 200,
+  request_digest: "9f86d081884c7d659a2feaa0c55ad015",
+  request_erased: false,
   response_truncated: false,
   possibly_repeated: false,
   resent: false,
@@ -56,7 +58,15 @@ export const AttemptObject = Type.Object(
     }),
     request_headers: orNull(headers),
     request_body: orNull(Type.String(), {
-      description: "The exact text that was sent and signed; null if it cannot be proved.",
+      description:
+        "The exact text that was sent and signed; null if it cannot be proved or was erased.",
+    }),
+    request_digest: orNull(Type.String(), {
+      description:
+        "The first 16 bytes of the SHA-256 of the body that was sent, in hex digits; null where the body itself is stored.",
+    }),
+    request_erased: Type.Boolean({
+      description: "The body named a person whose data were erased, so that it cannot be shown.",
     }),
     response_headers: orNull(headers),
     response_excerpt: orNull(Type.String()),
@@ -77,7 +87,15 @@ export type Attempt = RowOf<typeof AttemptObject>;
 /** An attempt without its request and response, which may be long, as streams and messages show it. */
 export const AttemptSummaryObject = Type.Omit(
   AttemptObject,
-  ["request_headers", "request_body", "response_headers", "response_excerpt", "response_truncated"],
+  [
+    "request_headers",
+    "request_body",
+    "request_digest",
+    "request_erased",
+    "response_headers",
+    "response_excerpt",
+    "response_truncated",
+  ],
   { title: "AttemptSummary", examples: [exampleAttempt] },
 );
 export type AttemptSummary = RowOf<typeof AttemptSummaryObject>;

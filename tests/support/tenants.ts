@@ -29,7 +29,7 @@ export interface TestAccount {
   readonly locationUser: TestUser;
 }
 
-interface TestPartner {
+export interface TestPartner {
   readonly id: number;
   readonly owner: TestUser;
   readonly admin: TestUser;
@@ -84,7 +84,8 @@ export async function addTenants(db: DbOrTx): Promise<Tenants> {
   };
 }
 
-async function addPartner(db: DbOrTx, name: string, planId: number): Promise<TestPartner> {
+/** Inserts a partner with two accounts of two stores, and users of every role. */
+export async function addPartner(db: DbOrTx, name: string, planId: number): Promise<TestPartner> {
   const id = await insertCompany(db, {
     type: "partner",
     name,

@@ -62,9 +62,10 @@ export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongin
     ["/admin/store-review-sites/{id}", siteId],
     ["/admin/plans/{id}", await planOf(db, account.id)],
     ["{externalId}", `external-${word}`],
-    // Services and the inbox belong to the platform, so that no tenant has one.
+    // Services, the inbox and erasures belong to the platform, so that no tenant has one.
     ["/admin/services/{id}", 1],
     ["/admin/inbox/{id}", 1],
+    ["/admin/erasures/{id}", 1],
     ["{tokenId}", String(decodeJwt(pat).jti)],
     ["partner_id", partnerId],
     ["account_id", account.id],

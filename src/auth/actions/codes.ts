@@ -18,7 +18,7 @@ import {
 } from "../decide.ts";
 import { budgetDigest, emailDigest, normaliseEmail } from "../email.ts";
 import { codeMail } from "../mails.ts";
-import type { CodeType, ResendBody } from "../password-model.ts";
+import { CODE_TYPES, type CodeType, type ResendBody } from "../password-model.ts";
 import {
   type CodeRow,
   findCode,
@@ -83,6 +83,12 @@ export async function holdCodes(
   const key = budgetDigest(codeBudget(type, isKnownAddress), email);
   const { issuedAt } = await holdCodeLimits(tx, key, now);
   return { type, email, digest, limits, budget: { digest: key, issuedAt } };
+}
+
+/** Returns the digests under which the lock, the codes and the budgets of an email are stored. */
+export function digestsOfEmail(email: string): string[] {
+  const budgets = CODE_TYPES.flatMap((type) => [codeBudget(type, true), codeBudget(type, false)]);
+  return [emailDigest(email), ...budgets.map((budget) => budgetDigest(budget, email))];
 }
 
 /**

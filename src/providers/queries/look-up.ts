@@ -80,6 +80,7 @@ export const REVIEW_STATE = {
   profanity: reviews.profanity,
   reviewedAt: reviews.reviewedAt,
   removedAt: reviews.removedAt,
+  erasedAt: reviews.erasedAt,
 };
 /** A review as it is in the database, or will be after this request. */
 export type ReviewState = ValuesOf<typeof REVIEW_STATE>;

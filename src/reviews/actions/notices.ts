@@ -77,7 +77,8 @@ export function homeownerNotice(to: string, about: queries.Subject): NewMail {
     ],
     quote: responseBody,
   };
-  return { to, ...brandedMail(content, about), kind: "homeowner_notice" };
+  const { reviewId } = about;
+  return { to, ...brandedMail(content, about), kind: "homeowner_notice", reviewId };
 }
 
 const FLAG_TEXT: Readonly<Record<string, string>> = {
@@ -99,5 +100,6 @@ export function flagStatusMail(owner: queries.Owner, about: queries.Subject, to:
       `The number of the review is ${about.reviewId}.`,
     ],
   };
-  return { to: owner.email, ...brandedMail(content, about), kind: "flag_status_changed" };
+  const { reviewId } = about;
+  return { to: owner.email, ...brandedMail(content, about), kind: "flag_status_changed", reviewId };
 }

@@ -19,7 +19,9 @@ import {
   suspendPartner,
 } from "../../webhooks/actions/suspension.ts";
 import type { HeldAction } from "../../webhooks/actions/subscriptions.ts";
+import { Problem } from "../../lib/problem.ts";
 import * as queries from "../queries/companies.ts";
+import { isToBeDeleted } from "../queries/deletions.ts";
 import { hasPlan, plansOf } from "../queries/stores.ts";
 import { existing, orNotFound, type AdminDeps } from "./deps.ts";
 import { changeRecord, deleteRecord } from "./records.ts";
@@ -225,6 +227,8 @@ export async function setCompanyActive(
   const { company, changed } = await deps.writerPool.transaction([tenantId], async (tx) => {
     if (!(await queries.setCompanyActive(tx, { id, type }, isActive)))
       return { company: existing(await queries.companyById(tx, type, id)), changed: [] };
+    if (isActive && (await isToBeDeleted(tx, { id, partnerId })))
+      throw new Problem("deletion_requested");
     const subscriptions =
       type === "partner"
         ? await suspendPartner(tx, caller, id, { now, held, hourMs: deps.config.batchHourMs })

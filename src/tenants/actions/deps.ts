@@ -15,7 +15,7 @@ export interface AdminDeps {
   readonly box: SecretBox;
   readonly passwords: Passwords;
   readonly schedule: Waker;
-  readonly config: Pick<Config, "serverRoot" | "batchHourMs">;
+  readonly config: Pick<Config, "serverRoot" | "batchHourMs" | "deletionWaitDays">;
 }
 
 /**

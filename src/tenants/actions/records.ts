@@ -65,6 +65,7 @@ const CONTENTS: Readonly<Record<string, string>> = {
   sso_connections: "SSO connections",
   audit_log: "entries of the audit log",
   review_history: "events that it has reported",
+  company_deletions: "a deletion that waits",
 };
 
 function inUse(table: string): Problem {

@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 
+import { errorResponse } from "../../http/errors.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { loads } from "../../http/request-state.ts";
 import { listOf, listSchema, pageOf } from "../../http/list.ts";
@@ -105,7 +106,7 @@ function partnerStateRoutes(deps: AdminRouteDeps) {
         partner: true,
         body: ActivationBody,
         emptyBody: true,
-        response: { 200: PartnerObject },
+        response: { 200: PartnerObject, 409: errorResponse("deletion_requested") },
         detail: {
           operationId: "activatePartner",
           summary: "Activate a partner again",
@@ -186,7 +187,7 @@ function accountStateRoutes(deps: AdminRouteDeps) {
         account: true,
         body: ActivationBody,
         emptyBody: true,
-        response: { 200: AccountObject },
+        response: { 200: AccountObject, 409: errorResponse("deletion_requested") },
         detail: {
           operationId: "activateAccount",
           summary: "Activate an account again",

@@ -139,11 +139,7 @@ export async function deleteSubscription(
       orNotFound(await queries.subscriptionById(tx, subscription.partnerId, id)),
       principal,
     );
-    await skipQueued(tx, { subscriptionId: id, through, reason: "deleted", skippedAt: now });
-    if (deliveryKind === "batch") await dropBatchChunk(tx, id);
-    // `disabledAt` and `disabledReason` stay as they are, so that they remain readable (contract 6.3).
-    const deleted = { state: "deleted", deletedAt: now, updatedAt: now } as const;
-    await queries.changeSubscription(tx, id, deleted);
+    await endIn(tx, subscription, { through, now });
     const details = { subscription_id: id, delivery_kind: deliveryKind, ...(reason && { reason }) };
     await recordAudit(tx, {
       at: now,
@@ -155,6 +151,19 @@ export async function deleteSubscription(
   });
   // The wake makes the dispatcher stop sending with the settings that it has already read.
   await wake(deps, subscription);
+}
+
+/** Skips what is queued up to the last number of a deleted sequence, and marks the subscription as deleted. */
+export async function endIn(
+  tx: Tx,
+  { id, deliveryKind }: Pick<Subscription, "id" | "deliveryKind">,
+  { through, now }: { readonly through: number; readonly now: Date },
+): Promise<void> {
+  await skipQueued(tx, { subscriptionId: id, through, reason: "deleted", skippedAt: now });
+  if (deliveryKind === "batch") await dropBatchChunk(tx, id);
+  // `disabledAt` and `disabledReason` stay as they are, so that they remain readable (contract 6.3).
+  const deleted = { state: "deleted", deletedAt: now, updatedAt: now } as const;
+  await queries.changeSubscription(tx, id, deleted);
 }
 
 /** Applies an update to the locked subscription. An update without a change is not recorded. */

@@ -4,8 +4,8 @@ import { LIMITS } from "../../../db/limits.ts";
 import type { Caller } from "../../http/principal.ts";
 import { type Subscription, SUSPENDED } from "../model.ts";
 import { dropBatchEntriesOf } from "../queries/entries.ts";
-import { subscriptionsOfPartner } from "../queries/subscriptions.ts";
-import { disableIn, enableIn, type HeldAction } from "./subscriptions.ts";
+import { deleteSequence, subscriptionsOfPartner } from "../queries/subscriptions.ts";
+import { disableIn, enableIn, endIn, type HeldAction } from "./subscriptions.ts";
 
 /*
  * The suspension of partners and accounts (contract 10.1). The subscriptions of a suspended partner are disabled. The
@@ -72,5 +72,13 @@ export async function holdWholeQueue(db: Db, partnerId: number, now: Date): Prom
     let after: number | undefined = 0;
     for (let i = 0; i < SEARCHED_CHUNKS && after !== undefined; i++)
       after = await holdQueued(db, { id, after, exceptReviews: [], heldAt: now });
+  }
+}
+
+/** Deletes all subscriptions of a partner that leaves (contract 10.8). */
+export async function endSubscriptionsOf(tx: Tx, partnerId: number, now: Date): Promise<void> {
+  for (const one of await subscriptionsOfPartner(tx, partnerId)) {
+    const through = await deleteSequence(tx, one.id);
+    if (through !== undefined) await endIn(tx, one, { through, now });
   }
 }

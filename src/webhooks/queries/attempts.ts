@@ -178,7 +178,10 @@ const FACTS = {
   reviewJson: sql`${reviewHistory.review}::text`.mapWith(String),
   siteJson: sql`${reviewHistory.site}::text`.mapWith(String),
   metadataJson: sql`${reviewHistory.metadata}::text`.mapWith(String),
+  erasedAt: reviewHistory.erasedAt,
 };
+
+type KnownEvent = EventFacts & { readonly erasedAt: Date | null };
 
 /** Adds the exact request to each attempt, with one query of the history for all of them. */
 export async function withRequests<T extends KeptRequest>(
@@ -191,7 +194,7 @@ export async function withRequests<T extends KeptRequest>(
     eventIds.size === 0
       ? []
       : await db.select(FACTS).from(reviewHistory).where(anyOf(reviewHistory.eventId, eventIds));
-  const known = new Map<string, EventFacts>(found.map((one) => [one.eventId, one]));
+  const known = new Map<string, KnownEvent>(found.map((one) => [one.eventId, one]));
   return attempts.map((one) => ({ ...one, ...requestOf(one, known.get(one.eventId)) }));
 }
 
@@ -211,23 +214,29 @@ export type KeptRequest = Pick<
   | "bodyDigest"
 >;
 
-export type ShownRequest = Pick<KeptRequest, "requestHeaders" | "requestBody">;
-
-const LOST: ShownRequest = { requestHeaders: null, requestBody: null };
+export interface ShownRequest extends Pick<KeptRequest, "requestHeaders" | "requestBody"> {
+  readonly requestDigest: string | null;
+  readonly requestErased: boolean;
+}
 
 /**
  * Restores the exact headers and body of an attempt (contract 7.13). They are null unless the digest of the composed
- * body is that of the body that was sent, so that no other bytes are ever shown.
+ * body is that of the body that was sent, so that no other bytes are ever shown. An erasure (contract 10.8) removes a
+ * stored body or changes the event, and leaves the digest.
  */
-function requestOf(kept: KeptRequest, facts: EventFacts | undefined): ShownRequest {
+function requestOf(kept: KeptRequest, facts: KnownEvent | undefined): ShownRequest {
   const { payloadFormat: number, host, signature, previousSignature, bodyDigest } = kept;
   const { requestHeaders, requestBody } = kept;
-  if (number === null) return { requestHeaders, requestBody };
+  const requestDigest = bodyDigest && hexOf(bodyDigest);
+  if (number === null)
+    return { requestHeaders, requestBody, requestDigest, requestErased: requestBody === null };
+  const requestErased = facts !== undefined && facts.erasedAt !== null;
+  const lost = { requestHeaders: null, requestBody: null, requestDigest, requestErased };
   const format = payloadFormatOf(number);
-  if (format === undefined || facts === undefined) return LOST;
-  if (host === null || signature === null || bodyDigest === null) return LOST;
+  if (format === undefined || facts === undefined) return lost;
+  if (host === null || signature === null) return lost;
   const body = format.body(facts, kept.startedAt);
-  if (digestOf(body) !== hexOf(bodyDigest)) return LOST;
+  if (digestOf(body) !== requestDigest) return lost;
   const headers = format.headers({
     event: kept.event,
     eventId: kept.eventId,
@@ -235,7 +244,12 @@ function requestOf(kept: KeptRequest, facts: EventFacts | undefined): ShownReque
     signature: hexOf(signature),
     previousSignature: previousSignature === null ? null : hexOf(previousSignature),
   });
-  return { requestHeaders: framed(host, headers, body), requestBody: body };
+  return {
+    requestHeaders: framed(host, headers, body),
+    requestBody: body,
+    requestDigest,
+    requestErased: false,
+  };
 }
 
 function hexOf(bytes: Uint8Array): string {

@@ -217,6 +217,9 @@ const ROUTES = {
     PUT /admin/accounts/external/:externalId
     POST /admin/accounts/:id/activate
     POST /admin/accounts/:id/deactivate
+    POST /admin/accounts/:id/deletion
+    DELETE /admin/accounts/:id/deletion
+    POST /admin/erasures
     DELETE /admin/plans/:id
     DELETE /admin/store-review-sites/:id
     DELETE /admin/stores/:id
@@ -226,6 +229,8 @@ const ROUTES = {
     PUT /admin/partners/external/:externalId
     POST /admin/partners/:id/activate
     POST /admin/partners/:id/deactivate
+    POST /admin/partners/:id/deletion
+    DELETE /admin/partners/:id/deletion
     POST /admin/partners/:id/portal-links
     DELETE /admin/partners/:id/webhooks/:subscriptionId
     POST /admin/partners/:id/webhooks/:subscriptionId/disable

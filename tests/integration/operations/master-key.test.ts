@@ -223,6 +223,10 @@ async function fillColumns(): Promise<void> {
     token: world.tokens.owner,
     body: { webhook_url: "https://alerts.example/hook" },
   });
+  await world.api.call("POST", "/admin/erasures", {
+    token: world.tokens.root,
+    body: { reviewer_email: "ada@mail.test" },
+  });
   await world.api.call("POST", "/admin/plans", {
     token: world.tokens.root,
     body: { name: ulid() },

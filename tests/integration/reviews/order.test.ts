@@ -124,7 +124,7 @@ describe("transactions that write the same rows in opposite orders", () => {
     const ended = await inBothOrders((ids) =>
       database.db.transaction((tx) => {
         const reviewedAt = new Date();
-        const more = { ...facts, reviewedAt, removedAt: null };
+        const more = { ...facts, reviewedAt, removedAt: null, erasedAt: null };
         const reviews = ids.map((one) => ({ id: ++id, siteId, externalReviewId: one, ...more }));
         return insertNew(tx, [], reviews, reviewedAt);
       }),

@@ -201,6 +201,7 @@ function group(count: number, bound: number): PlanCase {
     content: "Fine.",
     profanity: [],
     removedAt: null,
+    erasedAt: null,
   };
   return {
     name: `batch of ${count}`,

@@ -32,6 +32,20 @@ describe("a report of a review", () => {
     ["created a second time", [], created, stored, 0],
     ["updated after its removal", [], updated({ rate: 1 }), gone, 0],
     ["created after its removal", ["review_updated"], created, gone, 1],
+    [
+      "whose reviewer is erased, with a name and a text",
+      [],
+      updated({ content: "BAD" }),
+      erased,
+      0,
+    ],
+    [
+      "whose reviewer is erased, with another rate",
+      ["review_updated"],
+      updated({ rate: 1 }),
+      erased,
+      1,
+    ],
     ["removed", ["review_removed"], removed, stored, 1],
     ["removed twice", [], removed, gone, 0],
   ];
@@ -239,6 +253,15 @@ const stored: ReviewState = {
   profanity: [],
   reviewedAt,
   removedAt: null,
+  erasedAt: null,
+};
+
+const erased: ReviewState = {
+  ...stored,
+  reviewer: null,
+  reviewerEmail: null,
+  content: "",
+  erasedAt: occurredAt,
 };
 
 const about = { externalReviewId: "r" };

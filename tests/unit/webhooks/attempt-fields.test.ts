@@ -37,6 +37,8 @@ const READERS: Readonly<Record<keyof (typeof AttemptObject)["properties"], reado
   error_code: BOTH,
   request_headers: DASHBOARD,
   request_body: BOTH,
+  request_digest: DASHBOARD,
+  request_erased: DASHBOARD,
   response_headers: DASHBOARD,
   response_excerpt: DASHBOARD,
   response_truncated: DASHBOARD,

@@ -105,7 +105,10 @@ function Request({ attempt, url }: RequestProps) {
     <Direction title="Request">
       {headers === null || body === null ? (
         <Text size="sm" c="dimmed">
-          What was sent cannot be proved any more, so it is not shown.
+          {attempt.request_erased
+            ? "The body named a person whose data were erased."
+            : "What was sent cannot be proved any more, so it is not shown."}
+          {attempt.request_digest !== null && ` Its SHA-256 begins with ${attempt.request_digest}.`}
         </Text>
       ) : (
         <>
@@ -143,7 +146,9 @@ function Response({ attempt }: AttemptProps) {
     <Direction title={status === null ? "Response" : `Response ${status}`}>
       {headers === null ? (
         <Text size="sm" c="dimmed">
-          There was none: {diagnosisOf(attempt).title.toLowerCase()}.
+          {status === null
+            ? `There was none: ${diagnosisOf(attempt).title.toLowerCase()}.`
+            : "It was erased with the data of a person."}
         </Text>
       ) : (
         <HttpMessage name="Response" headers={headers} body={excerpt ?? ""} />

@@ -1,0 +1,130 @@
+import { ulid } from "ulid";
+
+import type { Db, Tx } from "../../../db/client.ts";
+import { endAccess } from "../../auth/actions/sessions.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
+import type { ValidParts } from "../../http/fields.ts";
+import { isUlid } from "../../http/list.ts";
+import type { Caller } from "../../http/principal.ts";
+import type { RuleErrors } from "../../http/rules.ts";
+import { Problem } from "../../lib/problem.ts";
+import { type Erasure, type NewErasure, type Selector, selectorErrors } from "../erasure-model.ts";
+import { companyById } from "../queries/companies.ts";
+import * as queries from "../queries/erasures.ts";
+import { holdActive, setUserActive, userById } from "../queries/users.ts";
+import { existing, type AdminDeps, orNotFound } from "./deps.ts";
+
+type ErasingDeps = Pick<AdminDeps, "db" | "clock" | "box">;
+
+export async function findErasure(
+  { db }: { readonly db: Db },
+  id: string | undefined,
+): Promise<Erasure> {
+  const found = id !== undefined && isUlid(id) ? await queries.erasureById(db, id) : undefined;
+  return orNotFound(found);
+}
+
+/** Checks that the body of an erasure names one person who exists. */
+export async function erasureErrors(
+  { db }: { readonly db: Db },
+  body: ValidParts<NewErasure>,
+): Promise<RuleErrors> {
+  const { user_id: userId, review_ids: given, partner_id: partnerId, account_id: accountId } = body;
+  const reviewIds = given?.flatMap((one) => one ?? []) ?? [];
+  const [user, partner, account, unknown] = await Promise.all([
+    userId === undefined ? undefined : userById(db, userId),
+    partnerId === undefined ? undefined : companyById(db, "partner", partnerId),
+    accountId === undefined ? undefined : companyById(db, "account", accountId),
+    reviewIds.length === 0 ? [] : queries.unknownReviews(db, reviewIds, { partnerId, accountId }),
+  ]);
+  const isForeign = partnerId !== undefined && account?.partnerId !== partnerId;
+  return {
+    partner_id: partnerId !== undefined && partner === undefined ? "is not a partner" : undefined,
+    account_id:
+      accountId !== undefined && (account === undefined || isForeign)
+        ? "is not an account, or not of the partner"
+        : undefined,
+    review_ids:
+      unknown.length === 0
+        ? undefined
+        : `are not all such reviews: ${unknown.slice(0, 20).join(", ")}`,
+    // The errors about the form of the selector come last, because they replace those above.
+    ...(userId !== undefined && user === undefined && { user_id: "is not a user" }),
+    ...present(selectorErrors(body)),
+  };
+}
+
+const present = (errors: RuleErrors): RuleErrors =>
+  Object.fromEntries(Object.entries(errors).filter(([, text]) => text !== undefined));
+
+/**
+ * Records that a person is to be erased, by a body that has passed `erasureErrors`; the maintenance job does the rest. A
+ * user loses all access at once. `caller` is null for the command.
+ */
+export async function requestErasure(
+  { db, clock, box }: ErasingDeps,
+  caller: Caller | null,
+  body: NewErasure,
+): Promise<Erasure> {
+  const now = clock.now();
+  const id = ulid(now.getTime());
+  const actor = caller?.principal ?? null;
+  return db.transaction(async (tx) => {
+    const selector =
+      body.user_id === undefined
+        ? reviewerOf(body)
+        : await endUser(tx, { userId: body.user_id, actorId: actor?.userId, now });
+    const { kind } = selector;
+    const sealedSelector = box.seal(JSON.stringify(selector), erasureAssociatedData(id));
+    const one = { id, kind, sealedSelector, requestedBy: actor?.userId ?? null, requestedAt: now };
+    await queries.insertErasure(tx, one);
+    await recordAudit(tx, {
+      at: now,
+      action: "ERASURE_REQUESTED",
+      actor,
+      requestContext: caller?.requestContext ?? null,
+      details: { erasure_id: id, kind },
+    });
+    return existing(await queries.erasureById(tx, id));
+  });
+}
+
+/** The associated data with which the person of an erasure is sealed. */
+export const erasureAssociatedData = (id: string): string => `erasure:${id}`;
+
+function reviewerOf(body: NewErasure): Selector {
+  return {
+    kind: "reviewer",
+    email: body.reviewer_email?.toLowerCase() ?? null,
+    reviewIds: body.review_ids ?? [],
+    partnerId: body.partner_id ?? null,
+    accountId: body.account_id ?? null,
+  };
+}
+
+/**
+ * Ends the access of a user who is to be erased. Throws if nobody else has the role of an owner or operator, or if the
+ * operators erase themselves.
+ */
+async function endUser(
+  tx: Tx,
+  { userId, actorId, now }: { userId: number; actorId: number | undefined; now: Date },
+): Promise<Selector> {
+  if (userId === actorId) throw new Problem("own_user");
+  const user = orNotFound(await queries.personOf(tx, userId));
+  const { email, role, companyId, companyType, partnerId } = user;
+  if (role === "super_admin" || role === "partner_owner" || role === "account_owner") {
+    const active = await holdActive(tx, { role, companyId });
+    if (active.length === 1 && active.includes(userId))
+      throw new Problem(role === "super_admin" ? "last_super_admin" : "last_owner");
+  }
+  await setUserActive(tx, userId, false, now);
+  await endAccess(tx, [userId], now);
+  const isOfAccount = companyType === "account" && partnerId !== null;
+  return {
+    kind: "user",
+    userId,
+    email,
+    account: isOfAccount ? { id: companyId, partnerId } : null,
+  };
+}

@@ -1,0 +1,73 @@
+import { and, eq, inArray, or, sql } from "drizzle-orm";
+
+import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { companies } from "../../../db/schema/companies.ts";
+import { companyDeletions } from "../../../db/schema/erasures.ts";
+import type { Deletion } from "../erasure-model.ts";
+
+const { companyId, state, reached, requestedBy, requestedAt, dueAt } = companyDeletions;
+
+export async function deletionOf(db: DbOrTx, wanted: number): Promise<Deletion | undefined> {
+  const [row] = await db
+    .select({ requestedAt, dueAt, state })
+    .from(companyDeletions)
+    .where(eq(companyId, wanted));
+  return row;
+}
+
+/** Inserts the deletion of a company; one that was requested before stays as it is. */
+export async function insertDeletion(
+  tx: Tx,
+  one: Pick<
+    typeof companyDeletions.$inferSelect,
+    "companyId" | "requestedBy" | "requestedAt" | "dueAt"
+  >,
+): Promise<boolean> {
+  const { count } = await tx.insert(companyDeletions).values(one).onConflictDoNothing();
+  return count > 0;
+}
+
+/** Deletes the deletion of a company that has not begun. Returns false if there is none. */
+export async function deleteDeletion(tx: Tx, wanted: number): Promise<boolean> {
+  const isWaiting = and(eq(companyId, wanted), eq(state, "waiting"));
+  return (await tx.delete(companyDeletions).where(isWaiting)).count > 0;
+}
+
+/** Locks a company until the commit, and returns whether it is active; undefined if it is gone. */
+export async function lockCompany(tx: Tx, wanted: number): Promise<boolean | undefined> {
+  const { id, isActive } = companies;
+  const [row] = await tx
+    .select({ isActive })
+    .from(companies)
+    .where(eq(id, wanted))
+    .for("no key update");
+  return row?.isActive;
+}
+
+/** Whether a company, or the partner above it, is to be deleted. */
+export async function isToBeDeleted(
+  db: DbOrTx,
+  { id, partnerId }: { readonly id: number; readonly partnerId: number | null },
+): Promise<boolean> {
+  const ids = partnerId === null ? [id] : [id, partnerId];
+  return (await db.$count(companyDeletions, inArray(companyId, ids))) > 0;
+}
+
+/** Locks the first deletion that is due until the commit, so that only one process works at it. */
+export async function lockNextDeletion(tx: Tx) {
+  const [row] = await tx
+    .select({ companyId, state, reached, requestedBy, requestedAt })
+    .from(companyDeletions)
+    .where(or(eq(state, "running"), sql`${dueAt} <= now()`))
+    .orderBy(dueAt, companyId)
+    .limit(1)
+    .for("update");
+  return row;
+}
+
+export async function saveDeletion(tx: Tx, wanted: number, place: string): Promise<void> {
+  await tx
+    .update(companyDeletions)
+    .set({ state: "running", reached: place })
+    .where(eq(companyId, wanted));
+}

@@ -1,0 +1,384 @@
+// What an erasure changes, one bounded statement each (contract 10.8). The callers run them in the transaction that stores
+// the progress.
+
+import { and, asc, eq, gt, isNotNull, or, sql, type SQL } from "drizzle-orm";
+
+import { anyOf } from "../../../db/conditions.ts";
+import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { alertSettings, mails } from "../../../db/schema/alerts.ts";
+import { auditLog, inbox, users, userStores } from "../../../db/schema/companies.ts";
+import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
+import {
+  emailCodeLimits,
+  emailCodes,
+  emailCodeTries,
+  invitations,
+  keyedRequests,
+  signInLocks,
+  ssoCodes,
+  ssoIdentities,
+} from "../../../db/schema/sign-in.ts";
+import { authenticationEvents, portalLinks } from "../../../db/schema/tokens.ts";
+import { rows, statement } from "../../../db/statement.ts";
+import type { Selector } from "../erasure-model.ts";
+import { erasedEmail, ERASED_NAME, type Personal } from "../erasure-rules.ts";
+
+/** The most rows that one statement changes, and the most that one looks through. */
+export const CHANGED_ROWS = 500;
+const READ_ROWS = 5_000;
+
+/** A part of a walk: the number of changed rows, and the key of the last row that was read; undefined at the end. */
+export interface Walked {
+  readonly rows: number;
+  readonly next: string | undefined;
+}
+
+const endOf = <T>(found: readonly T[], limit: number): T | undefined =>
+  found.length < limit ? undefined : found.at(-1);
+
+// ------------------------------------------------------------------------------------------------ reviews and events
+
+/** The most reviews of one chunk. */
+const REVIEWS_AT_ONCE = 20;
+
+/**
+ * Finds the next reviews of a reviewer after an id, among the next `READ_ROWS` reviews. No index leads from an address to
+ * reviews, because each report of a site would pay for it. `end` is the last id of the walk; undefined at the end.
+ */
+export async function nextReviews(
+  db: DbOrTx,
+  { email, reviewIds, partnerId, accountId }: Extract<Selector, { kind: "reviewer" }>,
+  after: number,
+): Promise<{ readonly found: number[]; readonly end: number | undefined }> {
+  const { id, reviewerEmail } = reviews;
+  const isNamed = anyOf(id, reviewIds);
+  const isOwn = email === null ? isNamed : or(isNamed, sql`lower(${reviewerEmail}) = ${email}`);
+  const isOfPartner = partnerId === null ? undefined : eq(reviews.partnerId, partnerId);
+  const limit = email === null ? REVIEWS_AT_ONCE : READ_ROWS;
+  const looked = await db
+    .select({ id, isOwn: sql`coalesce(${and(isOwn, isOfPartner)}, false)`.mapWith(Boolean) })
+    .from(reviews)
+    .where(
+      and(
+        gt(id, after),
+        accountId === null ? undefined : eq(reviews.accountId, accountId),
+        email === null ? isNamed : undefined,
+      ),
+    )
+    .orderBy(asc(id))
+    .limit(limit);
+  const found = looked.filter((row) => row.isOwn).map((row) => row.id);
+  const some = found.slice(0, REVIEWS_AT_ONCE);
+  return { found: some, end: some.length < found.length ? some.at(-1) : endOf(looked, limit)?.id };
+}
+
+/** Empties a review. The lock waits for a report that changes it; later reports see that it is erased. */
+export async function eraseReview(tx: Tx, wanted: number): Promise<number> {
+  const { responseBody, flagReason, erasedAt } = reviews;
+  const emptied = (column: typeof responseBody | typeof flagReason) =>
+    sql`case when ${column} is not null then '' end`;
+  const { count } = await tx
+    .update(reviews)
+    .set({
+      reviewer: null,
+      reviewerEmail: null,
+      content: "",
+      profanity: [],
+      responseBody: emptied(responseBody),
+      flagReason: emptied(flagReason),
+      erasedAt: sql`coalesce(${erasedAt}, now())`,
+      updatedAt: sql`now()`,
+    })
+    .where(eq(reviews.id, wanted));
+  return count;
+}
+
+const PERSONAL = {
+  actor: reviewHistory.actor,
+  review: reviewHistory.review,
+  metadata: reviewHistory.metadata,
+};
+const EVENT = { id: reviewHistory.id, eventId: reviewHistory.eventId, ...PERSONAL };
+export type EventRow = Personal & { readonly id: number; readonly eventId: string };
+
+/** Reads the next events of a review after an id, in the order of their ids. */
+export function eventsOfReview(db: DbOrTx, reviewId: number, after: number): Promise<EventRow[]> {
+  return db
+    .select(EVENT)
+    .from(reviewHistory)
+    .where(and(eq(reviewHistory.reviewId, reviewId), gt(reviewHistory.id, after)))
+    .orderBy(asc(reviewHistory.id))
+    .limit(CHANGED_ROWS);
+}
+
+/**
+ * Reads the events of a user among the next rows of the partner's history after an id. No index leads from a user to
+ * events.
+ */
+export async function eventsOfActor(
+  db: DbOrTx,
+  {
+    userId,
+    account,
+  }: { readonly userId: number; readonly account: { id: number; partnerId: number } },
+  after: number,
+): Promise<{ readonly events: EventRow[]; readonly next: number | undefined }> {
+  const { id, partnerId, accountId, actor } = reviewHistory;
+  const looked = await db
+    .select({
+      id,
+      isOwn: sql`${accountId} = ${account.id} and ${actor}->>'type' = 'user'
+                             and ${actor}->>'id' = ${String(userId)}`.mapWith(Boolean),
+    })
+    .from(reviewHistory)
+    .where(and(eq(partnerId, account.partnerId), gt(id, after)))
+    .orderBy(asc(id))
+    .limit(CHANGED_ROWS);
+  const own = looked.filter(({ isOwn }) => isOwn).map((row) => row.id);
+  const events =
+    own.length === 0
+      ? []
+      : await db.select(EVENT).from(reviewHistory).where(anyOf(id, own)).orderBy(asc(id));
+  return { events, next: endOf(looked, CHANGED_ROWS)?.id };
+}
+
+const replacing = statement({
+  name: "erasure.replaceEvents",
+  // Raw SQL, because the statement updates rows from a parameter that is a table.
+  params: { given: rows({ id: reviewHistory.id, ...PERSONAL }) },
+  text: ({ given }) => sql`
+    update review_history h
+       set actor = given.actor, review = given.review, metadata = given.metadata, erased_at = now()
+      from ${given} where h.id = given.id`,
+});
+
+const emptying = statement({
+  name: "erasure.emptyAttempts",
+  // Raw SQL, because the statement probes the index of events in each partition.
+  params: { given: rows({ eventId: reviewHistory.eventId }) },
+  text: ({ given }) => sql`
+    update delivery_attempts a
+       set body_digest = coalesce(a.body_digest, substring(sha256(convert_to(a.request_body, 'UTF8')) for 16)),
+           request_headers = null, request_body = null, response_headers = null, response_excerpt = null
+      from ${given}
+     where a.event_id = given."eventId" and left(a.event_id, 15) = left(given."eventId", 15)
+       and (a.request_body is not null or a.response_headers is not null or a.response_excerpt is not null)`,
+});
+
+/** Replaces what names a person in events, and removes what their attempts keep. Returns the numbers of both. */
+export async function replaceEvents(tx: Tx, given: readonly EventRow[]) {
+  if (given.length === 0) return { events: 0, attempts: 0 };
+  const { count: events } = await tx.run(replacing, { given });
+  const { count: attempts } = await tx.run(emptying, { given });
+  return { events, attempts };
+}
+
+/** Removes the actions of the inbox that name an erased review, among the next rows after a position. */
+export async function eraseInbox(tx: Tx, after: number): Promise<Walked> {
+  const { position, action } = inbox;
+  const looked = await tx
+    .select({ position })
+    .from(inbox)
+    .where(gt(position, after))
+    .orderBy(asc(position))
+    .limit(CHANGED_ROWS);
+  const named = sql`${action} ->> 'review_id'`;
+  const { count } = await tx.delete(inbox).where(
+    and(
+      anyOf(
+        position,
+        looked.map((row) => row.position),
+      ),
+      sql`exists (select from reviews r where r.erased_at is not null
+                   and r.id = case when ${named} ~ '^[1-9][0-9]{0,8}$' then (${named})::integer end)`,
+    ),
+  );
+  return { rows: count, next: endOf(looked, CHANGED_ROWS)?.position.toString() };
+}
+
+// ------------------------------------------------------------------------------------------------ mails, responses
+
+/** Settles waiting mails without sending them. */
+export async function dropMails(tx: Tx, where: SQL): Promise<number> {
+  const { count } = await tx
+    .update(mails)
+    .set({
+      state: "dead",
+      dueAt: null,
+      settledAt: sql`now()`,
+      sealedMessage: null,
+      reviewId: null,
+      errorCode: "erased",
+      lastError: "The person was erased.",
+    })
+    .where(and(sql`${mails.state} = 'queued'`, where));
+  return count;
+}
+
+export const isMailAbout = (reviewId: number): SQL => eq(mails.reviewId, reviewId);
+export const isMail = (ids: readonly string[]): SQL => anyOf(mails.id, ids);
+
+/** Reads the next waiting mails after an id. */
+export async function waitingMails(db: DbOrTx, after: string) {
+  const { id, sealedMessage } = mails;
+  const found = await db
+    .select({ id, sealedMessage })
+    .from(mails)
+    .where(and(sql`${mails.state} = 'queued'`, gt(id, after)))
+    .orderBy(asc(id))
+    .limit(CHANGED_ROWS);
+  return { found, next: endOf(found, CHANGED_ROWS)?.id };
+}
+
+/** Reads the next stored responses of creating requests after a key. */
+export async function storedResponses(db: DbOrTx, after: string) {
+  const { key, sealedResponse } = keyedRequests;
+  const found = await db
+    .select({ key, sealedResponse })
+    .from(keyedRequests)
+    .where(gt(key, after))
+    .orderBy(asc(key))
+    .limit(CHANGED_ROWS);
+  return { found, next: endOf(found, CHANGED_ROWS)?.key };
+}
+
+/** Removes stored responses; a repetition of such a request is answered 409 `request_unfinished`. */
+export async function dropResponses(tx: Tx, keys: readonly string[]): Promise<number> {
+  if (keys.length === 0) return 0;
+  const isStored = and(anyOf(keyedRequests.key, keys), isNotNull(keyedRequests.sealedResponse));
+  return (await tx.update(keyedRequests).set({ sealedResponse: null }).where(isStored)).count;
+}
+
+export async function deleteKeys(tx: Tx, keys: readonly string[]): Promise<number> {
+  if (keys.length === 0) return 0;
+  return (await tx.delete(keyedRequests).where(anyOf(keyedRequests.key, keys))).count;
+}
+
+// ------------------------------------------------------------------------------------------------ users
+
+/** Replaces name and address of a user, who keeps the id, and deletes what belongs to the sign-in. */
+export async function eraseUser(
+  tx: Tx,
+  userId: number,
+  { digests }: { readonly digests: readonly string[] },
+): Promise<number> {
+  const erased = {
+    email: erasedEmail(userId),
+    name: ERASED_NAME,
+    externalId: null,
+    passwordHash: null,
+    isActive: false,
+    updatedAt: sql`now()`,
+  };
+  const { count } = await tx.update(users).set(erased).where(eq(users.id, userId));
+  await deleteSignInOf(tx, [userId]);
+  await forgetEmail(tx, digests);
+  return count;
+}
+
+/** Deletes what lets these users sign in, but for their tokens. */
+export async function deleteSignInOf(tx: Tx, userIds: readonly number[]): Promise<void> {
+  for (const column of [
+    userStores.userId,
+    invitations.userId,
+    ssoIdentities.userId,
+    ssoCodes.userId,
+    portalLinks.actsAs,
+  ])
+    await tx.delete(column.table).where(anyOf(column, userIds));
+}
+
+/** Deletes the counters and codes of an address, by the digests under which they are stored. */
+export async function forgetEmail(tx: Tx, digests: readonly string[]): Promise<void> {
+  for (const column of [
+    signInLocks.emailDigest,
+    emailCodes.emailDigest,
+    emailCodeLimits.emailDigest,
+    emailCodeTries.emailDigest,
+  ])
+    await tx.delete(column.table).where(anyOf(column, digests));
+}
+
+/** Removes address and browser from the next sign-ins of a user after an id. */
+export async function eraseSignIns(tx: Tx, userId: number, after: string): Promise<Walked> {
+  const { id } = authenticationEvents;
+  const found = await tx
+    .select({ id })
+    .from(authenticationEvents)
+    .where(and(eq(authenticationEvents.userId, userId), gt(id, after)))
+    .orderBy(asc(id))
+    .limit(CHANGED_ROWS);
+  const ids = found.map((row) => row.id);
+  const { count } = await tx
+    .update(authenticationEvents)
+    .set({ ip: null, userAgent: null })
+    .where(anyOf(id, ids));
+  return { rows: count, next: endOf(found, CHANGED_ROWS)?.id };
+}
+
+/** Keeps of the details of an audit row what is no free text: ids, kinds, numbers and lists of names of fields. */
+export const keptDetails = sql`(
+  select coalesce(jsonb_object_agg(key, value), '{}') from jsonb_each(${auditLog.details})
+   where jsonb_typeof(value) <> 'string' or key ~ '(_id|^jti|^kid|^kind|^method|^type)$')`;
+
+/** The rows of the audit log that a person left behind. */
+export const AUDIT_ROWS = {
+  acted: (userId: number) => eq(auditLog.actorId, userId),
+  impersonated: (userId: number) => eq(auditLog.impersonatorId, userId),
+} as const;
+
+/** Removes addresses and texts from the next audit rows after an id. */
+export async function eraseAudit(tx: Tx, where: SQL, after: number): Promise<Walked> {
+  const { id } = auditLog;
+  const found = await tx
+    .select({ id })
+    .from(auditLog)
+    .where(and(where, gt(id, after)))
+    .orderBy(asc(id))
+    .limit(CHANGED_ROWS);
+  const ids = found.map((row) => row.id);
+  // The sign-in of an impersonation has the address of the impersonator, and is written at the same instant.
+  await tx
+    .update(authenticationEvents)
+    .set({ ip: null, userAgent: null })
+    .where(
+      sql`${authenticationEvents.id} = any(array(
+          select e.id from audit_log a cross join lateral (
+                   select id from authentication_events
+                    where user_id = a.actor_id and method = 'impersonation' and at = a.at offset 0) e
+           where ${sql`a.id`} = any(${sql.param(ids)}) and a.action = 'IMPERSONATION_STARTED'))`,
+    );
+  const { count } = await tx
+    .update(auditLog)
+    .set({ ip: null, userAgent: null, details: keptDetails })
+    .where(anyOf(id, ids));
+  return { rows: count, next: endOf(found, CHANGED_ROWS)?.id.toString() };
+}
+
+/** Removes the digest of an address, and the callers' addresses, from the next audit rows of wrong codes after an id. */
+export async function eraseWrongCodes(tx: Tx, digest: string, after: number): Promise<Walked> {
+  const { id, action, details } = auditLog;
+  const looked = await tx
+    .select({ id, isOwn: sql`${details} ->> 'email_digest' = ${digest}`.mapWith(Boolean) })
+    .from(auditLog)
+    .where(and(eq(action, "OTP_FAILED"), gt(id, after)))
+    .orderBy(asc(id))
+    .limit(READ_ROWS);
+  const own = looked.filter(({ isOwn }) => isOwn).map((row) => row.id);
+  const { count } = await tx
+    .update(auditLog)
+    .set({ ip: null, userAgent: null, details: keptDetails })
+    .where(anyOf(id, own));
+  return { rows: count, next: endOf(looked, READ_ROWS)?.id.toString() };
+}
+
+/** Removes an address from the recipients of alerts; where it was the only one, the owners get them. */
+export async function eraseRecipient(tx: Tx, email: string): Promise<number> {
+  const { recipients } = alertSettings;
+  const left = sql`array(select one from unnest(${recipients}) one where lower(one) <> ${email})`;
+  const { count } = await tx
+    .update(alertSettings)
+    .set({ recipients: sql`nullif(${left}, '{}')` })
+    .where(sql`exists (select from unnest(${recipients}) one where lower(one) = ${email})`);
+  return count;
+}

@@ -1,0 +1,85 @@
+import { beforeAll, expect, test } from "bun:test";
+
+import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { eraseChunk } from "../../../src/tenants/actions/erase.ts";
+import { createFakeClock } from "../../support/clock.ts";
+import { silentLog } from "../../support/dispatch.ts";
+import { fixture } from "../../support/fixture.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants } from "../../support/tenants.ts";
+import { placesOf } from "../../support/texts.ts";
+
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+
+const masterKey = Buffer.from(crypto.getRandomValues(new Uint8Array(32)));
+const box = createSecretBox({ current: masterKey });
+
+beforeAll(() => tenants.superAdmin);
+
+test("the erase command queues the erasure of a user, which the job carries out", async () => {
+  const { id, email } = tenants.partners[0].accounts[0].user;
+  const asked = await erase(["user", String(id)]);
+  expect([asked.status, asked.error]).toEqual([0, ""]);
+  expect(asked.out).toMatch(/^[0-9A-Z]{26} {2}user {6}queued /);
+  const deps = { db: database.db, box, clock: createFakeClock(), log: silentLog };
+  while ((await eraseChunk(deps)).next !== undefined);
+  expect(await placesOf(database.db, box, [email])).toEqual([]);
+  const { out } = await erase([]);
+  expect(out).toMatch(/ {2}user {6}done .* 1 users/);
+  expect(out).not.toContain(email);
+});
+
+test("the erase command queues the erasure of a reviewer by address and reviews", async () => {
+  const { status, out } = await erase([
+    "reviewer",
+    "ada@mail.test",
+    "--partner",
+    String(tenants.partners[0].id),
+  ]);
+  expect(status).toBe(0);
+  expect(out).toMatch(/ {2}reviewer {2}queued /);
+});
+
+test.each([
+  [["reviewer", "no address"], "reviewer_email must be one plain email address"],
+  [["reviewer", "--review", "999"], "review_ids are not all such reviews: 999"],
+  [["reviewer", "a@b.test", "--account", "999"], "account_id is not an account"],
+  [["user", "x"], "user_id must be a whole number above 0"],
+  [["user", "999"], "user_id is not a user"],
+])("the erase command refuses %j and names the field", async (args, message) => {
+  const { status, error } = await erase(args);
+  expect(status).toBe(1);
+  expect(error).toStartWith(message);
+});
+
+test.each([
+  [["user"]],
+  [["reviewer"]],
+  [["user", "1", "2"]],
+  [["person", "1"]],
+  [["--partner", "1"]],
+])("the erase command answers %j with a usage line", async (args) => {
+  const { status, error } = await erase(args);
+  expect([status, error.split(" [")[0]]).toEqual([64, "Usage: bun run erase"]);
+});
+
+/** Runs `bun run erase …` as an operator does. */
+async function erase(args: readonly string[]) {
+  const child = Bun.spawn([process.execPath, "scripts/erase.ts", ...args], {
+    cwd: `${import.meta.dir}/../../..`,
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      DATABASE_URL: database.url,
+      REDIS_URL: "redis://unused.invalid",
+      MASTER_KEY: masterKey.toString("base64"),
+    },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [out, error] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  return { status: await child.exited, out, error };
+}
