@@ -80,18 +80,33 @@ export async function withPatience<T>(
  * pooler.
  */
 async function applyMigrations({ sql }: RawTx): Promise<void> {
-  await sql`create schema if not exists drizzle`;
+  const list = await schemaOfList(sql);
+  if (list === DEFAULT_LIST) await sql`create schema if not exists ${sql(list)}`;
   await sql`
-    create table if not exists drizzle.__drizzle_migrations
+    create table if not exists ${sql(list)}.__drizzle_migrations
       (id serial primary key, hash text not null, created_at bigint)`;
   const [last] = await sql<{ at: number | null }[]>`
-    select max(created_at) as at from drizzle.__drizzle_migrations`;
+    select max(created_at) as at from ${sql(list)}.__drizzle_migrations`;
   for (const { sql: statements, hash, folderMillis } of readMigrationFiles(FOLDER)) {
     if (folderMillis <= (last?.at ?? 0)) continue;
-    for (const one of statements) await sql.unsafe(one);
+    // drizzle-kit names `public` in foreign keys. Without it, all tables are made in the first schema of the search path.
+    for (const one of statements) await sql.unsafe(one.replaceAll('"public".', ""));
     await sql`
-      insert into drizzle.__drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`;
+      insert into ${sql(list)}.__drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`;
   }
+}
+
+/** The schema of drizzle-orm's migrator for its list of migrations. */
+const DEFAULT_LIST = "drizzle";
+
+/**
+ * Returns the schema that holds the list of migrations. Beside a platform's tables in `public`, the product has a schema
+ * of its own, which then holds the list, too: the platform may use drizzle-orm itself.
+ */
+async function schemaOfList(sql: Raw["sql"]): Promise<string> {
+  const [row] = await sql<{ name: string | null }[]>`
+    select nullif(current_schema(), 'public') as name`;
+  return row?.name ?? DEFAULT_LIST;
 }
 
 const FOLDER = { migrationsFolder: `${import.meta.dir}/migrations` };
@@ -122,13 +137,14 @@ export type SchemaState =
   | { readonly kind: "old" | "foreign" | "hidden" };
 
 export async function schemaState({ sql }: Raw): Promise<SchemaState> {
+  const list = await schemaOfList(sql);
   const [known] =
-    await sql`select from pg_tables where schemaname = 'drizzle' and tablename = '__drizzle_migrations'`;
+    await sql`select from pg_tables where schemaname = ${list} and tablename = '__drizzle_migrations'`;
   const own = readMigrationFiles(FOLDER).map(({ folderMillis }) => folderMillis);
   if (known === undefined) return compareSchemas([], own);
   try {
     const rows = await sql<{ at: number }[]>`
-      select created_at as at from drizzle.__drizzle_migrations order by created_at`;
+      select created_at as at from ${sql(list)}.__drizzle_migrations order by created_at`;
     return compareSchemas(
       rows.map(({ at }) => at),
       own,

@@ -57,7 +57,7 @@ export async function lookAtSchema(db: RawDb): Promise<Finding> {
   if (state.kind === "hidden")
     return advice(
       "this user may not read the list of migrations",
-      "Grant it usage on schema drizzle and select on drizzle.__drizzle_migrations, so that a missing migration is reported.",
+      "Grant it usage on the schema of __drizzle_migrations and select on that table, so that a missing migration is reported.",
     );
   return ok("current");
 }
@@ -70,13 +70,13 @@ export async function lookAtRights({ sql }: RawDb, service: RawDb): Promise<Find
       "Name the same database in both, with the user who owns the tables in MAINTENANCE_DATABASE_URL.",
     );
   const [row] = await sql<{ name: string; may: boolean; owns: boolean }[]>`
-    select current_user as name, has_schema_privilege('public', 'create') as may,
+    select current_user as name, coalesce(has_schema_privilege(current_schema(), 'create'), false) as may,
            coalesce(pg_has_role((select relowner from pg_class where oid = to_regclass('delivery_attempts')), 'usage'), true)
              as owns`;
   if (row?.may === true && row.owns) return ok(`${row.name} may create partitions`);
   return fault(
     `${row?.name ?? "the user"} may not create partitions`,
-    "Let the user of MAINTENANCE_DATABASE_URL, or of DATABASE_URL if that is not set, own the tables and create in schema public: maintenance creates and drops partitions daily.",
+    "Let the user of MAINTENANCE_DATABASE_URL, or of DATABASE_URL if that is not set, own the tables and create in their schema: maintenance creates and drops partitions daily.",
   );
 }
 

@@ -1,7 +1,9 @@
 import { beforeAll, expect, test } from "bun:test";
 
+import { connect } from "../../../db/client.ts";
 import { isLockTimeout } from "../../../db/errors.ts";
-import { withPatience } from "../../../db/migrate.ts";
+import { migrate, schemaError, withPatience } from "../../../db/migrate.ts";
+import { lookAtRights } from "../../../scripts/doctor/database.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -32,6 +34,31 @@ test("a schema change whose lock is never free fails at last and changes nothing
   const columns = await database.db.sql`
     select from information_schema.columns where column_name = 'impatient'`;
   expect(columns).toHaveLength(0);
+});
+
+test("makes all tables in the schema of its user, beside tables of the same names in public", async () => {
+  const { sql } = database.db;
+  const name = `beside_${crypto.randomUUID().slice(0, 8)}`;
+  const url = Object.assign(new URL(database.url), { username: name, password: name });
+  await sql.unsafe(`
+    create role ${name} login password '${name}';
+    create schema ${name} authorization ${name};
+    alter role ${name} in database "${url.pathname.slice(1)}" set search_path = ${name}`);
+  await migrate(url.href);
+  await migrate(url.href);
+  const own = connect(url.href, { max: 1, name: "test" });
+  expect([await schemaError(own), (await lookAtRights(own, own)).kind]).toEqual([undefined, "ok"]);
+  await own.close();
+  const tables = await sql<{ schema: string; n: number }[]>`
+    select schemaname as schema, count(*)::int as n from pg_tables
+     where schemaname in ('public', ${name}) and tablename not in ('changed', '__drizzle_migrations')
+       and tablename !~ '_[0-9]{8}$' group by 1`;
+  expect(tables.map(({ n }) => n)).toEqual([expect.any(Number), tables[0]?.n ?? 0]);
+  const foreign = await sql`
+    select conname from pg_constraint c join pg_class t on t.oid = c.confrelid
+     where c.connamespace <> t.relnamespace`;
+  expect(foreign).toHaveLength(0);
+  await sql.unsafe(`drop owned by ${name} cascade; drop role ${name}`);
 });
 
 beforeAll(async () => {
