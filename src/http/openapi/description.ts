@@ -224,7 +224,7 @@ const VERSION = "1.6.0";
 
 const INTRODUCTION = `Every error has the shape of \`Problem\`; programs read \`code\`. A 422 names every invalid field at once.
 Instants are ISO 8601 with offset and milliseconds. A list returns \`data\` and \`next_cursor\`; send the latter as \`cursor\` to get the next page, and no \`cursor\` to get the first.
-The rate limit is 600 requests a minute per user or, without a token, 1,200 per address (300 where passwords and codes are checked). Every counted response has \`RateLimit-*\` headers with the rest of the limit.
+The rate limit is 600 requests a minute per user or, without a token, 1,200 per address (300 where passwords and codes are checked); tokens of services are exempt. Every counted response has \`RateLimit-*\` headers with the rest of the limit.
 Every response has an \`X-Request-Id\`. It repeats that of the request if that has up to 128 letters, digits, \`.\`, \`_\` and \`-\`.
 An operation without a body still rejects one that is too long (413), of another type (415) or not JSON (400).
 Any operation may return 500 \`internal_error\`: the server failed, and a retry may succeed.

@@ -202,6 +202,26 @@ describe("the rate limits do not count", () => {
     expect(seen[0]?.headers.get("ratelimit-limit")).toBeNull();
   });
 
+  test("requests with the token of a service, but with a revoked one", async () => {
+    const token = await free.login(tenants.superAdmin.email);
+    const make = async (path: string, made: object) =>
+      (await free.call("POST", path, { token, body: made })).body;
+    const one = await make("/admin/services", { name: "Site", scopes: ["tokens:introspect"] });
+    const service = String(one["id"]);
+    const body = await make(`/admin/services/${service}/tokens`, {
+      name: "one",
+      expires_at: new Date(Date.now() + 3_600_000).toISOString(),
+    });
+    const introspect = () =>
+      api.call("POST", "/platform/introspect", {
+        token: String(body["access_token"]),
+        body: { token },
+      });
+    expect(await statuses(5, introspect)).toEqual([200, 200, 200, 200, 200]);
+    await free.call("DELETE", `/admin/services/${service}`, { token });
+    expect(await statuses(5, introspect)).toEqual([401, 401, 401, 401, 429]);
+  });
+
   test("the documents and the health pages", async () => {
     for (const path of ["/healthz", "/readyz", "/.well-known/jwks.json"]) {
       const { status, headers } = await api.call("GET", path, { root: true });
