@@ -117,6 +117,7 @@ async function script(): Promise<string> {
     PGPORT: server.port,
     PGUSER: decodeURIComponent(server.username),
     DATABASE: name,
+    ROLE: name,
     REDIS: process.env["TEST_REDIS_URL"] ?? "",
     ROOT: `http://127.0.0.1:${listen}`,
     LISTEN: String(listen),

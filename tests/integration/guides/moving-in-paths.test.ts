@@ -1,0 +1,103 @@
+// Compares the paths in docs/operations/moving-in.md with those of the API, and runs both shipped configurations of a proxy.
+import { describe, expect, test } from "bun:test";
+
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
+import { createApp } from "../../../src/app.ts";
+import { startApi } from "../../support/api.ts";
+import { fixture } from "../../support/fixture.ts";
+import {
+  GROUPS,
+  hasProxy,
+  isBelow,
+  type PlatformProxy,
+  startPlatformProxy,
+} from "../../support/network/platform-proxy.ts";
+import { until } from "../../support/network/receiver.ts";
+import { createDatabase } from "../../support/postgres.ts";
+
+const database = fixture(createDatabase);
+const api = fixture(() => startApi({ db: database.db }));
+
+describe("the paths of the guide", () => {
+  test("are those of the API: each route is in one group or stays with the platform", () => {
+    for (const path of paths())
+      expect([path, Object.keys(GROUPS).filter((group) => isIn(group, path))]).toEqual([
+        path,
+        STAY.has(path) ? [] : [expect.any(String)],
+      ]);
+  });
+
+  test("exist: there is a route for each", () => {
+    for (const one of Object.values(GROUPS).flat())
+      expect([one, paths().some((path) => isBelow(one, path))]).toEqual([one, true]);
+  });
+});
+
+for (const name of ["nginx", "caddy"] as const)
+  test.skipIf(!hasProxy(name))(
+    `the shipped configuration of ${name} moves each group alone`,
+    async () => {
+      const [port, platform, reviewrelay] = await Promise.all([freePort(), freePort(), freePort()]);
+      const servers = Object.entries({ platform, reviewrelay }).map(([server, at]) =>
+        Bun.serve({ hostname: "127.0.0.1", port: at, fetch: () => new Response(server) }),
+      );
+      const proxy = await startPlatformProxy(name, { port, platform, reviewrelay });
+      try {
+        await expectMoved(proxy, Object.keys(GROUPS));
+        for (const group of Object.keys(GROUPS)) {
+          await proxy.move([group]);
+          const [first = ""] = GROUPS[group] ?? [];
+          await until("the new configuration", async () => {
+            const others = Object.keys(GROUPS).filter((one) => one !== group);
+            const seen = await Promise.all(
+              [first, ...others.map((one) => GROUPS[one]?.[0] ?? "")].map((path) =>
+                whereIs(proxy, paths().find((route) => isBelow(path, route)) ?? ""),
+              ),
+            );
+            return (
+              seen.filter((at) => at === "reviewrelay").length === 1 && seen[0] === "reviewrelay"
+            );
+          });
+          await expectMoved(proxy, [group]);
+        }
+        for (const path of [
+          "/",
+          "/api/v1/partner/webhooks-old",
+          "/api/v1/logins",
+          "/documents",
+          "/api/v1/account/billing",
+        ])
+          expect([path, await whereIs(proxy, path)]).toEqual([path, "platform"]);
+      } finally {
+        await proxy.stop();
+        await Promise.all(servers.map((server) => server.stop(true)));
+      }
+    },
+  );
+
+async function expectMoved(proxy: PlatformProxy, groups: readonly string[]): Promise<void> {
+  for (const path of paths()) {
+    const at = groups.some((group) => isIn(group, path)) ? "reviewrelay" : "platform";
+    expect([path, await whereIs(proxy, path)]).toEqual([path, at]);
+  }
+}
+
+const whereIs = async (proxy: PlatformProxy, path: string) =>
+  (await fetch(proxy.root + path)).text();
+
+/** Paths of the API that the guide leaves with the platform. */
+const STAY = new Set(["/", "/healthz", "/readyz"]);
+
+const isIn = (group: string, path: string) =>
+  (GROUPS[group] ?? []).some((one) => isBelow(one, path));
+
+let known: readonly string[] = [];
+
+const paths = (): readonly string[] => {
+  if (known.length === 0) {
+    const routes = createApp(api.deps).routes.filter(({ method }) => !/ALL|OPTIONS/.test(method));
+    const written = routes.map(({ path }) => path.replaceAll(/:\w+/g, "1").replaceAll("*", "x"));
+    known = [...new Set(written)];
+  }
+  return known;
+};

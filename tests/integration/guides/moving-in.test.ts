@@ -1,0 +1,250 @@
+// Follows docs/operations/moving-in.md with a small platform, and takes each way back once.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+
+import postgres from "postgres";
+
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
+import { startSmtpSink } from "../../../scripts/demo/smtp-sink.ts";
+import { ROOT } from "../../../scripts/install/install.ts";
+import { isSigned } from "../../../src/docs/verify/verify.ts";
+import { fixture } from "../../support/fixture.ts";
+import { type PlatformProxy, startAnyProxy } from "../../support/network/platform-proxy.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+import { Platform, PLATFORM } from "../../support/platform.ts";
+import { Shell } from "../../support/processes/shell.ts";
+
+const TOOLS = ["bash", "psql", "openssl", "curl"];
+const missing = TOOLS.filter((tool) => Bun.which(tool) === null);
+if (missing.length > 0)
+  console.log(`Skipped, because there is no ${missing.join(", ")}: the guide to moving in.`);
+
+describe.skipIf(missing.length > 0)("moving in", () => {
+  test("1 to 3: installs beside tables of the same names, imports, and goes back without a trace", async () => {
+    await install();
+    await importAll();
+    await run("1", "back");
+    expect(await platform.countUsers()).toBe(2);
+    const schemas = await admin`select from pg_namespace where nspname = ${name}`;
+    expect(schemas).toHaveLength(0);
+
+    await install();
+    const said = await importAll();
+    expect(said).toContain("7");
+    expect(await run("3")).toContain("7");
+    const keys = await fetch(`${proxy.root}/.well-known/jwks.json`);
+    expect([keys.status, (await login()).token]).toEqual([200, "old-token"]);
+  });
+
+  test("4: signs a user in with the old password, checks the token in both ways, and goes back", async () => {
+    const old = (await login()).token;
+    await proxy.move(["tokens", "sign-in"]);
+    await until("the sign-in has moved", async () => (await login()).token !== "old-token");
+    expect(await run("4")).toContain(PLATFORM.email);
+    const { token } = await login();
+    const user = String(PLATFORM.userId);
+    expect(await platform.check(token)).toEqual({ keys: user, asked: user });
+    expect([await visit("/account/billing", token), await visit("/account/billing", old)]).toEqual([
+      200, 200,
+    ]);
+    expect([await visit("/verify-token", token), await visit("/verify-token", old)]).toEqual([
+      200, 401,
+    ]);
+    expect(await visit("/logout", token)).toBe(200);
+    expect(await platform.check(token)).toEqual({ keys: user, asked: "-" });
+
+    const { token: another } = await login();
+    await proxy.move(["tokens"]);
+    await until("the sign-in is back", async () => (await login()).token === "old-token");
+    expect(await visit("/account/billing", another)).toBe(200);
+    await proxy.move(["tokens", "sign-in"]);
+    await until("the sign-in has moved", async () => (await login()).token !== "old-token");
+  });
+
+  test("5: takes actions over from the platform's transactions, while the platform sends its webhooks", async () => {
+    await run("5");
+    const notes = [await platform.addNote(), await platform.addNote()];
+    await until("the notes are in the history", async () => {
+      const known = await notesInHistory();
+      return notes.every((note) => known.includes(note));
+    });
+    expect(await notesInHistory()).toContain("Called back.");
+    const without = await platform.addNote({ inserts: false });
+    expect(await notesInHistory()).not.toContain(without);
+    expect(deliveries()).toEqual([...notes, without].map((note) => ["platform", note]));
+  });
+
+  test("6: switches the webhooks of a partner under its old secret, and back", async () => {
+    await proxy.move(["tokens", "sign-in", "webhooks"]);
+    const before = deliveries().length;
+    await run("6");
+    const note = await platform.addNote();
+    await until("the note is delivered", () => deliveries().length > before);
+    expect(deliveries().slice(before)).toEqual([["ReviewRelay", note]]);
+
+    await run("6", "back");
+    const [sent, again] = [await platform.addNote(), await platform.addNote()];
+    await run("6");
+    const last = await platform.addNote();
+    await until("the last note is delivered", () => deliveries().length > before + 3);
+    expect(deliveries().slice(before + 1)).toEqual([
+      ["platform", sent],
+      ["platform", again],
+      ["ReviewRelay", last],
+    ]);
+  });
+
+  test("7: keeps both sides in step by the platform's ids", async () => {
+    const said = await run("7");
+    expect(said.split("\n")).toEqual(
+      expect.arrayContaining(["Northwind Group", "p301 Northwind Group", "p302 A new partner"]),
+    );
+  });
+});
+
+const name = `moving_${crypto.randomUUID().slice(0, 8)}`;
+const server = new URL(process.env["TEST_DATABASE_URL"] ?? "postgres://unset");
+const folder = mkdtempSync(join(tmpdir(), "moving-in-"));
+const mails = fixture(() => startSmtpSink(join(folder, "mail")));
+const receiver = fixture(() => Receiver.start());
+
+let admin: postgres.Sql;
+let platform: Platform;
+let proxy: PlatformProxy;
+let shell: Shell;
+
+/** The names and ports that differ from those of the guides. */
+let values: Readonly<Record<string, string>> = {};
+let metrics: readonly number[] = [];
+
+beforeAll(async () => {
+  if (missing.length > 0) return;
+  const [port = 0, ours = 0, theirs = 0, ...others] = await Promise.all(
+    Array.from({ length: 5 }, freePort),
+  );
+  metrics = others;
+  const root = `http://127.0.0.1:${port}`;
+  const own = `${name}_own`;
+  admin = postgres(server.href, { max: 1, onnotice: () => {} });
+  await admin.unsafe(`create role ${own} login password '${own}'`);
+  await admin.unsafe(`create database ${name}`);
+  const owned = Object.assign(new URL(server), { pathname: `/${name}` });
+  const inside = postgres(owned.href, { max: 1 });
+  await inside.unsafe(`grant all on schema public to ${own}`);
+  await inside.end();
+  const databaseUrl = Object.assign(owned, { username: own, password: own }).href;
+  const webhookUrl = receiver.url;
+  platform = await Platform.start({ databaseUrl, port: theirs, root, schema: name, webhookUrl });
+  proxy = await startAnyProxy({ port, platform: theirs, reviewrelay: ours });
+  await proxy.move(["tokens"]);
+  values = {
+    PGHOST: server.hostname,
+    PGPORT: server.port,
+    PGUSER: decodeURIComponent(server.username),
+    DATABASE: name,
+    ROLE: name,
+    OWN: own,
+    TESTER: PLATFORM.email,
+    TESTER_PASSWORD: PLATFORM.password,
+    REDIS: process.env["TEST_REDIS_URL"] ?? "",
+    ROOT: root,
+    LISTEN: String(ours),
+    SMTP: mails.url,
+    PRIVATE: join(folder, "private"),
+  };
+  shell = new Shell(folder, {
+    PATH: `${dirname(process.execPath)}:${process.env["PATH"] ?? ""}`,
+    HOME: folder,
+    PGPASSWORD: decodeURIComponent(server.password),
+    REDIS_PREFIX: `${name}:`,
+    RATE_LIMITS: "off",
+  });
+});
+
+afterAll(async () => {
+  if (missing.length > 0) return;
+  await shell.stop();
+  await Promise.all([proxy.stop(), platform.stop()]);
+  rmSync(folder, { recursive: true, force: true });
+  await admin.unsafe(`drop database ${name} with (force)`);
+  await admin.unsafe(`drop role ${name}_own`);
+  await admin.unsafe(`drop role if exists ${name}`);
+  await admin.end();
+});
+
+const page = (file: string) => readFileSync(join(ROOT, "docs/operations", file), "utf8");
+const PAGES = { "moving-in": page("moving-in.md"), production: page("production.md") };
+
+type Kind = "" | "back" | "values";
+
+/** Returns the blocks of a step, its way back, or its values, which are this test's instead of the reader's. */
+function blocks(of: keyof typeof PAGES, step: string, kind: Kind = ""): string[] {
+  const section = PAGES[of].split(/^## /m).find((one) => one.startsWith(`${step}. `)) ?? "";
+  const found = [...section.matchAll(/^```sh( \w+)? run .*\n([\s\S]*?)^```$/gm)];
+  return found.flatMap(([, mark = "", text = ""]) => {
+    if (mark.trim() !== kind) return [];
+    const [api = 0, dispatcher = 0] = metrics;
+    return kind === "values"
+      ? [withValues(text)]
+      : [text.replaceAll("9464", String(api)).replaceAll("9465", String(dispatcher))];
+  });
+}
+
+const withValues = (text: string) =>
+  text.replaceAll(/\b([A-Z_]+)=\S+/g, (line, key: string) =>
+    values[key] === undefined ? line : `${key}='${values[key]}'`,
+  );
+
+/** Runs a step of the guide, or its way back, and answers what it prints. */
+async function run(step: string, kind: Kind = ""): Promise<string> {
+  return shell.run(blocks("moving-in", step, kind).join("\n"));
+}
+
+/** Follows step 1, with the steps of production.md that it names. */
+async function install(): Promise<void> {
+  const [schema = "", service = ""] = blocks("moving-in", "1");
+  const [, settings = ""] = blocks("production", "3");
+  const before = [...blocks("production", "2", "values"), ...blocks("moving-in", "1", "values")];
+  const rest = ["4", "5", "6"].flatMap((step) => blocks("production", step));
+  for (const block of [...before, schema, settings, ...rest, service]) await shell.run(block);
+  const [id = "", token = ""] = (await shell.run('echo "$SERVICE $SERVICE_TOKEN"')).split(" ");
+  platform.service = { id: Number(id), token };
+}
+
+async function importAll(): Promise<string> {
+  return `${await run("2")}\n${await run("3")}`;
+}
+
+const call = (path: string, init: RequestInit) => fetch(`${proxy.root}/api/v1${path}`, init);
+
+/** Signs in through the proxy with the password that the user had before. */
+async function login(): Promise<{ token: string }> {
+  const { email, password } = PLATFORM;
+  const headers = { "Content-Type": "application/json" };
+  const body = JSON.stringify({ email, password });
+  const answer = await call("/login", { method: "POST", headers, body });
+  return Object(await answer.json());
+}
+
+const visit = async (path: string, token: string) =>
+  (await call(path, { headers: { Authorization: `Bearer ${token}` } })).status;
+
+async function notesInHistory(): Promise<string[]> {
+  const sql = postgres(Object.assign(new URL(server), { pathname: `/${name}` }).href, { max: 1 });
+  const rows = await sql<{ note: string }[]>`
+    select metadata ->> 'body' as note from ${sql(name)}.review_history where event = 'note_added'`;
+  await sql.end();
+  return rows.map(({ note }) => note);
+}
+
+/** Returns the sender and the note of each webhook, after a check of its signature with the partner's old secret. */
+function deliveries(): [string, string][] {
+  return receiver.received.map(({ body, headers }) => {
+    const signature = headers["x-svc-signature"];
+    expect([body, isSigned(PLATFORM.secret, body, signature)]).toEqual([body, true]);
+    const { from = "ReviewRelay", metadata } = JSON.parse(body);
+    return [from, metadata.body];
+  });
+}
