@@ -25,9 +25,9 @@ describe.skipIf(missing.length > 0)("moving in", () => {
   test("1 to 3: installs beside tables of the same names, imports, and goes back without a trace", async () => {
     await install();
     expect(counts(await run("2"))).toEqual(IMPORTED);
-    expect(await query`select from ${schema()}.users where id = ${PLATFORM.userId}`).toHaveLength(
-      0,
-    );
+    expect(
+      await query`select from ${query(name)}.users where id = ${PLATFORM.userId}`,
+    ).toHaveLength(0);
     expect(counts(await run("3"))).toEqual(IMPORTED);
     await run("1", "back");
     expect(await platform.countUsers()).toBe(2);
@@ -118,7 +118,6 @@ describe.skipIf(missing.length > 0)("moving in", () => {
 
 /** The name of the platform's database, of ReviewRelay's role in it, and of its schema. */
 const name = `moving_${crypto.randomUUID().slice(0, 8)}`;
-const schema = () => query(name);
 const server = new URL(process.env["TEST_DATABASE_URL"] ?? "postgres://unset");
 const folder = mkdtempSync(join(tmpdir(), "moving-in-"));
 const mails = fixture(() => startSmtpSink(join(folder, "mail")));
@@ -262,7 +261,7 @@ const visit = async (path: string, token: string) =>
 
 async function notesInHistory(): Promise<string[]> {
   const rows = await query<{ note: string }[]>`
-    select metadata ->> 'body' as note from ${schema()}.review_history where event = 'note_added'`;
+    select metadata ->> 'body' as note from ${query(name)}.review_history where event = 'note_added'`;
   return rows.map(({ note }) => note);
 }
 
