@@ -53,9 +53,9 @@ const { clock, redis } = stores;
 const keys = await untilDatabaseAnswers(() => openKeyRing({ db, box, clock, log, config }));
 void clock.follow(stop);
 const writerPool = createWriterPool(writerDb, clock, {
-  // One connection of the writer pool is reserved for batches, so that transactions that wait for a lock never delay
-  // batches.
-  connections: Math.max(config.connections.writerPool - 1, 1),
+  // Two connections of the writer pool are reserved for the batches of provider events and of actions, so that
+  // transactions that wait for a lock never delay them.
+  connections: Math.max(config.connections.writerPool - 2, 1),
   share: Math.ceil(config.connections.writerPool / 3),
   waitMs: LIMITS.writerPool.deadlineMs,
 });

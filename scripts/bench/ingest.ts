@@ -1,6 +1,7 @@
 // `bun run bench ingest` measures how fast provider events are accepted: requests of 500 events and of one, for one
 // partner and for a thousand, against a real API process. Each run is compared with a bare INSERT of the same rows
-// into the same tables, in as many transactions and over as many connections. Every partner has a subscription.
+// into the same tables, in as many transactions and over as many connections, and with actions of a service on the same
+// reviews. Every partner has a subscription.
 //   --large N (40), --single N (6000): requests per scenario; --connections N (16); --tree PATH: the checkout that runs
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -12,9 +13,9 @@ import { cpuMsOf, cpuMsOfTree } from "./cpu.ts";
 import { quantile, round } from "./figures.ts";
 import { asFastAs, type Offered } from "./offer.ts";
 import { numberOf } from "./options.ts";
-import { prepare } from "./requests.ts";
+import { prepare, prepareActions } from "./requests.ts";
 import { withRig, writeResult, type Rig } from "./rig.ts";
-import { addPartners, addProvider, type Sign } from "./tenants.ts";
+import { addPartners, addProvider, addService, type Sign } from "./tenants.ts";
 
 const { values } = parseArgs({
   options: {
@@ -48,6 +49,7 @@ const env = { RATE_LIMITS: "off", LOG_LEVEL: "error" };
 await withRig({ tree: resolve(values.tree), env }, async (rig) => {
   const api = await rig.start("api");
   const sign = await addProvider(rig);
+  const service = await addService(rig);
   const sites = await addPartners(rig.db, PARTNERS);
   const urls = sites.map(() => "http://127.0.0.1:3999/");
   const partners = sites.map(({ partnerId }) => partnerId);
@@ -62,15 +64,15 @@ await withRig({ tree: resolve(values.tree), env }, async (rig) => {
     { name: "1 event, one partner", sites: hot, ...SINGLE },
     { name: `1 event, ${PARTNERS} partners`, sites, ...SINGLE },
   ])
-    rows.push(await measure(rig, sign, { scenario, api: api.pid }));
+    rows.push(await measure(rig, sign, { scenario, api: api.pid, service }));
   console.log(`${CONNECTIONS} connections; each event is one row in ${TABLES.length} tables.\n`);
   console.log(
-    "| Scenario | Events | Events/s | p50 | p95 | CPU of API, Postgres | Bare INSERT, events/s | Ratio |",
+    "| Scenario | Events | Events/s | p50 | p95 | CPU of API, Postgres | Bare INSERT, events/s | Ratio | Actions/s | Ratio |",
   );
-  console.log("|---|---|---|---|---|---|---|---|");
+  console.log("|---|---|---|---|---|---|---|---|---|---|");
   for (const one of rows)
     console.log(
-      `| ${one.name} | ${one.events} | ${one.eventsPerSecond} | ${one.p50Ms} ms | ${one.p95Ms} ms | ${one.apiCpuUs}, ${one.postgresCpuUs} µs | ${one.bareEventsPerSecond} | ${one.ratio} |`,
+      `| ${one.name} | ${one.events} | ${one.eventsPerSecond} | ${one.p50Ms} ms | ${one.p95Ms} ms | ${one.apiCpuUs}, ${one.postgresCpuUs} µs | ${one.bareEventsPerSecond} | ${one.ratio} | ${one.actionsPerSecond} | ${one.ratioOfActions} |`,
     );
   writeResult("ingest", { connections: CONNECTIONS, results: rows });
 });
@@ -91,7 +93,7 @@ async function send(
 async function measure(
   rig: Rig,
   sign: Sign,
-  { scenario, api }: { scenario: Scenario; api: number | undefined },
+  { scenario, api, service }: { scenario: Scenario; api: number | undefined; service: string },
 ) {
   const cpu = () => [cpuMsOf(api), cpuMsOfTree(rig.stores.postmaster)] as const;
   const [apiBefore, postgresBefore] = cpu();
@@ -99,6 +101,7 @@ async function measure(
   const [apiAfter, postgresAfter] = cpu();
   const waits = Array.from(offered.answeredAt, (at, n) => at - (offered.sentAt[n] ?? at));
   const seconds = (offered.endedAt - offered.startedAt) / 1_000;
+  const actionSeconds = await sendActions(rig, service, scenario);
   const bareSeconds = await bareInserts(rig, await takeRows(rig.db, scenario));
   const events = scenario.perRequest * scenario.count;
   return {
@@ -111,7 +114,29 @@ async function measure(
     postgresCpuUs: round(((postgresAfter - postgresBefore) * 1_000) / events, 1),
     bareEventsPerSecond: round(events / bareSeconds),
     ratio: round(bareSeconds / seconds, 2),
+    actionsPerSecond: round(events / actionSeconds),
+    ratioOfActions: round(seconds / actionSeconds, 2),
   };
+}
+
+/** Records an action on each review of a scenario, in requests of the same size, and removes it again; returns the seconds. */
+async function sendActions(rig: Rig, service: string, { name, perRequest }: Scenario) {
+  const rows = await rig.db.sql<{ id: number }[]>`
+    select id from reviews where external_review_id like ${`${name}-%`} order by id`;
+  const requests = prepareActions(
+    service,
+    rows.map(({ id }) => id),
+    { name, perRequest },
+  );
+  const clients = Math.min(CONNECTIONS, requests.bytes.length);
+  const offered = await asFastAs(rig.root, requests, { clients, ms: Number.POSITIVE_INFINITY });
+  if (offered.refused > 0) throw new Error(`${offered.refused} requests were not accepted.`);
+  await rig.db.transaction(async (tx) => {
+    await tx.sql`set local session_replication_role = replica`;
+    await tx.sql`delete from review_history where event = 'response_submitted'`;
+    await tx.sql`delete from service_actions`;
+  });
+  return (offered.endedAt - offered.startedAt) / 1_000;
 }
 
 /** Removes the rows of a scenario from the tables and returns them as JSON per table and chunk. */

@@ -1,4 +1,5 @@
 // Signed requests of a provider, prepared before the clock starts.
+import { BASE_PATH } from "../../src/http/access.ts";
 import { EVENTS_PATH, type Sign, type Tenant } from "./tenants.ts";
 import { bytesOf } from "./wire.ts";
 
@@ -42,6 +43,30 @@ export function prepare(
     return bytesOf("POST", EVENTS_PATH, { headers, body });
   });
   return { name, bytes, perRequest, tenants };
+}
+
+/** Prepares actions of a service on reviews, each once. */
+export function prepareActions(
+  token: string,
+  reviewIds: readonly number[],
+  { name, perRequest }: { name: string; perRequest: number },
+): Requests {
+  const at = new Date().toISOString();
+  const headers = { "Content-Type": "application/json", Authorization: `Bearer ${token}` };
+  const actions = reviewIds.map((id) => ({
+    id: `${name}-${id}`,
+    event: "response_submitted",
+    review_id: id,
+    actor: { type: "system" },
+    metadata: { body: `Thank you for your visit number ${id}; we are glad that you liked it.` },
+    occurred_at: at,
+  }));
+  const bytes: Uint8Array[] = [];
+  for (let from = 0; from < actions.length; from += perRequest) {
+    const body = JSON.stringify({ actions: actions.slice(from, from + perRequest) });
+    bytes.push(bytesOf("POST", `${BASE_PATH}/platform/actions`, { headers, body }));
+  }
+  return { name, bytes, perRequest, tenants: [] };
 }
 
 /** Returns the request of an event and its position in it, from the review id that the receiver got. */

@@ -30,6 +30,7 @@ const PROVIDER = "live";
 export const EVENTS_PATH = `${BASE_PATH}/providers/${PROVIDER}/events`;
 export const PASSWORD = "correct horse battery staple";
 const LOGINS_AT_ONCE = 8;
+const DAY_MS = 86_400_000;
 
 export type Sign = (body: string) => string;
 
@@ -112,6 +113,23 @@ export async function addUsers(
       )),
     );
   return tokens;
+}
+
+/** Adds a service that records actions for all partners, and returns its token. */
+export async function addService({ db, root }: Pick<Place, "db" | "root">): Promise<string> {
+  const [platform] = await db.sql<{ id: number }[]>`
+    insert into companies (type, name, primary_color, created_at)
+    values ('platform', 'Live', '#000000', now()) returning id`;
+  const [email = ""] = await insertUsers(db, [platform?.id ?? 0]);
+  await db.sql`update users set role = 'super_admin' where email = ${email}`;
+  const token = await login(root, email);
+  const body = { name: "Live", scopes: ["actions:write"] };
+  const service = await call(root, "POST", "/admin/services", { token, body });
+  const made = await call(root, "POST", `/admin/services/${String(service["id"])}/tokens`, {
+    token,
+    body: { name: "Live", expires_at: new Date(Date.now() + DAY_MS).toISOString() },
+  });
+  return String(made["access_token"]);
 }
 
 /** Returns a token of the user. */

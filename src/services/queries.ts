@@ -5,7 +5,14 @@ import type { DbOrTx, Tx } from "../../db/client.ts";
 import { companies, inbox, serviceActions, services, users } from "../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
 import { reviews } from "../../db/schema/reviews.ts";
-import { onlyRow, statement, value } from "../../db/statement.ts";
+import {
+  instant,
+  onlyRow,
+  rows as rowsOf,
+  statement,
+  value,
+  type ValuesOf,
+} from "../../db/statement.ts";
 import type { Page } from "../http/list.ts";
 import type { InboxRow, Service } from "./model.ts";
 
@@ -104,20 +111,45 @@ export async function unknownPartners(db: DbOrTx, ids: readonly number[]): Promi
 
 // ------------------------------------------------------------------------------------------------ actions
 
-/** Claims ids of actions; returns those that the service has not used before. */
-export async function claimActions(
-  tx: Tx,
-  serviceId: number,
-  ids: readonly string[],
-  takenAt: Date,
-): Promise<Set<string>> {
-  const rows = await tx
-    .insert(serviceActions)
-    // In one order, so that two requests with the same ids cannot deadlock.
-    .values(ids.toSorted().map((one) => ({ serviceId, id: one, takenAt })))
-    .onConflictDoNothing()
-    .returning({ id: serviceActions.id });
-  return new Set(rows.map((row) => row.id));
+const lockWait = statement({
+  name: "services.boundLockWait",
+  // A declared statement is sent when it is called, so this one is sent before the locks and together with them.
+  text: () => sql`select from set_config('lock_timeout', '100ms', true)`,
+});
+
+/** Bounds the wait for any lock of the transaction, so that a group does not wait for one request. */
+export const boundLockWait = (tx: Tx) => tx.run(lockWait, {});
+
+const CLAIM = { serviceId: serviceActions.serviceId, id: serviceActions.id };
+
+const claims = statement({
+  name: "services.claimActions",
+  // Raw SQL, because up to 500 rows are one parameter, inserted in one order, so that two requests with the same ids
+  // cannot deadlock.
+  params: { given: rowsOf(CLAIM), takenAt: instant },
+  columns: CLAIM,
+  text: ({ given, takenAt }) => sql`
+    insert into service_actions as a (service_id, id, taken_at)
+    select given."serviceId", given.id, ${takenAt} from ${given} order by given."serviceId", given.id
+    on conflict do nothing
+    returning a.service_id as "serviceId", a.id`,
+});
+
+/** Claims ids of actions; returns those that their services have not used before. */
+export const claimActions = (tx: Tx, given: readonly ValuesOf<typeof CLAIM>[], takenAt: Date) =>
+  tx.run(claims, { given, takenAt });
+
+const unclaim = statement({
+  name: "services.dropClaims",
+  // Raw SQL, because the rows are found by pairs of columns.
+  params: { given: rowsOf(CLAIM) },
+  text: ({ given }) => sql`
+    delete from service_actions a using ${given} where a.service_id = given."serviceId" and a.id = given.id`,
+});
+
+/** Gives claimed ids back, in the transaction that claimed them. */
+export async function dropClaims(tx: Tx, given: readonly ValuesOf<typeof CLAIM>[]): Promise<void> {
+  await tx.run(unclaim, { given });
 }
 
 const SITE = {
@@ -142,10 +174,19 @@ const selectSites = (db: DbOrTx) =>
 /** A connection of a store with its review site. */
 export type SiteRow = Awaited<ReturnType<typeof selectSites>>[number];
 
-/** Reads connections; `locked` locks them until the commit, in the order of their ids. */
-export function sitesOf(db: DbOrTx, ids: readonly number[], locked: boolean): Promise<SiteRow[]> {
+/**
+ * Reads connections, and locks them until the commit in the order of their ids. "locked if free" leaves out those that
+ * another transaction has locked.
+ */
+export function sitesOf(
+  db: DbOrTx,
+  ids: readonly number[],
+  lock: "unlocked" | "locked" | "locked if free",
+): Promise<SiteRow[]> {
   const query = selectSites(db).where(anyOf(storeReviewSites.id, ids)).orderBy(storeReviewSites.id);
-  return locked ? query.for("no key update", { of: storeReviewSites }) : query;
+  const skipLocked = lock === "locked if free";
+  if (lock === "unlocked") return query;
+  return query.for("no key update", { of: storeReviewSites, ...(skipLocked && { skipLocked }) });
 }
 
 /** Reads which tenant and review site each review belongs to. */

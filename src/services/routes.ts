@@ -32,9 +32,12 @@ import {
 import { NO_FIELDS } from "../http/fields.ts";
 import { BODY_LIMIT } from "../providers/model.ts";
 import { inboxOf, inboxStatus, servicesOf } from "./queries.ts";
+import type { Log } from "../lib/log.ts";
 import { actionErrors, takeActions, type TakingDeps } from "./take-actions.ts";
+import { createTaker } from "./take-together.ts";
 
 interface ServiceRouteDeps extends actions.ServiceDeps, TakingDeps {
+  readonly log: Log;
   readonly checks: Checks;
 }
 
@@ -281,16 +284,18 @@ function inboxRoutes(deps: ServiceRouteDeps) {
 }
 
 function platformRoutes(deps: ServiceRouteDeps) {
+  const actingService = actions.createServiceFinder(deps);
+  const taking = { ...deps, taker: createTaker(deps) };
   const base = (scope: "actions:write" | "tokens:introspect") =>
     new Elysia({ prefix: `${BASE_PATH}/platform`, tags: ["Platform"] })
       .use(deps.checks)
-      .macro(loads("service", ({ principal }) => actions.actingService(deps, principal, scope)));
+      .macro(loads("service", ({ principal }) => actingService(principal, scope)));
   return new Elysia()
     .use(
       base("actions:write").post(
         "/actions",
         ({ principal, requestContext, service, body }) =>
-          takeActions(deps, { principal, requestContext }, service, body.actions),
+          takeActions(taking, { principal, requestContext }, service, body.actions),
         {
           access: platformService("actions:write"),
           service: true,

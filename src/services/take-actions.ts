@@ -14,7 +14,7 @@ import type { WriterPool } from "../outbox/writer-pool.ts";
 import { siteFacts } from "../providers/batch.ts";
 import type { ReviewChanges } from "../reviews/decide.ts";
 import { FLAG_STATUSES, type Review, reviewFacts } from "../reviews/model.ts";
-import { lockReviews, updateReview } from "../reviews/queries/reviews.ts";
+import { lockReviews, updateReviews } from "../reviews/queries/reviews.ts";
 import { type Action, metadataOf, type Service } from "./model.ts";
 import * as queries from "./queries.ts";
 
@@ -23,6 +23,20 @@ export interface TakingDeps {
   readonly clock: Clock;
   readonly writerPool: WriterPool;
   readonly schedule: Waker;
+}
+
+/** The actions of one request that passed all checks. */
+export interface TakingRequest {
+  readonly serviceId: number;
+  readonly placed: readonly PlacedAction[];
+  readonly partners: readonly number[];
+}
+
+/** Looks up and takes the actions of requests that come together (src/services/take-together.ts). */
+export interface Taker {
+  readonly place: (actions: readonly Action[]) => Promise<readonly Placed[]>;
+  /** Takes the actions of one request, and returns how many of them are new. */
+  readonly take: (request: TakingRequest) => Promise<number>;
 }
 
 /** The highest id of a row, as in `rowId`; metadata may name any integer. */
@@ -111,16 +125,16 @@ export interface PlacedAction {
 export type Placed = PlacedAction | { readonly errors: Readonly<Record<string, string>> };
 
 /**
- * Takes the actions of a service, all or none (contract 9.7): one transaction claims their ids, changes reviews and
- * connections as the actions say, and writes history and outbox. Actions with known ids are left out.
+ * Takes the actions of a service, all or none (contract 9.7). Actions with known ids are left out. Throws `forbidden` if the
+ * service does not act for one of the partners.
  */
 export async function takeActions(
-  deps: TakingDeps,
+  deps: Pick<TakingDeps, "db" | "clock"> & { readonly taker: Taker },
   { principal, requestContext }: Caller,
   service: Service,
   actions: readonly Action[],
 ): Promise<{ readonly accepted: number; readonly duplicates: number }> {
-  const found = await placeActions(deps.db, actions);
+  const found = await deps.taker.place(actions);
   throwErrors(found);
   const placed = found.flatMap((one) => ("action" in one ? [one] : []));
   const partners = [...new Set(placed.map(({ partnerId }) => partnerId))];
@@ -130,15 +144,7 @@ export async function takeActions(
     await recordAccessDenied(deps, principal, { requestContext, details });
     throw new Problem("forbidden");
   }
-  const now = deps.clock.now();
-  const { recorded, accepted } = await deps.writerPool.transaction(partners, async (tx) => {
-    const ids = placed.map(({ action }) => action.id);
-    const fresh = await queries.claimActions(tx, service.id, ids, now);
-    const taken = placed.filter(({ action }) => fresh.has(action.id));
-    return { recorded: await writeActions(tx, taken, now), accepted: taken.length };
-  });
-  // Wakes the dispatcher after the commit, because an earlier wake could find the entries still invisible.
-  await deps.schedule.wake(recorded);
+  const accepted = await deps.taker.take({ serviceId: service.id, placed, partners });
   return { accepted, duplicates: actions.length - accepted };
 }
 
@@ -157,7 +163,7 @@ export async function placeActions(db: DbOrTx, actions: readonly Action[]): Prom
   const siteIds = actions.flatMap(({ store_review_site_id: id }) => id ?? []);
   const [reviews, sites] = [
     reviewIds.length === 0 ? [] : await queries.placesOf(db, reviewIds),
-    siteIds.length === 0 ? [] : await queries.sitesOf(db, siteIds, false),
+    siteIds.length === 0 ? [] : await queries.sitesOf(db, siteIds, "unlocked"),
   ];
   const byReview = new Map(reviews.map((one) => [one.id, one]));
   const bySite = new Map(sites.map((one) => [one.id, one]));
@@ -165,7 +171,10 @@ export async function placeActions(db: DbOrTx, actions: readonly Action[]): Prom
     userIds: actions
       .flatMap((action) => [...assigneeOf(action), action.actor.user_id ?? []].flat())
       .filter((id) => id <= MAX_ROW_ID),
-    accountIds: [...reviews, ...sites].map(({ accountId }) => accountId),
+    // Only staff needs the owners of the accounts, on whose behalf it acts.
+    accountIds: actions.some(({ actor }) => actor.type === "staff")
+      ? [...reviews, ...sites].map(({ accountId }) => accountId)
+      : [],
   });
   return actions.map((action) => {
     const { review_id: reviewId, store_review_site_id: siteId } = action;
@@ -193,45 +202,94 @@ export async function placeActions(db: DbOrTx, actions: readonly Action[]): Prom
 const assigneeOf = ({ event, metadata }: Action): number[] =>
   event === "review_assigned" ? [Number(metadata?.["user_id"])] : [];
 
+/** An action that a service gives. */
+interface Given {
+  readonly serviceId: number;
+  readonly placed: PlacedAction;
+}
+
+/** Returns the ids of actions as they are claimed. */
+export const claimsOf = (given: readonly Given[]) =>
+  given.map(({ serviceId, placed }) => ({ serviceId, id: placed.action.id }));
+
+/** Claims the ids of actions, and returns those with new ids, each once. */
+export async function claimFresh<G extends Given>(
+  tx: Tx,
+  given: readonly G[],
+  now: Date,
+): Promise<G[]> {
+  const keyOf = (serviceId: number, id: string) => `${serviceId} ${id}`;
+  const claimed = given.length === 0 ? [] : await queries.claimActions(tx, claimsOf(given), now);
+  const fresh = new Set(claimed.map((one) => keyOf(one.serviceId, one.id)));
+  // Deleting the id leaves out its further occurrences.
+  return given.filter(({ serviceId, placed }) => fresh.delete(keyOf(serviceId, placed.action.id)));
+}
+
 /**
  * Applies actions in their order to the locked reviews and connections, and writes history and outbox. It must be the
  * end of its transaction (`recordActions`). Rows are locked before sequences, as by provider events, so that the two
  * cannot deadlock.
  */
 export async function writeActions(tx: Tx, placed: readonly PlacedAction[], now: Date) {
-  const draft = await lockSubjects(tx, placed);
+  const draft = await lockSubjects(tx, placed, {});
   const partners = [...new Set(placed.map(({ partnerId }) => partnerId))];
   if (partners.length > 1) await holdSequences(tx, partners, true);
-  const made = placed.map((one) => apply(one, draft, now));
-  for (const [id, changes] of draft.reviewChanges) await updateReview(tx, id, changes, now);
-  for (const [id, changes] of draft.siteChanges) await queries.updateSite(tx, id, changes);
-  return recordActions(tx, made, now);
+  return writeDraft(tx, draft, placed, now);
 }
 
-/** The reviews and connections after the actions so far, and the columns that these actions have changed. */
-interface Draft {
+/** Writes actions on subjects that are locked, at the end of their transaction. */
+export async function writeDraft(tx: Tx, draft: Draft, placed: readonly PlacedAction[], now: Date) {
+  const made = placed.map((one) => apply(one, draft, now));
+  for (const [id, changes] of draft.siteChanges) await queries.updateSite(tx, id, changes);
+  const changed = [...draft.changedReviews].flatMap((id) => draft.reviews.get(id) ?? []);
+  // Both statements are sent together.
+  const [, recorded] = await Promise.all([
+    changed.length > 0 && updateReviews(tx, changed, now),
+    recordActions(tx, made, now),
+  ]);
+  return recorded;
+}
+
+/** The reviews and connections after the actions so far, and what these actions have changed. */
+export interface Draft {
   readonly reviews: Map<number, Review>;
   readonly sites: Map<number, queries.SiteRow>;
-  readonly reviewChanges: Map<number, ReviewChanges>;
+  readonly changedReviews: Set<number>;
   readonly siteChanges: Map<number, queries.SiteChanges>;
 }
 
-async function lockSubjects(tx: Tx, placed: readonly PlacedAction[]): Promise<Draft> {
+/** Locks the reviews and connections of actions. With `skipLocked` it leaves out those that are locked already. */
+export async function lockSubjects(
+  tx: Tx,
+  placed: readonly PlacedAction[],
+  { skipLocked = false },
+): Promise<Draft> {
   const idsOf = (field: "review_id" | "store_review_site_id") => [
     ...new Set(placed.flatMap(({ action }) => action[field] ?? [])),
   ];
   const [reviewIds, siteIds] = [idsOf("review_id"), idsOf("store_review_site_id")];
-  const reviews = reviewIds.length === 0 ? [] : await lockReviews(tx, reviewIds);
-  const ofReviews = [...new Set(reviews.map((one) => one.storeReviewSiteId))];
+  // The statements are sent together, in this order.
+  const [reviews, locked] = await Promise.all([
+    reviewIds.length === 0 ? [] : lockReviews(tx, reviewIds, { skipLocked }),
+    siteIds.length === 0
+      ? []
+      : queries.sitesOf(tx, siteIds, skipLocked ? "locked if free" : "locked"),
+  ]);
+  const posted = placed.flatMap(({ action }) =>
+    action.review_id !== undefined && siteStateOf(action.event) !== undefined
+      ? [action.review_id]
+      : [],
+  );
+  const shown = reviews.filter(({ id }) => posted.includes(id)).map((one) => one.storeReviewSiteId);
+  // The copy of a locked row comes last, because it is the current one.
   const sites = [
-    ...(ofReviews.length === 0 ? [] : await queries.sitesOf(tx, ofReviews, false)),
-    // The copy of a locked row comes last, because it is the current one.
-    ...(siteIds.length === 0 ? [] : await queries.sitesOf(tx, siteIds, true)),
+    ...(shown.length === 0 ? [] : await queries.sitesOf(tx, shown, "unlocked")),
+    ...locked,
   ];
   return {
     reviews: new Map(reviews.map((one) => [one.id, one])),
     sites: new Map(sites.map((one) => [one.id, one])),
-    reviewChanges: new Map(),
+    changedReviews: new Set(),
     siteChanges: new Map(),
   };
 }
@@ -244,14 +302,15 @@ function apply(
   const occurredAt = parseInstant(action.occurred_at) ?? now;
   const review = draft.reviews.get(action.review_id ?? 0);
   const site = draft.sites.get(review?.storeReviewSiteId ?? action.store_review_site_id ?? 0);
-  if (site === undefined) throw new Problem("not_found");
+  const subject = review ?? site;
+  if (subject === undefined) throw new Problem("not_found");
   const { metadata = {} } = action;
   const common = {
     ...tenant,
     eventId: ulid(now.getTime()),
     event: action.event,
-    storeId: site.storeId,
-    storeReviewSiteId: site.id,
+    storeId: subject.storeId,
+    storeReviewSiteId: review?.storeReviewSiteId ?? subject.id,
     reviewId: review?.id ?? null,
     actor,
     metadata,
@@ -259,6 +318,7 @@ function apply(
   };
   const state = siteStateOf(action.event);
   if (state !== undefined) {
+    if (site === undefined) throw new Problem("not_found");
     const { axis, isConnected } = state;
     const errorCode = action.error_code ?? null;
     const next =
@@ -269,8 +329,7 @@ function apply(
   const changes = changesOf(action.event, metadata, { userId: actor.id, occurredAt });
   const changed = { ...review, ...changes };
   draft.reviews.set(review.id, changed);
-  if (Object.keys(changes).length > 0)
-    draft.reviewChanges.set(review.id, { ...draft.reviewChanges.get(review.id), ...changes });
+  if (Object.keys(changes).length > 0) draft.changedReviews.add(review.id);
   return { ...common, about: { review: reviewFacts(changed) } };
 }
 

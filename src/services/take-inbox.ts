@@ -9,6 +9,7 @@ import { type Action, ActionBody, MAX_ACTIONS } from "./model.ts";
 import * as queries from "./queries.ts";
 import {
   actionErrors,
+  claimFresh,
   placeActions,
   type PlacedAction,
   type TakingDeps,
@@ -95,7 +96,7 @@ async function takeOfPartner(deps: InboxDeps, partnerId: number, limit: number):
       tx,
       taken.map(({ position }) => position),
     );
-    const fresh = await claim(tx, taken, now);
+    const fresh = (await claimFresh(tx, taken, now)).map(({ placed }) => placed);
     return { recorded: await writeActions(tx, fresh, now), count: rows.length };
   });
   await deps.schedule.wake(recorded);
@@ -165,18 +166,4 @@ function errorsOf(
     text === undefined ? [] : [[field.replace("actions.0.", ""), text] as const],
   );
   return found.length > 0 ? { errors: Object.fromEntries(found) } : { action };
-}
-
-/** Claims the ids of actions; returns the actions whose ids are new, each once. */
-async function claim(tx: Tx, taken: readonly Taken[], now: Date): Promise<PlacedAction[]> {
-  const fresh = new Set<string>();
-  for (const [serviceId, own] of Map.groupBy(taken, (one) => one.serviceId)) {
-    const ids = [...new Set(own.map(({ placed }) => placed.action.id))];
-    for (const id of await queries.claimActions(tx, serviceId, ids, now))
-      fresh.add(`${serviceId} ${id}`);
-  }
-  // Deleting the id leaves out its further occurrences.
-  return taken.flatMap(({ serviceId, placed }) =>
-    fresh.delete(`${serviceId} ${placed.action.id}`) ? [placed] : [],
-  );
 }

@@ -21,6 +21,7 @@ import { anyOf, idAfter, idBefore, instantAfter, nthId, someHas } from "../../..
 import { stores, users, userStores } from "../../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
+import { instant, list, rows, statement, type ValuesOf } from "../../../db/statement.ts";
 import type { Found, Page } from "../../http/list.ts";
 import type { Axis } from "../../outbox/event.ts";
 import { isConnectionEvent } from "../../outbox/queries.ts";
@@ -68,12 +69,19 @@ export async function lockReview(tx: Tx, id: number): Promise<Review | undefined
   return row;
 }
 
-/** Locks reviews like `lockReview`, in the order of their ids, so that two transactions cannot deadlock. */
-export function lockReviews(tx: Tx, ids: readonly number[]): Promise<Review[]> {
+/**
+ * Locks reviews like `lockReview`, in the order of their ids, so that two transactions cannot deadlock. With
+ * `skipLocked` it leaves out the reviews that another transaction has locked.
+ */
+export function lockReviews(
+  tx: Tx,
+  ids: readonly number[],
+  { skipLocked = false } = {},
+): Promise<Review[]> {
   return selectReviews(tx)
     .where(anyOf(reviews.id, ids))
     .orderBy(asc(reviews.id))
-    .for("no key update", { of: reviews });
+    .for("no key update", { of: reviews, ...(skipLocked && { skipLocked }) });
 }
 
 /** The number of reviews that a text search reads for one page; no index covers the texts. */
@@ -183,6 +191,38 @@ export async function updateReview(
     .update(reviews)
     .set({ ...changes, updatedAt: now })
     .where(eq(reviews.id, id));
+}
+
+const ACTED_ON = {
+  id: reviews.id,
+  responseBody: reviews.responseBody,
+  responseUserId: reviews.responseUserId,
+  respondedAt: reviews.respondedAt,
+  flagStatus: reviews.flagStatus,
+  flagReason: reviews.flagReason,
+  assignedUserId: reviews.assignedUserId,
+};
+
+const actions = statement({
+  name: "reviews.updateMany",
+  // Raw SQL, because the statement updates up to 500 rows from a parameter that is a table.
+  params: { given: rows(ACTED_ON), ids: list(reviews.id), now: instant },
+  text: ({ given, ids, now }) => sql`
+    update reviews r
+       set response_body = given."responseBody", response_user_id = given."responseUserId",
+           responded_at = given."respondedAt", flag_status = given."flagStatus", flag_reason = given."flagReason",
+           assigned_user_id = given."assignedUserId", updated_at = ${now}
+      from ${given}
+     where r.id = given.id and r.id = any((select ${ids}::integer[])::integer[])`,
+});
+
+/** Updates the columns that actions of accounts write, of several reviews (`ReviewChanges`). */
+export async function updateReviews(
+  tx: Tx,
+  given: readonly ValuesOf<typeof ACTED_ON>[],
+  now: Date,
+): Promise<void> {
+  await tx.run(actions, { given, ids: given.map(({ id }) => id), now });
 }
 
 /** Selects when an axis of a store's review site last connected or disconnected. */
