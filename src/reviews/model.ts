@@ -290,9 +290,7 @@ export const PartnerHistoryObject = Type.Object(
       }),
     ),
     metadata: recordedMetadata,
-    is_imported: Type.Boolean({
-      description: "Whether the row came from an import. No webhook was ever sent for it.",
-    }),
+    is_imported: Type.Boolean({ description: "Whether an import made it; no webhook was sent." }),
     occurred_at: instantAnswer(),
     recorded_at: instantAnswer(),
   },
@@ -348,15 +346,7 @@ export const ColleagueObject = Type.Object(
   },
   {
     title: "Colleague",
-    examples: [
-      {
-        id: 32,
-        email: "sam@harbour.example",
-        name: "Sam Kaur",
-        role: "account_user",
-        store_ids: null,
-      },
-    ],
+    examples: [{ id: 32, name: "Sam Kaur", role: "account_user", store_ids: null }],
   },
 );
 export type Colleague = RowOf<typeof ColleagueObject>;

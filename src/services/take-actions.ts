@@ -1,5 +1,3 @@
-import { ulid } from "ulid";
-
 import type { Db, DbOrTx, Tx } from "../../db/client.ts";
 import { recordAccessDenied } from "../auth/actions/access-denied.ts";
 import { examine, type ValidParts } from "../http/fields.ts";
@@ -7,14 +5,9 @@ import type { Caller } from "../http/principal.ts";
 import { type RuleErrors, throwFieldErrors, toFieldErrors } from "../http/rules.ts";
 import { type Clock, parseInstant } from "../lib/clock.ts";
 import { Problem } from "../lib/problem.ts";
-import { type Axis, type RecordedAction, siteStateOf } from "../outbox/event.ts";
-import { holdSequences, recordActions } from "../outbox/queries.ts";
+import { type RecordedAction, siteStateOf } from "../outbox/event.ts";
 import type { Waker } from "../outbox/schedule.ts";
 import type { WriterPool } from "../outbox/writer-pool.ts";
-import { siteFacts } from "../providers/batch.ts";
-import type { ReviewChanges } from "../reviews/decide.ts";
-import { FLAG_STATUSES, type Review, reviewFacts } from "../reviews/model.ts";
-import { lockReviews, updateReviews } from "../reviews/queries/reviews.ts";
 import { type Action, metadataOf, type Service } from "./model.ts";
 import * as queries from "./queries.ts";
 
@@ -212,162 +205,16 @@ interface Given {
 export const claimsOf = (given: readonly Given[]) =>
   given.map(({ serviceId, placed }) => ({ serviceId, id: placed.action.id }));
 
+const keyOf = (serviceId: number, id: string) => `${serviceId} ${id}`;
+
 /** Claims the ids of actions, and returns those with new ids, each once. */
 export async function claimFresh<G extends Given>(
   tx: Tx,
   given: readonly G[],
   now: Date,
 ): Promise<G[]> {
-  const keyOf = (serviceId: number, id: string) => `${serviceId} ${id}`;
   const claimed = given.length === 0 ? [] : await queries.claimActions(tx, claimsOf(given), now);
   const fresh = new Set(claimed.map((one) => keyOf(one.serviceId, one.id)));
   // Deleting the id leaves out its further occurrences.
   return given.filter(({ serviceId, placed }) => fresh.delete(keyOf(serviceId, placed.action.id)));
-}
-
-/**
- * Applies actions in their order to the locked reviews and connections, and writes history and outbox. It must be the
- * end of its transaction (`recordActions`). Rows are locked before sequences, as by provider events, so that the two
- * cannot deadlock.
- */
-export async function writeActions(tx: Tx, placed: readonly PlacedAction[], now: Date) {
-  const draft = await lockSubjects(tx, placed, {});
-  const partners = [...new Set(placed.map(({ partnerId }) => partnerId))];
-  if (partners.length > 1) await holdSequences(tx, partners, true);
-  return writeDraft(tx, draft, placed, now);
-}
-
-/** Writes actions on subjects that are locked, at the end of their transaction. */
-export async function writeDraft(tx: Tx, draft: Draft, placed: readonly PlacedAction[], now: Date) {
-  const made = placed.map((one) => apply(one, draft, now));
-  for (const [id, changes] of draft.siteChanges) await queries.updateSite(tx, id, changes);
-  const changed = [...draft.changedReviews].flatMap((id) => draft.reviews.get(id) ?? []);
-  // Both statements are sent together.
-  const [, recorded] = await Promise.all([
-    changed.length > 0 && updateReviews(tx, changed, now),
-    recordActions(tx, made, now),
-  ]);
-  return recorded;
-}
-
-/** The reviews and connections after the actions so far, and what these actions have changed. */
-export interface Draft {
-  readonly reviews: Map<number, Review>;
-  readonly sites: Map<number, queries.SiteRow>;
-  readonly changedReviews: Set<number>;
-  readonly siteChanges: Map<number, queries.SiteChanges>;
-}
-
-/** Locks the reviews and connections of actions. With `skipLocked` it leaves out those that are locked already. */
-export async function lockSubjects(
-  tx: Tx,
-  placed: readonly PlacedAction[],
-  { skipLocked = false },
-): Promise<Draft> {
-  const idsOf = (field: "review_id" | "store_review_site_id") => [
-    ...new Set(placed.flatMap(({ action }) => action[field] ?? [])),
-  ];
-  const [reviewIds, siteIds] = [idsOf("review_id"), idsOf("store_review_site_id")];
-  // The statements are sent together, in this order.
-  const [reviews, locked] = await Promise.all([
-    reviewIds.length === 0 ? [] : lockReviews(tx, reviewIds, { skipLocked }),
-    siteIds.length === 0
-      ? []
-      : queries.sitesOf(tx, siteIds, skipLocked ? "locked if free" : "locked"),
-  ]);
-  const posted = placed.flatMap(({ action }) =>
-    action.review_id !== undefined && siteStateOf(action.event) !== undefined
-      ? [action.review_id]
-      : [],
-  );
-  const shown = reviews.filter(({ id }) => posted.includes(id)).map((one) => one.storeReviewSiteId);
-  // The copy of a locked row comes last, because it is the current one.
-  const sites = [
-    ...(shown.length === 0 ? [] : await queries.sitesOf(tx, shown, "unlocked")),
-    ...locked,
-  ];
-  return {
-    reviews: new Map(reviews.map((one) => [one.id, one])),
-    sites: new Map(sites.map((one) => [one.id, one])),
-    changedReviews: new Set(),
-    siteChanges: new Map(),
-  };
-}
-
-function apply(
-  { action, actor, ...tenant }: PlacedAction,
-  draft: Draft,
-  now: Date,
-): RecordedAction {
-  const occurredAt = parseInstant(action.occurred_at) ?? now;
-  const review = draft.reviews.get(action.review_id ?? 0);
-  const site = draft.sites.get(review?.storeReviewSiteId ?? action.store_review_site_id ?? 0);
-  const subject = review ?? site;
-  if (subject === undefined) throw new Problem("not_found");
-  const { metadata = {} } = action;
-  const common = {
-    ...tenant,
-    eventId: ulid(now.getTime()),
-    event: action.event,
-    storeId: subject.storeId,
-    storeReviewSiteId: review?.storeReviewSiteId ?? subject.id,
-    reviewId: review?.id ?? null,
-    actor,
-    metadata,
-    occurredAt,
-  };
-  const state = siteStateOf(action.event);
-  if (state !== undefined) {
-    if (site === undefined) throw new Problem("not_found");
-    const { axis, isConnected } = state;
-    const errorCode = action.error_code ?? null;
-    const next =
-      review === undefined ? connect(draft, site, { axis, isConnected, errorCode }) : site;
-    return { ...common, about: { site: siteFacts(next, { axis, errorCode }) } };
-  }
-  if (review === undefined) throw new Problem("not_found");
-  const changes = changesOf(action.event, metadata, { userId: actor.id, occurredAt });
-  const changed = { ...review, ...changes };
-  draft.reviews.set(review.id, changed);
-  if (Object.keys(changes).length > 0) draft.changedReviews.add(review.id);
-  return { ...common, about: { review: reviewFacts(changed) } };
-}
-
-/** Returns the columns of a review that an action changes, as the action of an account would (contract 9.2). */
-function changesOf(
-  event: string,
-  metadata: Readonly<Record<string, unknown>>,
-  { userId, occurredAt }: { readonly userId: number | null; readonly occurredAt: Date },
-): ReviewChanges {
-  const text = (name: string) => String(metadata[name]);
-  switch (event) {
-    case "response_submitted":
-    case "response_updated":
-      return { responseBody: text("body"), responseUserId: userId, respondedAt: occurredAt };
-    case "response_deleted":
-      return { responseBody: null, responseUserId: null, respondedAt: null };
-    case "review_flagged":
-      return { flagStatus: "open", flagReason: text("reason") };
-    case "flag_status_changed":
-      return { flagStatus: FLAG_STATUSES.find((one) => one === metadata["to"]) ?? null };
-    case "review_assigned":
-      return { assignedUserId: Number(metadata["user_id"]) };
-    default:
-      return {};
-  }
-}
-
-function connect(
-  draft: Draft,
-  site: queries.SiteRow,
-  { axis, isConnected, errorCode }: { axis: Axis; isConnected: boolean; errorCode: string | null },
-): queries.SiteRow {
-  const changes =
-    axis === "pull"
-      ? { pullConnected: isConnected, pullErrorCode: errorCode }
-      : { postConnected: isConnected, postErrorCode: errorCode };
-  const next = { ...site, ...changes };
-  draft.sites.set(site.id, next);
-  draft.siteChanges.set(site.id, { ...draft.siteChanges.get(site.id), ...changes });
-  return next;
 }

@@ -6,6 +6,7 @@ import { examine } from "../http/fields.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import { Problem } from "../lib/problem.ts";
 import { type Action, ActionBody, MAX_ACTIONS } from "./model.ts";
+import { writeActions } from "./apply-actions.ts";
 import * as queries from "./queries.ts";
 import {
   actionErrors,
@@ -13,7 +14,6 @@ import {
   placeActions,
   type PlacedAction,
   type TakingDeps,
-  writeActions,
 } from "./take-actions.ts";
 
 interface InboxDeps extends TakingDeps {

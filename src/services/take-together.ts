@@ -2,20 +2,17 @@ import { isStoreFailure } from "../../db/errors.ts";
 import { inBatches } from "../lib/batches.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import { holdSequences } from "../outbox/queries.ts";
+import { type Draft, lockSubjects, writeActions, writeDraft } from "./apply-actions.ts";
+import * as queries from "./queries.ts";
 import {
   claimFresh,
   claimsOf,
-  type Draft,
-  lockSubjects,
   placeActions,
   type PlacedAction,
   type Taker,
   type TakingDeps,
   type TakingRequest,
-  writeActions,
-  writeDraft,
 } from "./take-actions.ts";
-import * as queries from "./queries.ts";
 
 interface TogetherDeps extends TakingDeps {
   readonly log: Log;

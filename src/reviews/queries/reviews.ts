@@ -21,7 +21,7 @@ import { anyOf, idAfter, idBefore, instantAfter, nthId, someHas } from "../../..
 import { stores, users, userStores } from "../../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
-import { instant, list, rows, statement, type ValuesOf } from "../../../db/statement.ts";
+import { instant, list, rows as tableOf, statement, type ValuesOf } from "../../../db/statement.ts";
 import type { Found, Page } from "../../http/list.ts";
 import type { Axis } from "../../outbox/event.ts";
 import { isConnectionEvent } from "../../outbox/queries.ts";
@@ -206,7 +206,7 @@ const ACTED_ON = {
 const actions = statement({
   name: "reviews.updateMany",
   // Raw SQL, because the statement updates up to 500 rows from a parameter that is a table.
-  params: { given: rows(ACTED_ON), ids: list(reviews.id), now: instant },
+  params: { given: tableOf(ACTED_ON), ids: list(reviews.id), now: instant },
   text: ({ given, ids, now }) => sql`
     update reviews r
        set response_body = given."responseBody", response_user_id = given."responseUserId",

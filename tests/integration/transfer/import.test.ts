@@ -164,7 +164,7 @@ describe("an export", () => {
 
 test("the example of the documentation is imported", async () => {
   const page = await Bun.file(join(import.meta.dir, "../../../docs/operations/import.md")).text();
-  const [, example = ""] = /```json\n([^`]+)```/.exec(page) ?? [];
+  const [, example = ""] = /```json run [^\n]+\n([^`]+)```/.exec(page) ?? [];
   const other = await createDatabase();
   try {
     const { status, said } = await run("import", [await write("example", [example.trim()])], other);
