@@ -3,7 +3,7 @@ import { open } from "node:fs/promises";
 
 import { systemClock } from "../src/lib/clock.ts";
 import { exportRecords } from "../src/transfer/export.ts";
-import { runWithDatabase, UsageError } from "./transfer/command.ts";
+import { runWithDatabase, UsageError } from "./operate/with-database.ts";
 
 const HELP = `Writes the records of the database of the settings to a file of JSON lines, which \`bun run import\` takes.
 
@@ -18,36 +18,39 @@ const OPTIONS = { partner: { type: "string" }, account: { type: "string" } } as 
 const PROGRESS_MS = 2_000;
 const OWNER_ONLY = 0o600;
 
-await runWithDatabase({ help: HELP, options: OPTIONS }, async ({ db, box }, given) => {
-  const { values, positionals } = given;
-  const [path, ...more] = positionals;
-  if (path === undefined || more.length > 0) throw new UsageError("Name one file.");
-  const partnerId = idOf("partner", values["partner"]);
-  const accountId = idOf("account", values["account"]);
-  if (partnerId !== undefined && accountId !== undefined)
-    throw new UsageError("Give --partner or --account, not both.");
-  const scope = {
-    ...(partnerId !== undefined && { partnerId }),
-    ...(accountId !== undefined && { accountId }),
-  };
-  const file = await open(path, "wx", OWNER_ONLY);
-  let lines = 0;
-  let shownMs = systemClock.monotonicMs();
-  try {
-    await exportRecords({ db, box, clock: systemClock }, scope, async (some) => {
-      await file.write(some.map((one) => `${JSON.stringify(one)}\n`).join(""));
-      lines += some.length;
-      if (systemClock.monotonicMs() - shownMs < PROGRESS_MS) return;
-      shownMs = systemClock.monotonicMs();
-      console.log(`${path}: ${lines} lines`);
-    });
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  console.log(`${path}: ${lines} lines, all written.`);
-  return 0;
-});
+await runWithDatabase(
+  { name: "export", help: HELP, options: OPTIONS },
+  async ({ db, box }, given) => {
+    const { values, positionals } = given;
+    const [path, ...more] = positionals;
+    if (path === undefined || more.length > 0) throw new UsageError("Name one file.");
+    const partnerId = idOf("partner", values["partner"]);
+    const accountId = idOf("account", values["account"]);
+    if (partnerId !== undefined && accountId !== undefined)
+      throw new UsageError("Give --partner or --account, not both.");
+    const scope = {
+      ...(partnerId !== undefined && { partnerId }),
+      ...(accountId !== undefined && { accountId }),
+    };
+    const file = await open(path, "wx", OWNER_ONLY);
+    let lines = 0;
+    let shownMs = systemClock.monotonicMs();
+    try {
+      await exportRecords({ db, box, clock: systemClock }, scope, async (some) => {
+        await file.write(some.map((one) => `${JSON.stringify(one)}\n`).join(""));
+        lines += some.length;
+        if (systemClock.monotonicMs() - shownMs < PROGRESS_MS) return;
+        shownMs = systemClock.monotonicMs();
+        console.log(`${path}: ${lines} lines`);
+      });
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    console.log(`${path}: ${lines} lines, all written.`);
+    return 0;
+  },
+);
 
 function idOf(name: string, text: unknown): number | undefined {
   if (text === undefined) return undefined;

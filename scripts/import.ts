@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 
 import { systemClock } from "../src/lib/clock.ts";
 import { importFile, type ImportResult, type Pace } from "../src/transfer/import.ts";
-import { runWithDatabase, UsageError } from "./transfer/command.ts";
+import { runWithDatabase, UsageError } from "./operate/with-database.ts";
 
 const HELP = `Imports files of JSON lines into the database of the settings (docs/operations/import.md).
 
@@ -26,44 +26,47 @@ const OPTIONS = {
 const FAULTS_SHOWN = 1_000;
 const PROGRESS_MS = 2_000;
 
-await runWithDatabase({ help: HELP, options: OPTIONS }, async ({ db, box, config }, given) => {
-  const { values, positionals } = given;
-  if (positionals.length === 0) throw new UsageError("Name at least one file.");
-  const missing = positionals.find((path) => !existsSync(path));
-  if (missing !== undefined) throw new UsageError(`There is no file ${missing}.`);
-  const deps = { db, box, config, clock: systemClock };
-  for (const path of positionals) {
-    let faults = 0;
-    const showProgress = progressOf(path);
-    const result = await importFile(
-      deps,
-      {
-        file: resolve(path),
-        isDryRun: values["dry-run"] === true,
-        resumes: values["resume"] === true,
-        announces: values["announce"] === true,
-        skipsFaulty: values["skip-faulty"] === true || values["dry-run"] === true,
-      },
-      {
-        onFault: (line, { field, text }) => {
-          if (faults++ < FAULTS_SHOWN) console.error(`${path}:${line}: ${field} ${text}`);
+await runWithDatabase(
+  { name: "import", help: HELP, options: OPTIONS },
+  async ({ db, box, config }, given) => {
+    const { values, positionals } = given;
+    if (positionals.length === 0) throw new UsageError("Name at least one file.");
+    const missing = positionals.find((path) => !existsSync(path));
+    if (missing !== undefined) throw new UsageError(`There is no file ${missing}.`);
+    const deps = { db, box, config, clock: systemClock };
+    for (const path of positionals) {
+      let faults = 0;
+      const showProgress = progressOf(path);
+      const result = await importFile(
+        deps,
+        {
+          file: resolve(path),
+          isDryRun: values["dry-run"] === true,
+          resumes: values["resume"] === true,
+          announces: values["announce"] === true,
+          skipsFaulty: values["skip-faulty"] === true || values["dry-run"] === true,
         },
-        onProgress: showProgress,
-      },
-    );
-    if (faults > FAULTS_SHOWN) console.error(`… and ${faults - FAULTS_SHOWN} more faults.`);
-    for (const line of summaryOf(path, result, values["dry-run"] === true)) console.log(line);
-    if (!result.isWhole) {
-      if (values["dry-run"] !== true)
-        console.error(
-          "Stopped. The lines before the faulty chunk are imported: mend the file and continue with --resume, or use --skip-faulty.",
-        );
-      return 1;
+        {
+          onFault: (line, { field, text }) => {
+            if (faults++ < FAULTS_SHOWN) console.error(`${path}:${line}: ${field} ${text}`);
+          },
+          onProgress: showProgress,
+        },
+      );
+      if (faults > FAULTS_SHOWN) console.error(`… and ${faults - FAULTS_SHOWN} more faults.`);
+      for (const line of summaryOf(path, result, values["dry-run"] === true)) console.log(line);
+      if (!result.isWhole) {
+        if (values["dry-run"] !== true)
+          console.error(
+            "Stopped. The lines before the faulty chunk are imported: mend the file and continue with --resume, or use --skip-faulty.",
+          );
+        return 1;
+      }
+      if (faults > 0) return 1;
     }
-    if (faults > 0) return 1;
-  }
-  return 0;
-});
+    return 0;
+  },
+);
 
 function progressOf(path: string): (pace: Pace) => void {
   let shownMs = 0;

@@ -169,6 +169,7 @@ async function* reviews(tx: Tx, scope: queries.Scope): Lines {
         reviewer: one.reviewer,
         reviewer_email: one.reviewerEmail,
         removed_at: instant(one.removedAt),
+        erased_at: instant(one.erasedAt),
         assigned_user_id: one.assignedUserId,
         reviewed_at: instant(one.reviewedAt),
         created_at: instant(one.createdAt),

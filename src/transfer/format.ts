@@ -125,6 +125,7 @@ export const LINES = {
       ...ReportedReview.properties,
       reviewer: optional(ReportedReview.properties.reviewer),
       removed_at: optional(instantText()),
+      erased_at: optional(instantText()),
       assigned_user_id: optional(reference),
       created_at: optional(instantText()),
       updated_at: optional(instantText()),

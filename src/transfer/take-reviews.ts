@@ -73,6 +73,7 @@ export async function takeReviews(deps: TakingReviews, lines: readonly LineOf<"r
         profanity: deps.findProfanity(content),
         reviewedAt: parseInstant(line.reviewed_at) ?? now,
         removedAt: parseInstant(line.removed_at) ?? null,
+        erasedAt: parseInstant(line.erased_at) ?? null,
         assignedUserId: assignee?.id ?? null,
         createdAt,
         updatedAt: parseInstant(line.updated_at) ?? createdAt,

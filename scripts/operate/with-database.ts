@@ -14,6 +14,8 @@ const EXIT_USAGE = 64;
 export class UsageError extends Error {}
 
 interface Command {
+  /** The name of the command, which its connection has. */
+  readonly name: string;
   readonly help: string;
   readonly options: NonNullable<ParseArgsConfig["options"]>;
 }
@@ -31,15 +33,15 @@ interface Given {
 
 /** Runs a command that works on the database of the settings, and sets the exit status that `work` returns. */
 export async function runWithDatabase(
-  { help, options }: Command,
+  command: Command,
   work: (connected: Connected, given: Given) => Promise<number>,
 ): Promise<void> {
   try {
-    process.exitCode = await run({ help, options }, work);
+    process.exitCode = await run(command, work);
   } catch (error) {
     const cause = causeOf(error);
     console.error(cause instanceof Error ? cause.message : cause);
-    if (cause instanceof UsageError) console.error(`\n${help}`);
+    if (cause instanceof UsageError) console.error(`\n${command.help}`);
     process.exitCode = statusOf(cause);
   }
 }
@@ -50,7 +52,7 @@ function statusOf(cause: unknown): number {
 }
 
 async function run(
-  { help, options }: Command,
+  { name, help, options }: Command,
   work: (connected: Connected, given: Given) => Promise<number>,
 ): Promise<number> {
   const given = readArguments(options);
@@ -61,7 +63,7 @@ async function run(
   const fault = driverError();
   if (fault !== undefined) throw new ConfigError([fault]);
   const config = readConfig();
-  const db = connect(config.databaseUrl, { max: 1, name: "reviewrelay-transfer" });
+  const db = connect(config.databaseUrl, { max: 1, name: `reviewrelay-${name}` });
   try {
     const lacking = await schemaError(db);
     if (lacking !== undefined) throw new ConfigError([lacking]);
