@@ -202,7 +202,7 @@ test("migrations insert a row for each job", async () => {
     signInRetentionDays: 1,
     historyRetentionDays: 31,
   }).map(({ name }) => name);
-  const others = ["alerts", "credentials", "lost_sessions", "stats"];
+  const others = ["alerts", "credentials", "deletions", "erasures", "lost_sessions", "stats"];
   expect(rows.map(({ name }) => name)).toEqual([...names, ...others].toSorted());
 });
 

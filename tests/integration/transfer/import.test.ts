@@ -386,6 +386,18 @@ describe("an announced import", () => {
   });
 });
 
+test("an import that cannot reserve its ids within 2 s ends, and blocks no other writer", async () => {
+  const file = await write("reserved", [{ kind: "plan", id: 50_000, name: "Later" }]);
+  const other = database.connect();
+  await other.transaction(async (tx) => {
+    await tx.sql`insert into plans (name, features) values ('Open', '{}')`;
+    const { status, said } = await run("import", [file]);
+    expect(status).toBe(1);
+    expect(said).toContain("lock timeout");
+  });
+  expect((await run("import", [file])).status).toBe(0);
+});
+
 test("a command without a file, and one for a file that is not there, explains itself", async () => {
   for (const args of [[], ["none.ndjson"], ["--unknown", "x"]]) {
     const { status, said } = await run("import", args);
