@@ -17,6 +17,8 @@ test.skipIf(!existsSync(CHROMIUM))(
   async () => {
     if (browser === undefined) throw new Error("There is no browser.");
     const page = await browser.newPage();
+    // The first view of the dashboard may have to be built.
+    page.setDefaultTimeout(120_000);
     await page.goto(`${front.issuer}/healthz`);
     const call = (path: string, init: object = {}): Promise<Called> =>
       page.evaluate(
