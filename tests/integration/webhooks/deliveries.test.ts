@@ -27,6 +27,8 @@ describe("the attempts of a subscription", () => {
       outcome: "retry",
       status_code: 500,
       error_code: "http_status",
+      request_digest: null,
+      request_erased: false,
       request_headers: { "X-SVC-Attempt": "1" },
       request_body: '{"a":1}',
       response_headers: { Server: ["x", "y"] },
