@@ -28,10 +28,12 @@ export async function writeActions(tx: Tx, placed: readonly PlacedAction[], now:
 export async function writeDraft(tx: Tx, draft: Draft, placed: readonly PlacedAction[], now: Date) {
   const made = placed.map((one) => apply(one, draft, now));
   for (const [id, changes] of draft.siteChanges) await queries.updateSite(tx, id, changes);
-  const changed = [...draft.changedReviews].flatMap((id) => draft.reviews.get(id) ?? []);
+  const changed = [...draft.changedReviews]
+    .flatMap((id) => draft.reviews.get(id) ?? [])
+    .map((review) => ({ ...review, updatedAt: now }));
   // Both statements are sent together.
   const [, recorded] = await Promise.all([
-    changed.length > 0 && updateReviews(tx, changed, now),
+    updateReviews(tx, changed),
     recordActions(tx, made, now),
   ]);
   return recorded;

@@ -89,7 +89,8 @@ async function takeGroup(
       const given = requests.flatMap((one) =>
         one.placed.map((action) => ({ request: one, serviceId: one.serviceId, placed: action })),
       );
-      // The statements are sent together, in this order.
+      // The statements are sent together. None waits for rows or sequences, and the claims wait 100 ms at most, so that a
+      // group cannot be part of a deadlock.
       const [, draft, held, claimed] = await Promise.all([
         queries.boundLockWait(tx),
         lockSubjects(tx, placed, { skipLocked: true }),

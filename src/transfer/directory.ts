@@ -34,7 +34,7 @@ export class Directory {
     for (const record of records) this.#add(record);
   }
 
-  /** Finds what a line means. Calls `create` for a new record, which may refuse it. */
+  /** Finds the record of a line. Calls `create` for a new record, which may refuse it. */
   settle(line: Identity, create: () => Fault | undefined): Outcome {
     const found = this.#find(line);
     if (found !== undefined) return found;

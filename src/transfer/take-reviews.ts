@@ -9,6 +9,7 @@ import { holdSequences, recordActions } from "../outbox/queries.ts";
 import { siteFacts } from "../providers/batch.ts";
 import type { ProfanityFinder } from "../providers/profanity.ts";
 import { reviewFacts } from "../reviews/model.ts";
+import { updateReviews } from "../reviews/queries/reviews.ts";
 import { byKey, Directory, fault, type Fault, type Outcome } from "./directory.ts";
 import type { LineOf } from "./format.ts";
 import * as queries from "./queries/import.ts";
@@ -136,7 +137,7 @@ async function changeReviews<L extends { readonly review_id: number | string }>(
     changed.set(review.id, { ...review, ...change });
     return "created";
   });
-  await queries.changeReviews(tx, [...changed.values()]);
+  await updateReviews(tx, [...changed.values()]);
   return outcomes;
 }
 

@@ -21,7 +21,7 @@ import { anyOf, idAfter, idBefore, instantAfter, nthId, someHas } from "../../..
 import { stores, users, userStores } from "../../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
-import { instant, list, rows as tableOf, statement, type ValuesOf } from "../../../db/statement.ts";
+import { list, rows as tableOf, statement, type ValuesOf } from "../../../db/statement.ts";
 import type { Found, Page } from "../../http/list.ts";
 import type { Axis } from "../../outbox/event.ts";
 import { isConnectionEvent } from "../../outbox/queries.ts";
@@ -201,17 +201,18 @@ const ACTED_ON = {
   flagStatus: reviews.flagStatus,
   flagReason: reviews.flagReason,
   assignedUserId: reviews.assignedUserId,
+  updatedAt: reviews.updatedAt,
 };
 
 const actions = statement({
   name: "reviews.updateMany",
-  // Raw SQL, because the statement updates up to 500 rows from a parameter that is a table.
-  params: { given: tableOf(ACTED_ON), ids: list(reviews.id), now: instant },
-  text: ({ given, ids, now }) => sql`
+  // Raw SQL, because the statement updates up to 1,000 rows from a parameter that is a table.
+  params: { given: tableOf(ACTED_ON), ids: list(reviews.id) },
+  text: ({ given, ids }) => sql`
     update reviews r
        set response_body = given."responseBody", response_user_id = given."responseUserId",
            responded_at = given."respondedAt", flag_status = given."flagStatus", flag_reason = given."flagReason",
-           assigned_user_id = given."assignedUserId", updated_at = ${now}
+           assigned_user_id = given."assignedUserId", updated_at = given."updatedAt"
       from ${given}
      where r.id = given.id and r.id = any((select ${ids}::integer[])::integer[])`,
 });
@@ -220,9 +221,8 @@ const actions = statement({
 export async function updateReviews(
   tx: Tx,
   given: readonly ValuesOf<typeof ACTED_ON>[],
-  now: Date,
 ): Promise<void> {
-  await tx.run(actions, { given, ids: given.map(({ id }) => id), now });
+  if (given.length > 0) await tx.run(actions, { given, ids: given.map(({ id }) => id) });
 }
 
 /** Selects when an axis of a store's review site last connected or disconnected. */

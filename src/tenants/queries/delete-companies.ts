@@ -40,7 +40,7 @@ import { keptDetails } from "./erase.ts";
 
 /** The most rows that one statement deletes. */
 export const DELETED_ROWS = 500;
-/** The most rows of tables whose deletion checks many references. */
+/** The most rows that one statement deletes from a table with many references to it, each of which is checked. */
 const FEW_ROWS = 20;
 
 /** An account with its partner, or a partner. */

@@ -18,7 +18,7 @@ import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
 import { oauthClients } from "../../../db/schema/tokens.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
-import { list, rows as tableOf, statement, type ValuesOf } from "../../../db/statement.ts";
+import { rows as tableOf, statement } from "../../../db/statement.ts";
 
 /** References to records of one kind: ids, or external ids as texts. */
 export type Keys = Iterable<number | string | undefined>;
@@ -237,32 +237,6 @@ export async function insertSubscriptions(
   await tx.insert(webhookSubscriptions).values([...values]);
   await tx.insert(outboxSequences).values(owners);
   await tx.insert(outboxOffsets).values(owners);
-}
-
-const CHANGED = {
-  id: reviews.id,
-  responseBody: reviews.responseBody,
-  responseUserId: reviews.responseUserId,
-  respondedAt: reviews.respondedAt,
-  flagStatus: reviews.flagStatus,
-  flagReason: reviews.flagReason,
-};
-
-const change = statement({
-  name: "transfer.changeReviews",
-  // Raw SQL, because the statement updates rows from a parameter that is a table.
-  params: { given: tableOf(CHANGED), ids: list(reviews.id) },
-  text: ({ given, ids }) => sql`
-    update reviews r
-       set response_body = given."responseBody", response_user_id = given."responseUserId",
-           responded_at = given."respondedAt", flag_status = given."flagStatus", flag_reason = given."flagReason"
-      from ${given}
-     where r.id = given.id and r.id = any((select ${ids}::integer[])::integer[])`,
-});
-
-/** Sets the responses and flags of reviews. */
-export async function changeReviews(tx: Tx, given: readonly ValuesOf<typeof CHANGED>[]) {
-  if (given.length > 0) await tx.run(change, { given, ids: given.map(({ id }) => id) });
 }
 
 /** The tables whose ids an import may give, by kind of line. */

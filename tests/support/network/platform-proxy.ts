@@ -162,7 +162,7 @@ const PROXIES: Readonly<Record<ProxyName, (folder: string, ports: Ports) => Star
 
 const read = (name: string) => readFileSync(join(ROOT, "deploy", name), "utf8");
 
-/** Removes the lines of all other groups, as a reader does who comments them out. */
+/** Removes the lines of all other groups, like commenting them out. */
 function withGroups(text: string, pattern: RegExp, groups: readonly string[] | undefined): string {
   return text.replaceAll(pattern, (lines, group: string) =>
     groups === undefined || groups.includes(group.toLowerCase().replace("_", "-")) ? lines : "",
