@@ -17,6 +17,14 @@ export function anyOf<C extends PgColumn>(
 }
 
 /**
+ * Matches a column against the rows of a query with a limit, which runs once. With `inArray` the planner may run the
+ * query again for every row, so that the limit holds for each run instead of for the statement.
+ */
+export function anyOfQuery(column: PgColumn, query: SQLWrapper): SQL {
+  return sql`${column} = any(array(${query}))`;
+}
+
+/**
  * Matches rows after a cursor, in ascending order of ids. The cursor is compared as bigint, because it may exceed the
  * column's type.
  */

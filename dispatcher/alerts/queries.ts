@@ -1,8 +1,8 @@
-import { and, asc, desc, eq, inArray, lte, max, sql } from "drizzle-orm";
+import { and, asc, desc, eq, lte, max, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 
 import type { Db, DbOrTx, Tx } from "../../db/client.ts";
-import { anyOf } from "../../db/conditions.ts";
+import { anyOf, anyOfQuery } from "../../db/conditions.ts";
 import { skippedThrough, firstQueued, NO_TEST } from "../../db/log.ts";
 import {
   onlyRow,
@@ -261,7 +261,7 @@ export async function claimPosts(db: Db, at: Date) {
   const claimed = await db
     .update(alerts)
     .set({ webhookDueAt: addMs(at, CLAIM_MS), webhookAttempt: sql`${alerts.webhookAttempt} + 1` })
-    .where(inArray(alerts.id, due))
+    .where(anyOfQuery(alerts.id, due))
     .returning({ id: alerts.id });
   if (claimed.length === 0) return [];
   const ids = claimed.map((one) => one.id);

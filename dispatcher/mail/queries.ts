@@ -1,6 +1,7 @@
-import { and, asc, eq, inArray, lte, or, sql } from "drizzle-orm";
+import { and, asc, eq, lte, or, sql } from "drizzle-orm";
 
 import type { Db } from "../../db/client.ts";
+import { anyOfQuery } from "../../db/conditions.ts";
 import { neverNull } from "../../db/statement.ts";
 import { mails } from "../../db/schema/alerts.ts";
 import { addMs } from "../../src/lib/clock.ts";
@@ -53,7 +54,7 @@ async function claimMails(db: Db, at: Date, limit: number) {
   const claimed = await db
     .update(mails)
     .set({ dueAt: addMs(at, CLAIM_MS) })
-    .where(inArray(id, due))
+    .where(anyOfQuery(id, due))
     .returning({ id, kind, sealedMessage, attempt, dueAt, expiresAt, createdAt });
   return claimed.map((row) => ({
     ...row,

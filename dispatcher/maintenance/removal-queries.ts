@@ -5,7 +5,7 @@ import { and, gt, isNotNull, lt, sql, type SQL } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 
 import type { RawDb } from "../../db/client.ts";
-import { anyOf, isAttemptOf } from "../../db/conditions.ts";
+import { anyOf, anyOfQuery, isAttemptOf } from "../../db/conditions.ts";
 import { firstQueued } from "../../db/log.ts";
 import { ulidFloor } from "../../db/partitions.ts";
 import { incidents, mails } from "../../db/schema/alerts.ts";
@@ -40,7 +40,7 @@ function oldest(key: PgColumn, at: PgColumn, where?: SQL) {
       .orderBy(at)
       .limit(CHUNK_ROWS)
       .for("update", { skipLocked: true });
-    const { count } = await db.delete(key.table).where(sql`${key} = any (array${old})`);
+    const { count } = await db.delete(key.table).where(anyOfQuery(key, old));
     return again(count);
   };
 }

@@ -1,7 +1,7 @@
-import { and, asc, eq, exists, inArray, isNull, sql } from "drizzle-orm";
+import { and, asc, eq, exists, isNull, sql } from "drizzle-orm";
 
 import type { Db, Tx } from "../../db/client.ts";
-import { anyOf } from "../../db/conditions.ts";
+import { anyOf, anyOfQuery } from "../../db/conditions.ts";
 import { dispatchers, shards } from "../../db/schema/dispatchers.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 
@@ -193,6 +193,6 @@ function claimShards(db: Db, id: string, limit: number) {
   return db
     .update(shards)
     .set({ dispatcherId: id, epoch: sql`${shards.epoch} + 1` })
-    .where(and(inArray(shards.id, free), exists(self)))
+    .where(and(anyOfQuery(shards.id, free), exists(self)))
     .returning(CLAIM);
 }

@@ -1,7 +1,8 @@
-import { and, eq, inArray, isNull, lte, ne, notExists, or, sql, type SQL } from "drizzle-orm";
+import { and, eq, isNull, lte, ne, notExists, or, sql, type SQL } from "drizzle-orm";
 import { alias, type PgColumn, type PgTable } from "drizzle-orm/pg-core";
 
 import type { DbOrTx } from "../../../db/client.ts";
+import { anyOfQuery } from "../../../db/conditions.ts";
 import { authorizationCodes, portalLinks, signingKeys, tokens } from "../../../db/schema/tokens.ts";
 import {
   emailCodeLimits,
@@ -128,6 +129,6 @@ export async function deleteIdleKeys(
     .orderBy(retiredAt)
     .limit(limit)
     .for("update", { skipLocked: true });
-  const rows = await tx.delete(signingKeys).where(inArray(kid, idle)).returning({ kid });
+  const rows = await tx.delete(signingKeys).where(anyOfQuery(kid, idle)).returning({ kid });
   return rows.map((row) => row.kid);
 }

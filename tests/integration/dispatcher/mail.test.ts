@@ -181,6 +181,14 @@ test("retries after a temporary rejection not before the delay has passed, and g
   starts.slice(1).forEach((at, i) => expect(at).toBeGreaterThanOrEqual(commits[i] ?? Infinity));
 });
 
+test("claims no more mails than it has connections, although the table had one mail when it was analysed", async () => {
+  await queue();
+  await database.db.sql`vacuum analyze mails`;
+  for (let i = 0; i < 12; i++) await queue();
+  const claimed = await createMailStore(database.db).claim(new Date(), MAIL_CONNECTIONS);
+  expect(claimed).toHaveLength(MAIL_CONNECTIONS);
+});
+
 test("several mailers send each mail once", async () => {
   const server = await mailServer();
   for (let i = 0; i < 60; i++) await queue({ to: `reader-${i}@x.example` });
@@ -277,7 +285,7 @@ test("rejects a recipient with a line break, and replaces line breaks in a subje
 
 test("sends mails while other recipients hang, on no more than `MAIL_CONNECTIONS` connections", async () => {
   const server = await mailServer((to) => (to.startsWith("hang") ? "hang" : "accept"));
-  const { mailer } = sender({ server, timeoutMs: 8_000, retryDelaysMs: [60_000] });
+  const { mailer } = sender({ server });
   const earlier = addMs(new Date(), -1_000);
   for (let i = 0; i < MAIL_CONNECTIONS - 1; i++)
     await queue({ to: `hang-${i}@x.example` }, earlier);
@@ -293,28 +301,24 @@ test("sends mails while other recipients hang, on no more than `MAIL_CONNECTIONS
   expect((await rows()).filter((row) => row.state === "queued" && row.attempt === 1)).toHaveLength(
     MAIL_CONNECTIONS - 1,
   );
-  await until("the hanging ones to be cut", async () => {
-    const hanging = (await rows()).filter((row) => row.state === "queued");
-    return hanging.length === MAIL_CONNECTIONS - 1 && hanging.every((row) => row.attempt === 2);
-  });
-  expect((await rows()).find((row) => row.state === "queued")).toMatchObject({
-    error_code: "timeout",
-  });
 });
 
 test("continues after one deadline if all connections are used by hanging recipients", async () => {
-  const server = await mailServer((to) => (to.startsWith("hang") ? "hang" : "accept"));
-  // Long enough for the healthy mail on a busy machine: after a timeout it would be retried a minute later.
-  const { mailer } = sender({ server, timeoutMs: 10_000, retryDelaysMs: [60_000] });
+  const server = await mailServer((to, count) =>
+    to.startsWith("hang") && count === 0 ? "hang" : "accept",
+  );
+  const retryDelaysMs = Array.from({ length: 50 }, () => 20);
+  const { mailer } = sender({ server, timeoutMs: 2_000, retryDelaysMs });
   const earlier = addMs(new Date(), -1_000);
   for (let i = 0; i < MAIL_CONNECTIONS; i++) await queue({ to: `hang-${i}@x.example` }, earlier);
+  await until("all connections to hang", () => server.asked.length >= MAIL_CONNECTIONS);
   await queue();
   mailer.wake();
-  await until("all connections to hang", () => server.asked.length === MAIL_CONNECTIONS);
-  await Bun.sleep(50);
-  expect(server.asked).toHaveLength(MAIL_CONNECTIONS);
-  await until("the healthy one", () => server.received.length === 1);
-  expect(server.asked).toHaveLength(MAIL_CONNECTIONS + 1);
+  await until("all of them", () => allIn("sent"));
+  expect(server.received).toHaveLength(MAIL_CONNECTIONS + 1);
+  const hung = (await rows()).filter((row) => row.attempt > 1);
+  expect(hung.length).toBeGreaterThanOrEqual(MAIL_CONNECTIONS);
+  for (const { error_code } of hung) expect(error_code).toBe("timeout");
 });
 
 test("aborts a mail at its deadline although the server keeps sending lines", async () => {
@@ -335,9 +339,8 @@ test("aborts a mail at its deadline although the server keeps sending lines", as
   const { mailer } = sender({ server: { url }, timeoutMs: 1_000, retryDelaysMs: [60_000] });
   await queue();
   mailer.wake();
-  await until("some talking", () => lines > 5);
-  expect((await rows())[0]).toMatchObject({ state: "queued", attempt: 1, error_code: null });
   await until("the cut", async () => (await rows())[0]?.attempt === 2);
+  expect(lines).toBeGreaterThan(1);
   expect((await rows())[0]).toMatchObject({ state: "queued", error_code: "timeout" });
 });
 
