@@ -15,7 +15,9 @@ export function liveBearer(jti: SQL): SQL {
       u.name as "userName", u.role, u.company_id as "companyId",
       c.type as "companyType", c.partner_id as "companyPartnerId",
       case when u.role = 'location_user'
-        then array(select store_id from user_stores where user_id = u.id order by store_id) end as "storeIds"
+        then array(select store_id from user_stores where user_id = u.id order by store_id) end as "storeIds",
+      case when u.role = 'service' then (select scopes from services where id = u.id) end as "serviceScopes",
+      case when u.role = 'service' then (select partner_ids from services where id = u.id) end as "servicePartnerIds"
     from tokens t
     join users u on u.id = t.user_id
     join companies c on c.id = u.company_id

@@ -55,8 +55,13 @@ await withRig({ tree: resolve(values.tree), env }, async (rig) => {
   const partners = sites.map(({ partnerId }) => partnerId);
   await subscribe(rig.db, rig.masterKey, urls, partners);
   const hot = sites.slice(0, 1);
-  await send(rig, sign, { name: "warm-up", sites, perRequest: 1, count: 200 });
-  await send(rig, sign, { name: "warm-up-large", sites, perRequest: 500, count: 4 });
+  for (const warmUp of [
+    { name: "warm-up", sites, perRequest: 1, count: 200 },
+    { name: "warm-up-large", sites, perRequest: 500, count: 4 },
+  ]) {
+    await send(rig, sign, warmUp);
+    await sendActions(rig, service, warmUp);
+  }
   const rows = [];
   for (const scenario of [
     { name: "500 events, one partner", sites: hot, ...LARGE },

@@ -76,6 +76,8 @@ export interface Principal {
   readonly impersonatorId: number | null;
   /** The pages that the session of a portal link may open (contract 6.20); null for all other tokens. */
   readonly pages: readonly string[] | null;
+  /** The ids of the partners that a service acts for; null for all, and for everybody else. */
+  readonly actsForPartners: readonly number[] | null;
 }
 
 /** A signed-in user together with the context of the request. */

@@ -8,7 +8,6 @@ import type { ValidParts } from "../http/fields.ts";
 import { findRow, isRowId } from "../http/list.ts";
 import type { Caller } from "../http/principal.ts";
 import type { RuleErrors } from "../http/rules.ts";
-import { inBatches } from "../lib/batches.ts";
 import type { Clock } from "../lib/clock.ts";
 import { Problem } from "../lib/problem.ts";
 import type { NewService, Service, ServiceUpdate } from "./model.ts";
@@ -25,24 +24,6 @@ export function findService(
   id: string | undefined,
 ): Promise<Service> {
   return findRow(id, (rowId) => queries.serviceById(db, rowId));
-}
-
-/** Makes the function that loads the service of a token, if it still has the scope. Requests share a statement. */
-export function createServiceFinder({ db, clock }: Pick<ServiceDeps, "db" | "clock">) {
-  const find = inBatches(
-    clock,
-    async (ids: readonly number[]) => {
-      const rows = await queries.servicesById(db, [...new Set(ids)]);
-      return ids.map((id) => rows.find((one) => one.id === id));
-    },
-    { questions: 64, waiting: 1_024, waitMs: 6_000 },
-  );
-  return async ({ userId }: Caller["principal"], scope: string): Promise<Service> => {
-    const service = await find(userId);
-    if (service === undefined) throw new Problem("unauthenticated");
-    if (!service.scopes.includes(scope)) throw new Problem("insufficient_scope");
-    return service;
-  };
 }
 
 export async function serviceErrors(

@@ -9,6 +9,7 @@ import { siteFacts } from "../providers/batch.ts";
 import type { ReviewChanges } from "../reviews/decide.ts";
 import { FLAG_STATUSES, type Review, reviewFacts } from "../reviews/model.ts";
 import { lockReviews, updateReviews } from "../reviews/queries/reviews.ts";
+import type { Action } from "./model.ts";
 import * as queries from "./queries.ts";
 import type { PlacedAction } from "./take-actions.ts";
 
@@ -18,7 +19,11 @@ import type { PlacedAction } from "./take-actions.ts";
  * cannot deadlock.
  */
 export async function writeActions(tx: Tx, placed: readonly PlacedAction[], now: Date) {
-  const draft = await lockSubjects(tx, placed, {});
+  const draft = await lockSubjects(
+    tx,
+    placed.map(({ action }) => action),
+    {},
+  );
   const partners = [...new Set(placed.map(({ partnerId }) => partnerId))];
   if (partners.length > 1) await holdSequences(tx, partners, true);
   return writeDraft(tx, draft, placed, now);
@@ -43,6 +48,8 @@ export async function writeDraft(tx: Tx, draft: Draft, placed: readonly PlacedAc
 export interface Draft {
   readonly reviews: Map<number, Review>;
   readonly sites: Map<number, queries.SiteRow>;
+  /** The connections that are locked. The others are only shown, with a posting at them. */
+  readonly lockedSites: ReadonlySet<number>;
   readonly changedReviews: Set<number>;
   readonly siteChanges: Map<number, queries.SiteChanges>;
 }
@@ -50,11 +57,11 @@ export interface Draft {
 /** Locks the reviews and connections of actions. With `skipLocked` it leaves out those that are locked already. */
 export async function lockSubjects(
   tx: Tx,
-  placed: readonly PlacedAction[],
+  actions: readonly Action[],
   { skipLocked = false },
 ): Promise<Draft> {
   const idsOf = (field: "review_id" | "store_review_site_id") => [
-    ...new Set(placed.flatMap(({ action }) => action[field] ?? [])),
+    ...new Set(actions.flatMap((action) => action[field] ?? [])),
   ];
   const [reviewIds, siteIds] = [idsOf("review_id"), idsOf("store_review_site_id")];
   // The statements are sent together, in this order.
@@ -64,10 +71,8 @@ export async function lockSubjects(
       ? []
       : queries.sitesOf(tx, siteIds, skipLocked ? "locked if free" : "locked"),
   ]);
-  const posted = placed.flatMap(({ action }) =>
-    action.review_id !== undefined && siteStateOf(action.event) !== undefined
-      ? [action.review_id]
-      : [],
+  const posted = actions.flatMap(({ event, review_id: id }) =>
+    id !== undefined && siteStateOf(event) !== undefined ? [id] : [],
   );
   const shown = reviews.filter(({ id }) => posted.includes(id)).map((one) => one.storeReviewSiteId);
   // The copy of a locked row comes last, because it is the current one.
@@ -78,6 +83,7 @@ export async function lockSubjects(
   return {
     reviews: new Map(reviews.map((one) => [one.id, one])),
     sites: new Map(sites.map((one) => [one.id, one])),
+    lockedSites: new Set(locked.map(({ id }) => id)),
     changedReviews: new Set(),
     siteChanges: new Map(),
   };

@@ -200,37 +200,23 @@ export function placesOf(db: DbOrTx, ids: readonly number[]) {
     .where(anyOf(reviewId, ids));
 }
 
-/** Reads the active users who act, and the first active owner of each account, on whose behalf staff acts. */
-export async function actorsOf(
-  db: DbOrTx,
-  {
-    userIds,
-    accountIds,
-  }: { readonly userIds: readonly number[]; readonly accountIds: readonly number[] },
-) {
-  const columns = { id: users.id, name: users.name, companyId: users.companyId };
-  const people =
-    userIds.length === 0
-      ? []
-      : await db.select(columns).from(users).where(anyOf(users.id, userIds));
-  const owners =
-    accountIds.length === 0
-      ? []
-      : await db
-          .selectDistinctOn([users.companyId], columns)
-          .from(users)
-          .where(
-            and(
-              anyOf(users.companyId, accountIds),
-              eq(users.role, "account_owner"),
-              users.isActive,
-            ),
-          )
-          .orderBy(users.companyId, users.id);
-  return {
-    users: new Map(people.map((one) => [one.id, one])),
-    owners: new Map(owners.map((one) => [one.companyId, one])),
-  };
+const PERSON = { id: users.id, name: users.name, companyId: users.companyId };
+
+/** A user who acts, or to whom a review is assigned. */
+export type Person = Awaited<ReturnType<typeof peopleOf>>[number];
+
+export function peopleOf(db: DbOrTx, ids: readonly number[]) {
+  return db.select(PERSON).from(users).where(anyOf(users.id, ids));
+}
+
+/** Reads the first active owner of each account, on whose behalf staff acts. */
+export function ownersOf(db: DbOrTx, accountIds: readonly number[]) {
+  const { companyId, role, isActive } = users;
+  return db
+    .selectDistinctOn([companyId], PERSON)
+    .from(users)
+    .where(and(anyOf(companyId, accountIds), eq(role, "account_owner"), isActive))
+    .orderBy(companyId, users.id);
 }
 
 /** New states of the axes of a connection. */

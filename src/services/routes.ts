@@ -33,7 +33,7 @@ import { NO_FIELDS } from "../http/fields.ts";
 import { BODY_LIMIT } from "../providers/model.ts";
 import { inboxOf, inboxStatus, servicesOf } from "./queries.ts";
 import type { Log } from "../lib/log.ts";
-import { actionErrors, takeActions, type TakingDeps } from "./take-actions.ts";
+import { actionErrors, type TakingDeps } from "./take-actions.ts";
 import { createTaker } from "./take-together.ts";
 
 interface ServiceRouteDeps extends actions.ServiceDeps, TakingDeps {
@@ -284,50 +284,36 @@ function inboxRoutes(deps: ServiceRouteDeps) {
 }
 
 function platformRoutes(deps: ServiceRouteDeps) {
-  const actingService = actions.createServiceFinder(deps);
-  const taking = { ...deps, taker: createTaker(deps) };
-  const base = (scope: "actions:write" | "tokens:introspect") =>
-    new Elysia({ prefix: `${BASE_PATH}/platform`, tags: ["Platform"] })
-      .use(deps.checks)
-      .macro(loads("service", ({ principal }) => actingService(principal, scope)));
-  return new Elysia()
-    .use(
-      base("actions:write").post(
-        "/actions",
-        ({ principal, requestContext, service, body }) =>
-          takeActions(taking, { principal, requestContext }, service, body.actions),
-        {
-          access: platformService("actions:write"),
-          service: true,
-          body: ActionsBody,
-          largeBody: BODY_LIMIT,
-          rules: ({ body }: RuleInput<typeof ActionsBody>) => actionErrors(deps, body.actions),
-          response: { 200: ActionsAnswer },
-          detail: {
-            operationId: "recordActions",
-            summary: "Record actions on reviews and connections",
-            description:
-              "All or none. Each is written to the history and queued for webhooks like an action at this API.",
-          },
+  const take = createTaker(deps);
+  return new Elysia({ prefix: `${BASE_PATH}/platform`, tags: ["Platform"] })
+    .use(deps.checks)
+    .post(
+      "/actions",
+      ({ principal, requestContext, body }) =>
+        take({ principal, requestContext, actions: body.actions }),
+      {
+        access: platformService("actions:write"),
+        body: ActionsBody,
+        largeBody: BODY_LIMIT,
+        rules: ({ body }: RuleInput<typeof ActionsBody>) => actionErrors(deps, body.actions),
+        response: { 200: ActionsAnswer },
+        detail: {
+          operationId: "recordActions",
+          summary: "Record actions on reviews and connections",
+          description:
+            "All or none. Each is written to the history and queued for webhooks like an action at this API.",
         },
-      ),
+      },
     )
-    .use(
-      base("tokens:introspect").post(
-        "/introspect",
-        ({ body }) => tokens.introspect(deps, body.token),
-        {
-          access: platformService("tokens:introspect"),
-          service: true,
-          body: IntrospectBody,
-          response: { 200: IntrospectAnswer },
-          detail: {
-            operationId: "introspectToken",
-            summary: "Introspect any token of this service",
-            description:
-              "Tells whose token it is and what it may do now; every invalid one is only inactive.",
-          },
-        },
-      ),
-    );
+    .post("/introspect", ({ body }) => tokens.introspect(deps, body.token), {
+      access: platformService("tokens:introspect"),
+      body: IntrospectBody,
+      response: { 200: IntrospectAnswer },
+      detail: {
+        operationId: "introspectToken",
+        summary: "Introspect any token of this service",
+        description:
+          "Tells whose token it is and what it may do now; every invalid one is only inactive.",
+      },
+    });
 }

@@ -1,14 +1,11 @@
 import type { Db, DbOrTx, Tx } from "../../db/client.ts";
-import { recordAccessDenied } from "../auth/actions/access-denied.ts";
 import { examine, type ValidParts } from "../http/fields.ts";
-import type { Caller } from "../http/principal.ts";
-import { type RuleErrors, throwFieldErrors, toFieldErrors } from "../http/rules.ts";
+import type { RuleErrors } from "../http/rules.ts";
 import { type Clock, parseInstant } from "../lib/clock.ts";
-import { Problem } from "../lib/problem.ts";
 import { type RecordedAction, siteStateOf } from "../outbox/event.ts";
 import type { Waker } from "../outbox/schedule.ts";
 import type { WriterPool } from "../outbox/writer-pool.ts";
-import { type Action, metadataOf, type Service } from "./model.ts";
+import { type Action, metadataOf } from "./model.ts";
 import * as queries from "./queries.ts";
 
 export interface TakingDeps {
@@ -16,20 +13,6 @@ export interface TakingDeps {
   readonly clock: Clock;
   readonly writerPool: WriterPool;
   readonly schedule: Waker;
-}
-
-/** The actions of one request that passed all checks. */
-export interface TakingRequest {
-  readonly serviceId: number;
-  readonly placed: readonly PlacedAction[];
-  readonly partners: readonly number[];
-}
-
-/** Looks up and takes the actions of requests that come together (src/services/take-together.ts). */
-export interface Taker {
-  readonly place: (actions: readonly Action[]) => Promise<readonly Placed[]>;
-  /** Takes the actions of one request, and returns how many of them are new. */
-  readonly take: (request: TakingRequest) => Promise<number>;
 }
 
 /** The highest id of a row, as in `rowId`; metadata may name any integer. */
@@ -117,104 +100,107 @@ export interface PlacedAction {
 /** The result of the look-up of an action: its errors by field, if it names something that does not exist or fit. */
 export type Placed = PlacedAction | { readonly errors: Readonly<Record<string, string>> };
 
-/**
- * Takes the actions of a service, all or none (contract 9.7). Actions with known ids are left out. Throws `forbidden` if the
- * service does not act for one of the partners.
- */
-export async function takeActions(
-  deps: Pick<TakingDeps, "db" | "clock"> & { readonly taker: Taker },
-  { principal, requestContext }: Caller,
-  service: Service,
-  actions: readonly Action[],
-): Promise<{ readonly accepted: number; readonly duplicates: number }> {
-  const found = await deps.taker.place(actions);
-  throwErrors(found);
-  const placed = found.flatMap((one) => ("action" in one ? [one] : []));
-  const partners = [...new Set(placed.map(({ partnerId }) => partnerId))];
-  const foreign = partners.filter((one) => service.partnerIds?.includes(one) === false);
-  if (foreign.length > 0) {
-    const details = { reason: "foreign_partner", partner_ids: foreign };
-    await recordAccessDenied(deps, principal, { requestContext, details });
-    throw new Problem("forbidden");
-  }
-  const accepted = await deps.taker.take({ serviceId: service.id, placed, partners });
-  return { accepted, duplicates: actions.length - accepted };
+/** The rows by which actions are placed, by their ids; owners by the ids of their accounts. */
+interface Places {
+  readonly reviews: ReadonlyMap<number, Place>;
+  readonly sites: ReadonlyMap<number, Place>;
+  readonly users: ReadonlyMap<number, queries.Person>;
+  readonly owners: ReadonlyMap<number, queries.Person>;
 }
 
-function throwErrors(found: readonly Placed[]): void {
-  const errors = found.flatMap((one, index) =>
-    "errors" in one
-      ? Object.entries(one.errors).map(([field, text]) => [`actions.${index}.${field}`, text])
-      : [],
-  );
-  throwFieldErrors(toFieldErrors(Object.fromEntries(errors)));
+/** The tenant of a review or connection, and the slug of its review site. */
+interface Place {
+  readonly partnerId: number;
+  readonly accountId: number;
+  readonly slug: string;
 }
 
 /** Finds the tenant of each action by its review or connection, and the user who acts. */
 export async function placeActions(db: DbOrTx, actions: readonly Action[]): Promise<Placed[]> {
   const reviewIds = actions.flatMap(({ review_id: id }) => id ?? []);
   const siteIds = actions.flatMap(({ store_review_site_id: id }) => id ?? []);
-  const [reviews, sites] = [
-    reviewIds.length === 0 ? [] : await queries.placesOf(db, reviewIds),
-    siteIds.length === 0 ? [] : await queries.sitesOf(db, siteIds, "unlocked"),
-  ];
-  const byReview = new Map(reviews.map((one) => [one.id, one]));
-  const bySite = new Map(sites.map((one) => [one.id, one]));
-  const people = await queries.actorsOf(db, {
-    userIds: actions
-      .flatMap((action) => [...assigneeOf(action), action.actor.user_id ?? []].flat())
-      .filter((id) => id <= MAX_ROW_ID),
-    // Only staff needs the owners of the accounts, on whose behalf it acts.
-    accountIds: actions.some(({ actor }) => actor.type === "staff")
-      ? [...reviews, ...sites].map(({ accountId }) => accountId)
-      : [],
-  });
-  return actions.map((action) => {
-    const { review_id: reviewId, store_review_site_id: siteId } = action;
-    const place = reviewId === undefined ? bySite.get(siteId ?? 0) : byReview.get(reviewId);
-    const field = reviewId === undefined ? "store_review_site_id" : "review_id";
-    if (place === undefined) return { errors: { [field]: "does not exist" } };
-    const { partnerId, accountId, slug } = place;
-    const isOwn = (id: number) => people.users.get(id)?.companyId === accountId;
-    if (!assigneeOf(action).every(isOwn))
-      return { errors: { "metadata.user_id": "is not a user of the account" } };
-    const { type, user_id: userId = 0 } = action.actor;
-    if (type === "system")
-      return { action, partnerId, accountId, actor: { type, id: null, name: slug } };
-    if (type === "user" && !isOwn(userId))
-      return { errors: { "actor.user_id": "is not a user of the account" } };
-    const user = type === "user" ? people.users.get(userId) : people.owners.get(accountId);
-    if (user === undefined)
-      return { errors: { "actor.type": "needs an active owner of the account" } };
-    const actor = { type: "user", id: user.id, name: user.name } as const;
-    return { action, partnerId, accountId, actor };
-  });
+  const [reviews, sites, users] = await Promise.all([
+    reviewIds.length === 0 ? [] : queries.placesOf(db, reviewIds),
+    siteIds.length === 0 ? [] : queries.sitesOf(db, siteIds, "unlocked"),
+    usersOf(db, actions),
+  ]);
+  const owners = await ownersOf(db, actions, [...reviews, ...sites]);
+  const places = {
+    reviews: new Map(reviews.map((one) => [one.id, one])),
+    sites: new Map(sites.map((one) => [one.id, one])),
+    users,
+    owners,
+  };
+  return actions.map((action) => placeAction(action, places));
+}
+
+/** Reads the users whom actions name. */
+export async function usersOf(
+  db: DbOrTx,
+  actions: readonly Action[],
+): Promise<ReadonlyMap<number, queries.Person>> {
+  const ids = actions
+    .flatMap((action) => [...assigneeOf(action), action.actor.user_id ?? []].flat())
+    .filter((id) => id <= MAX_ROW_ID);
+  const users = ids.length === 0 ? [] : await queries.peopleOf(db, ids);
+  return new Map(users.map((one) => [one.id, one]));
+}
+
+/** Reads the owners of the accounts on whose behalf staff acts. */
+export async function ownersOf(
+  db: DbOrTx,
+  actions: readonly Action[],
+  places: readonly Pick<Place, "accountId">[],
+): Promise<ReadonlyMap<number, queries.Person>> {
+  const isNeeded = places.length > 0 && actions.some(({ actor }) => actor.type === "staff");
+  const accountIds = places.map(({ accountId }) => accountId);
+  const owners = isNeeded ? await queries.ownersOf(db, accountIds) : [];
+  return new Map(owners.map((one) => [one.companyId, one]));
+}
+
+/** Finds the tenant and the actor of an action in the rows that were read for it. */
+export function placeAction(action: Action, { reviews, sites, users, owners }: Places): Placed {
+  const { review_id: reviewId, store_review_site_id: siteId } = action;
+  const place = reviewId === undefined ? sites.get(siteId ?? 0) : reviews.get(reviewId);
+  const field = reviewId === undefined ? "store_review_site_id" : "review_id";
+  if (place === undefined) return { errors: { [field]: "does not exist" } };
+  const { partnerId, accountId, slug } = place;
+  const isOwn = (id: number) => users.get(id)?.companyId === accountId;
+  if (!assigneeOf(action).every(isOwn))
+    return { errors: { "metadata.user_id": "is not a user of the account" } };
+  const { type, user_id: userId = 0 } = action.actor;
+  if (type === "system")
+    return { action, partnerId, accountId, actor: { type, id: null, name: slug } };
+  if (type === "user" && !isOwn(userId))
+    return { errors: { "actor.user_id": "is not a user of the account" } };
+  const user = type === "user" ? users.get(userId) : owners.get(accountId);
+  if (user === undefined)
+    return { errors: { "actor.type": "needs an active owner of the account" } };
+  const actor = { type: "user", id: user.id, name: user.name } as const;
+  return { action, partnerId, accountId, actor };
 }
 
 /** Returns the user to whom an action assigns a review; none for any other action. */
 const assigneeOf = ({ event, metadata }: Action): number[] =>
   event === "review_assigned" ? [Number(metadata?.["user_id"])] : [];
 
-/** An action that a service gives. */
+/** The id that a service gave to an action. */
 interface Given {
   readonly serviceId: number;
-  readonly placed: PlacedAction;
+  readonly id: string;
 }
 
-/** Returns the ids of actions as they are claimed. */
-export const claimsOf = (given: readonly Given[]) =>
-  given.map(({ serviceId, placed }) => ({ serviceId, id: placed.action.id }));
+const keyOf = ({ serviceId, id }: Given) => `${serviceId} ${id}`;
 
-const keyOf = (serviceId: number, id: string) => `${serviceId} ${id}`;
-
-/** Claims the ids of actions, and returns those with new ids, each once. */
+/** Claims the ids of actions, and returns those that are new, each once. */
 export async function claimFresh<G extends Given>(
   tx: Tx,
   given: readonly G[],
   now: Date,
 ): Promise<G[]> {
-  const claimed = given.length === 0 ? [] : await queries.claimActions(tx, claimsOf(given), now);
-  const fresh = new Set(claimed.map((one) => keyOf(one.serviceId, one.id)));
+  const ids = given.map(({ serviceId, id }) => ({ serviceId, id }));
+  const claimed = ids.length === 0 ? [] : await queries.claimActions(tx, ids, now);
+  const fresh = new Set(claimed.map(keyOf));
   // Deleting the id leaves out its further occurrences.
-  return given.filter(({ serviceId, placed }) => fresh.delete(keyOf(serviceId, placed.action.id)));
+  return given.filter((one) => fresh.delete(keyOf(one)));
 }

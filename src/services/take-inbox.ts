@@ -106,6 +106,7 @@ async function takeOfPartner(deps: InboxDeps, partnerId: number, limit: number):
 interface Taken {
   readonly position: number;
   readonly serviceId: number;
+  readonly id: string;
   readonly placed: PlacedAction;
 }
 
@@ -147,7 +148,7 @@ async function judge(
       rejected.push({ position, errors: { service_id: "is not a service with actions:write" } });
     else if (service.partnerIds?.includes(placed.partnerId) === false)
       rejected.push({ position, errors: { service_id: "may not act for the partner" } });
-    else taken.push({ position, serviceId, placed });
+    else taken.push({ position, serviceId, id: placed.action.id, placed });
   }
   return { taken, rejected };
 }

@@ -1,120 +1,177 @@
 import { isStoreFailure } from "../../db/errors.ts";
+import { recordAccessDenied } from "../auth/actions/access-denied.ts";
+import type { Caller } from "../http/principal.ts";
+import { throwFieldErrors, toFieldErrors } from "../http/rules.ts";
 import { inBatches } from "../lib/batches.ts";
+import { systemClock } from "../lib/clock.ts";
 import { errorFields, type Log } from "../lib/log.ts";
+import { Problem } from "../lib/problem.ts";
 import { holdSequences } from "../outbox/queries.ts";
 import { type Draft, lockSubjects, writeActions, writeDraft } from "./apply-actions.ts";
+import type { Action } from "./model.ts";
 import * as queries from "./queries.ts";
 import {
   claimFresh,
-  claimsOf,
+  ownersOf,
+  placeAction,
   placeActions,
+  type Placed,
   type PlacedAction,
-  type Taker,
   type TakingDeps,
-  type TakingRequest,
+  usersOf,
 } from "./take-actions.ts";
 
 interface TogetherDeps extends TakingDeps {
   readonly log: Log;
 }
 
-const LIMITS = { questions: 64, waiting: 1_024, waitMs: 6_000 };
+/** The valid actions of one request of a service. */
+interface TakingRequest extends Caller {
+  readonly actions: readonly Action[];
+}
+
+/** How many of the actions of a request were new, and the wake of the dispatcher after their commit. */
+interface Taken {
+  readonly accepted: number;
+  readonly woken: Promise<void>;
+}
+
 const ACTIONS_PER_GROUP = 256;
 /** The most actions of a request in a group. A larger request has its own transaction, because it would delay others. */
 const MAX_ACTIONS = 32;
 
 /**
- * **Group commit**, as for provider events (src/providers/batch.ts). Requests that arrive while a transaction runs share the
- * next one, which skips locked rows and sequences. A request that needs one of these, or is large, or whose group fails, is
- * taken in a transaction of its own, which waits for its locks.
+ * Makes the function that takes the actions of a service, all or none (contract 9.7). Actions with known ids are left
+ * out. It throws `validation_failed` with the fields that name something that does not exist or fit, and `forbidden` if
+ * the service does not act for one of the partners.
+ *
+ * **Group commit**, as for provider events (src/providers/batch.ts). Requests that arrive while a transaction runs share
+ * the next one, which skips locked rows and sequences. A request that needs one of these, cannot be taken as it is, is
+ * large, or whose group fails, is taken in a transaction of its own, which waits for its locks.
  */
-export function createTaker(deps: TogetherDeps): Taker {
-  const place = inBatches(
-    deps.clock,
-    (requests: readonly Parameters<Taker["place"]>[0][]) => placeAll(deps, requests),
-    LIMITS,
-  );
+export function createTaker(deps: TogetherDeps) {
   const join = inBatches(
-    deps.clock,
+    // The real clock, because the wait for more requests must end although a test stops the other clock.
+    systemClock,
     (requests: readonly TakingRequest[]) => takeGroup(deps, requests),
     {
-      ...LIMITS,
-      sizes: [{ sizeOf: ({ placed }) => placed.length, atMost: ACTIONS_PER_GROUP }],
-      gatherMs: 3,
+      questions: 64,
+      waiting: 1_024,
+      waitMs: 6_000,
+      sizes: [{ sizeOf: ({ actions }) => actions.length, atMost: ACTIONS_PER_GROUP }],
+      // Longer than for provider events, because a request comes here only after the look-up of its token.
+      gatherMs: 8,
     },
   );
-  return {
-    place,
-    async take(request) {
-      const { placed, partners } = request;
-      const isAlone = placed.length > MAX_ACTIONS || deps.writerPool.isBlocked(partners);
-      return (isAlone ? undefined : await join(request)) ?? takeAlone(deps, request);
-    },
+  return async (request: TakingRequest) => {
+    const { actions } = request;
+    const together = actions.length > MAX_ACTIONS ? undefined : await join(request);
+    const { accepted, woken } = together ?? (await takeAlone(deps, request));
+    await woken;
+    return { accepted, duplicates: actions.length - accepted };
   };
 }
 
-/** Looks up the actions of several requests with the statements of one. */
-async function placeAll({ db }: TogetherDeps, requests: readonly Parameters<Taker["place"]>[0][]) {
-  const places = (await placeActions(db, requests.flat())).values();
-  return requests.map((actions) =>
-    actions.map(() => {
-      const { value } = places.next();
-      return value ?? { errors: {} };
-    }),
-  );
-}
-
-async function takeAlone(deps: TogetherDeps, { serviceId, placed, partners }: TakingRequest) {
+async function takeAlone(
+  deps: TogetherDeps,
+  { principal, requestContext, actions }: TakingRequest,
+): Promise<Taken> {
+  const found = await placeActions(deps.db, actions);
+  throwErrors(found);
+  const placed = found.flatMap((one) => ("action" in one ? [one] : []));
+  const partners = [...new Set(placed.map(({ partnerId }) => partnerId))];
+  const foreign = partners.filter((one) => principal.actsForPartners?.includes(one) === false);
+  if (foreign.length > 0) {
+    const details = { reason: "foreign_partner", partner_ids: foreign };
+    await recordAccessDenied(deps, principal, { requestContext, details });
+    throw new Problem("forbidden");
+  }
   const now = deps.clock.now();
-  const { recorded, count } = await deps.writerPool.transaction(partners, async (tx) => {
-    const given = placed.map((one) => ({ serviceId, placed: one }));
+  const { recorded, accepted } = await deps.writerPool.transaction(partners, async (tx) => {
+    const given = placed.map((one) => ({
+      serviceId: principal.userId,
+      id: one.action.id,
+      placed: one,
+    }));
     const fresh = (await claimFresh(tx, given, now)).map((one) => one.placed);
-    return { recorded: await writeActions(tx, fresh, now), count: fresh.length };
+    return { recorded: await writeActions(tx, fresh, now), accepted: fresh.length };
   });
   // Wakes the dispatcher after the commit, because an earlier wake could find the entries still invisible.
-  await deps.schedule.wake(recorded);
-  return count;
+  return { accepted, woken: deps.schedule.wake(recorded) };
+}
+
+function throwErrors(found: readonly Placed[]): void {
+  const errors = found.flatMap((one, index) =>
+    "errors" in one
+      ? Object.entries(one.errors).map(([field, text]) => [`actions.${index}.${field}`, text])
+      : [],
+  );
+  throwFieldErrors(toFieldErrors(Object.fromEntries(errors)));
 }
 
 /** Takes requests in one transaction. The result of a request that has to be taken alone is undefined. */
 async function takeGroup(
   deps: TogetherDeps,
   requests: readonly TakingRequest[],
-): Promise<(number | undefined)[]> {
+): Promise<(Taken | undefined)[]> {
   const now = deps.clock.now();
+  const actions = requests.flatMap((one) => one.actions);
+  const given = requests.flatMap((request) =>
+    request.actions.map(({ id }, index) => ({
+      serviceId: request.principal.userId,
+      id,
+      request,
+      index,
+    })),
+  );
   try {
     const { recorded, counts } = await deps.writerPool.group(async (tx) => {
-      const placed = requests.flatMap((one) => one.placed);
-      const partners = [...new Set(requests.flatMap((one) => one.partners))];
-      const given = requests.flatMap((one) =>
-        one.placed.map((action) => ({ request: one, serviceId: one.serviceId, placed: action })),
-      );
       // The statements are sent together. None waits for rows or sequences, and the claims wait 100 ms at most, so that a
       // group cannot be part of a deadlock.
-      const [, draft, held, claimed] = await Promise.all([
+      const [, draft, users, claimed] = await Promise.all([
         queries.boundLockWait(tx),
-        lockSubjects(tx, placed, { skipLocked: true }),
-        holdSequences(tx, partners, false),
+        lockSubjects(tx, actions, { skipLocked: true }),
+        usersOf(tx, actions),
         claimFresh(tx, given, now),
       ]);
-      const free = new Set(requests.filter((one) => isFree(one, draft, held)));
+      const locked = placesOf(draft);
+      const subjects = [...locked.reviews.values(), ...locked.sites.values()];
+      const partners = [...new Set(subjects.map(({ partnerId }) => partnerId))];
+      const [busy, owners] = await Promise.all([
+        holdSequences(tx, partners, false),
+        ownersOf(tx, actions, subjects),
+      ]);
+      const free = new Map(
+        requests.flatMap((request) => {
+          const { actsForPartners } = request.principal;
+          const isFree = (one: Placed): one is PlacedAction =>
+            "action" in one &&
+            !busy.has(one.partnerId) &&
+            actsForPartners?.includes(one.partnerId) !== false;
+          const placed = request.actions.map((one) =>
+            placeAction(one, { ...locked, users, owners }),
+          );
+          return placed.every(isFree) ? [[request, placed] as const] : [];
+        }),
+      );
+      const dropped = claimed.filter(({ request }) => !free.has(request));
+      if (dropped.length > 0)
+        await queries.dropClaims(
+          tx,
+          dropped.map(({ serviceId, id }) => ({ serviceId, id })),
+        );
       const fresh = claimed.filter(({ request }) => free.has(request));
-      if (free.size < requests.length)
-        await queries.dropClaims(tx, claimsOf(claimed.filter(({ request }) => !free.has(request))));
+      const written = fresh.flatMap(({ request, index }) => free.get(request)?.[index] ?? []);
       return {
         counts: requests.map((one) =>
           free.has(one) ? fresh.filter(({ request }) => request === one).length : undefined,
         ),
-        recorded: await writeDraft(
-          tx,
-          draft,
-          fresh.map((one) => one.placed),
-          now,
-        ),
+        recorded: await writeDraft(tx, draft, written, now),
       };
     });
-    await deps.schedule.wake(recorded);
-    return counts;
+    // The next group does not wait for Redis.
+    const woken = deps.schedule.wake(recorded);
+    return counts.map((accepted) => (accepted === undefined ? undefined : { accepted, woken }));
   } catch (error) {
     // After a store failure the result of the commit is unknown. After any other error nothing was written.
     if (isStoreFailure(error)) throw error;
@@ -123,12 +180,16 @@ async function takeGroup(
   }
 }
 
-/** Whether a group has all locks that a request needs. */
-function isFree({ placed }: TakingRequest, draft: Draft, held: ReadonlySet<number>): boolean {
-  const isLocked = ({ action, partnerId }: PlacedAction) =>
-    !held.has(partnerId) &&
-    (action.review_id === undefined
-      ? draft.sites.has(action.store_review_site_id ?? 0)
-      : draft.reviews.has(action.review_id));
-  return placed.every(isLocked);
+/** Returns the places of the reviews and connections that a group has locked. */
+function placesOf({ reviews, sites, lockedSites }: Draft) {
+  const locked = [...sites.values()].filter(({ id }) => lockedSites.has(id));
+  return {
+    reviews: new Map(
+      [...reviews.values()].map(({ id, partnerId, accountId, sourcePlatform: slug }) => [
+        id,
+        { partnerId, accountId, slug },
+      ]),
+    ),
+    sites: new Map(locked.map((one) => [one.id, one])),
+  };
 }

@@ -92,7 +92,7 @@ function principalOf(row: BearerRow, jti: string): Principal {
     partnerId: isPartner ? row.companyId : row.companyPartnerId,
     accountId: row.companyType === "account" ? row.companyId : null,
     storeIds: row.storeIds,
-    scopes: new Set(row.scope.split(" ")),
+    scopes: new Set(row.scope.split(" ").filter((one) => row.serviceScopes?.includes(one) ?? true)),
     tokenKind: row.kind,
     jti,
     familyId: row.familyId,
@@ -101,6 +101,7 @@ function principalOf(row: BearerRow, jti: string): Principal {
     isThirdParty: row.clientIsFirstParty === false,
     impersonatorId: row.impersonatorId,
     pages: row.pages,
+    actsForPartners: row.servicePartnerIds,
   };
 }
 

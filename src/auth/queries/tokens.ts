@@ -23,7 +23,7 @@ import {
   partners,
 } from "../../../db/conditions.ts";
 import { neverNull, list, nullable, statement, type ValuesOf } from "../../../db/statement.ts";
-import { companies, users, userStores } from "../../../db/schema/companies.ts";
+import { companies, services, users, userStores } from "../../../db/schema/companies.ts";
 import { authenticationEvents, oauthClients, tokens } from "../../../db/schema/tokens.ts";
 import type { Page } from "../../http/list.ts";
 
@@ -63,6 +63,8 @@ const BEARER = {
   companyType: companies.type,
   companyPartnerId: companies.partnerId,
   storeIds: nullable(list(userStores.storeId)),
+  serviceScopes: nullable(services.scopes),
+  servicePartnerIds: nullable(services.partnerIds),
 };
 
 const bearer = statement({

@@ -237,6 +237,7 @@ function principal(role: Role, over: Partial<Principal> = {}): Principal {
     isThirdParty: false,
     impersonatorId: null,
     pages: null,
+    actsForPartners: null,
     ...over,
   };
 }
