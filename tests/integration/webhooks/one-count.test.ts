@@ -25,7 +25,7 @@ import { fixture } from "../../support/fixture.ts";
 const world = fixture(startWebhooks);
 
 describe.each(["subscription", "review"] as const)("order by %s", (ordering) => {
-  test.each([1, 2, 3])("all responses agree after each step of seed %d", async (seed) => {
+  test("all responses agree after each step", async () => {
     world.clock.advance(STEP_MS);
     await signIn();
     const { id } = await world.subscribe({ ordering });
@@ -34,7 +34,7 @@ describe.each(["subscription", "review"] as const)("order by %s", (ordering) => 
       { shard: number }[]
     >`select shard from webhook_subscriptions where id = ${id}`;
     const model = new Model({ id, shard: row?.shard ?? 0, ordering });
-    const draw = new Prng(seed);
+    const draw = new Prng(SEED);
     const done: string[] = [];
     try {
       for (let step = 0; step < STEPS; step++) {
@@ -51,6 +51,8 @@ describe.each(["subscription", "review"] as const)("order by %s", (ordering) => 
     }
   });
 });
+
+const SEED = 1;
 
 /** A negative retention time, so that everything is old, even rows that the clock of the test dates into the future. */
 const EVERYTHING_DAYS = -60;

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 
-import { INJECTED_FAULTS } from "../../simulation/injected-faults.ts";
-import { runChild } from "../../simulation/pool.ts";
-import type { Failure } from "../../simulation/seeds.ts";
-import { SIMULATION_TIMEOUT_MS } from "../../support/seeds.ts";
+import { INJECTED_FAULTS } from "../simulation/injected-faults.ts";
+import { runChild } from "../simulation/pool.ts";
+import type { Failure } from "../simulation/seeds.ts";
+import { SIMULATION_TIMEOUT_MS } from "../support/seeds.ts";
 
 describe("an injected fault is found", () => {
   for (const { name, bug, breaks, seed } of INJECTED_FAULTS) {

@@ -1,18 +1,18 @@
 import { expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
-import { PASSWORD } from "../../support/api.ts";
-import { ApiProcess } from "../../support/processes/api-process.ts";
-import { createTestSchedule } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
-import { addProvider, connectStore, created } from "../../support/factory.ts";
-import { insertSubscription } from "../../support/outbox.ts";
-import { createDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/network/receiver.ts";
-import { proxyBefore } from "../../support/network/tcp-proxy.ts";
-import { addTenants } from "../../support/tenants.ts";
-import { fixture } from "../../support/fixture.ts";
+import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { PASSWORD } from "../support/api.ts";
+import { ApiProcess } from "../support/processes/api-process.ts";
+import { createTestSchedule } from "../support/dispatch.ts";
+import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
+import { addProvider, connectStore, created } from "../support/factory.ts";
+import { insertSubscription } from "../support/outbox.ts";
+import { createDatabase } from "../support/postgres.ts";
+import { Receiver, until } from "../support/network/receiver.ts";
+import { proxyBefore } from "../support/network/tcp-proxy.ts";
+import { addTenants } from "../support/tenants.ts";
+import { fixture } from "../support/fixture.ts";
 
 const database = fixture(createDatabase);
 const network = fixture(() => proxyBefore(database.url));

@@ -2,24 +2,21 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
-import { freePort } from "../../../scripts/demo/stores/keep.ts";
-import {
-  startValkeyBridge,
-  type ValkeyServer,
-} from "../../../scripts/demo/stores/valkey-bridge.ts";
-import { hasCaddy, startCaddy } from "../../support/network/caddy.ts";
-import { BASE_PATH } from "../../../src/http/access.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
-import { PASSWORD } from "../../support/api.ts";
-import { ApiProcess } from "../../support/processes/api-process.ts";
-import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
-import { addProvider, connectStore, created, type TestProvider } from "../../support/factory.ts";
-import { type TcpProxy, startTcpProxy } from "../../support/network/tcp-proxy.ts";
-import { insertSubscription } from "../../support/outbox.ts";
-import { createDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/network/receiver.ts";
-import { addTenants } from "../../support/tenants.ts";
-import { fixture } from "../../support/fixture.ts";
+import { freePort } from "../../scripts/demo/stores/keep.ts";
+import { startValkeyBridge, type ValkeyServer } from "../../scripts/demo/stores/valkey-bridge.ts";
+import { hasCaddy, startCaddy } from "../support/network/caddy.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
+import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { PASSWORD } from "../support/api.ts";
+import { ApiProcess } from "../support/processes/api-process.ts";
+import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
+import { addProvider, connectStore, created, type TestProvider } from "../support/factory.ts";
+import { type TcpProxy, startTcpProxy } from "../support/network/tcp-proxy.ts";
+import { insertSubscription } from "../support/outbox.ts";
+import { createDatabase } from "../support/postgres.ts";
+import { Receiver, until } from "../support/network/receiver.ts";
+import { addTenants } from "../support/tenants.ts";
+import { fixture } from "../support/fixture.ts";
 
 const database = fixture(createDatabase);
 
