@@ -2,7 +2,7 @@ import { Type, type Static } from "@sinclair/typebox";
 
 import { type Principal, scopeValue } from "../http/principal.ts";
 import { type RowOf, shown } from "../http/shown.ts";
-import { instantAnswer, orNull, rowId, storableText } from "../http/text.ts";
+import { instantAnswer, lineText, orNull, rowId, storableText } from "../http/text.ts";
 import { companyObject, userObject } from "./model.ts";
 
 const closed = { additionalProperties: false } as const;
@@ -24,7 +24,7 @@ export type DashboardTokenAnswer = Static<typeof dashboardTokenAnswer>;
 
 export const apiTokenBody = Type.Object(
   {
-    name: storableText(NAME_LENGTH),
+    name: lineText(NAME_LENGTH),
     scopes: Type.Optional(
       Type.Array(scopeValue, {
         minItems: 1,

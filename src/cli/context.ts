@@ -21,6 +21,15 @@ export function withoutEmpty(env: CommandContext["env"]): CommandContext["env"] 
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
 }
 
+/**
+ * Escapes control characters and those that reverse the direction of text, so that a name from the server cannot rewrite
+ * the terminal. Lines and tabs stay.
+ */
+export function printable(text: string): string {
+  const escaped = (one: string) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return text.replaceAll(/[^\P{Cc}\t\n]|[\u2028-\u202e\u2066-\u2069]/gu, escaped);
+}
+
 export async function readAll(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of stream) chunks.push(chunk);

@@ -3,7 +3,7 @@
 // file (docs/decisions.md).
 import { systemClock } from "../lib/clock.ts";
 import { run } from "./run.ts";
-import { withoutEmpty } from "./context.ts";
+import { printable, withoutEmpty } from "./context.ts";
 
 const stop = new AbortController();
 process.once("SIGINT", () => stop.abort());
@@ -14,8 +14,8 @@ process.stdout.on("error", () => process.exit(0));
 const status = await run(process.argv.slice(2), {
   env: withoutEmpty(process.env),
   clock: systemClock,
-  out: (text) => void process.stdout.write(`${text}\n`),
-  say: (text) => void process.stderr.write(`${text}\n`),
+  out: (text) => void process.stdout.write(`${printable(text)}\n`),
+  say: (text) => void process.stderr.write(`${printable(text)}\n`),
   stdin: process.stdin,
   signal: stop.signal,
 });

@@ -3,23 +3,35 @@ import { FormatRegistry, type TSchema, type TString, Type } from "@sinclair/type
 import { parseInstant } from "../lib/clock.ts";
 
 /**
- * Pattern of a character that PostgreSQL can store. It excludes NUL, which a PostgreSQL text cannot contain, and lone
- * surrogates, which are not characters.
- */
-const STORABLE = "(?:[^\\u0000\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])";
-
-/**
  * Declares the schema of a text that PostgreSQL can store, of `min` to `max` characters, counted as code points like
- * in JSON Schema. TypeBox counts UTF-16 units, so a pattern checks the length.
+ * in JSON Schema. TypeBox counts UTF-16 units, so a pattern checks the length. It excludes NUL, which a PostgreSQL text
+ * cannot contain, and lone surrogates, which are not characters.
  */
 export function storableText(
-  [min, max]: readonly [min: number, max: number],
+  [min, max]: Length,
   explain = `must be text of ${min} to ${max} characters, without NUL or broken ones`,
 ): TString {
+  return textWithout("\\u0000", [min, max], explain);
+}
+
+/**
+ * Declares the schema of a text in one line, such as a name. It excludes line breaks, the other control characters, with
+ * which a name could rewrite a terminal, and the controls that reverse the direction of the text around it.
+ */
+export function lineText([min, max]: Length): TString {
+  const explain = `must be one line of ${min} to ${max} characters, without control characters`;
+  const controls = "\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069";
+  return textWithout(controls, [min, max], explain);
+}
+
+type Length = readonly [min: number, max: number];
+
+function textWithout(excluded: string, [min, max]: Length, explain: string): TString {
+  const character = `(?:[^${excluded}\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])`;
   // The OpenAPI description gets this simpler pattern, because code generators discard a pattern with surrogates, and
   // their JSON never contains half a surrogate pair.
-  const characters = { minLength: min, maxLength: max, pattern: "^[^\\u0000]*$" };
-  return Type.String({ pattern: `^${STORABLE}{${min},${max}}$`, characters, explain });
+  const characters = { minLength: min, maxLength: max, pattern: `^[^${excluded}]*$` };
+  return Type.String({ pattern: `^${character}{${min},${max}}$`, characters, explain });
 }
 
 /** Declares the query parameter `q` of a list: a text that the listed rows contain, ignoring case (contract 2.4). */

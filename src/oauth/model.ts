@@ -2,7 +2,7 @@ import { Type, type Static } from "@sinclair/typebox";
 
 import type { authorizationCodes, oauthClients } from "../../db/schema/tokens.ts";
 import { literals, scopeValue } from "../http/principal.ts";
-import { instantAnswer, orNull, storableText } from "../http/text.ts";
+import { instantAnswer, lineText, orNull } from "../http/text.ts";
 
 export const GRANT_TYPES = ["password", "refresh_token", "authorization_code"] as const;
 
@@ -38,7 +38,7 @@ const URI_LENGTH = 2_048;
 const MAX_REDIRECT_URIS = 20;
 
 const fields = {
-  name: storableText(NAME_LENGTH),
+  name: lineText(NAME_LENGTH),
   redirect_uris: Type.Array(Type.String({ minLength: 1, maxLength: URI_LENGTH }), {
     maxItems: MAX_REDIRECT_URIS,
     uniqueItems: true,

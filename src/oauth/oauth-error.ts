@@ -2,7 +2,7 @@ import type { ErrorLook } from "../http/errors.ts";
 import { HttpError } from "../lib/problem.ts";
 import { failurePage } from "./pages/page.ts";
 
-/** OAuth error codes of RFC 6749, 5.2 and 4.1.2.1, each with its HTTP status at the token endpoint. */
+/** OAuth error codes of RFC 6749, 5.2 and 4.1.2.1, and of RFC 9101, each with its HTTP status at the token endpoint. */
 const STATUSES = {
   invalid_request: 400,
   invalid_client: 401,
@@ -12,6 +12,8 @@ const STATUSES = {
   invalid_scope: 400,
   unsupported_response_type: 400,
   access_denied: 400,
+  request_not_supported: 400,
+  request_uri_not_supported: 400,
   server_error: 500,
   temporarily_unavailable: 503,
 } as const;

@@ -3,7 +3,7 @@ import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox
 import { literals, SERVICE_SCOPES } from "../http/principal.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
 import { type RowOf, storedJson } from "../http/shown.ts";
-import { instantAnswer, instantText, orNull, rowId, storableText } from "../http/text.ts";
+import { instantAnswer, instantText, lineText, orNull, rowId, storableText } from "../http/text.ts";
 import { CATALOG, TEST_EVENT } from "../outbox/event.ts";
 import { METADATA } from "../reviews/model.ts";
 
@@ -27,7 +27,7 @@ const partnerIds = orNull(
     description: "The partners for which it acts; null for all.",
   },
 );
-const settings = { name: storableText([1, NAME_CHARS]), scopes, partner_ids: partnerIds };
+const settings = { name: lineText([1, NAME_CHARS]), scopes, partner_ids: partnerIds };
 
 export const ServiceBody = Type.Object(
   { ...settings, partner_ids: Type.Optional(partnerIds) },
@@ -71,7 +71,7 @@ export type Service = RowOf<typeof ServiceObject>;
 
 export const ServiceTokenBody = Type.Object(
   {
-    name: storableText([1, NAME_CHARS]),
+    name: lineText([1, NAME_CHARS]),
     expires_at: Object.assign(instantText(), {
       description: "The end of the token, at most 400 days from now.",
     }),

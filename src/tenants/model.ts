@@ -11,6 +11,7 @@ import {
   orNull,
   rowId,
   searchText,
+  lineText,
   storableText,
 } from "../http/text.ts";
 
@@ -25,7 +26,7 @@ const EMAIL_CHARS = 254;
 const STORES = 500;
 
 export const closed = { additionalProperties: false };
-export const displayName = Object.assign(storableText([1, NAME_CHARS]), {
+export const displayName = Object.assign(lineText([1, NAME_CHARS]), {
   title: "DisplayName",
   examples: ["Main Street"],
   description: "The name.",
@@ -74,7 +75,7 @@ export const updatedSince = { updated_since: Type.Optional(instantText()) };
 
 const whiteLabel = Type.Object(
   {
-    brand_name: storableText([1, NAME_CHARS]),
+    brand_name: lineText([1, NAME_CHARS]),
     domain: Type.String({
       pattern: "^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z0-9-]{2,63}$",
       maxLength: DOMAIN_CHARS,

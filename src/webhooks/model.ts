@@ -4,7 +4,7 @@ import type { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import EXAMPLES from "../docs/event-examples.json";
 import { literals } from "../http/principal.ts";
 import { shown } from "../http/shown.ts";
-import { instantAnswer, orNull, storableText } from "../http/text.ts";
+import { instantAnswer, lineText, orNull, storableText } from "../http/text.ts";
 import { MAX_URL_CHARS } from "../lib/egress.ts";
 import { CATALOG, SUBSCRIBABLE_EVENTS } from "../outbox/event.ts";
 
@@ -33,7 +33,7 @@ const deliveryKind = literals(DELIVERY_KINDS, {
 });
 
 const settingsFields = {
-  label: storableText([1, LABEL_CHARS]),
+  label: lineText([1, LABEL_CHARS]),
   webhook_url: storableText([1, MAX_URL_CHARS]),
   delivery_kind: deliveryKind,
   batch_interval_hours: orNull(batchInterval, {
@@ -152,7 +152,7 @@ export const isDisabledByPerson = (reason: string | null): boolean => BY_PERSON.
 
 const REASON_CHARS = 500;
 /** The reason of an operator, which the partner sees. */
-const operatorReason = storableText([1, REASON_CHARS]);
+const operatorReason = lineText([1, REASON_CHARS]);
 export const OperatorDisableBody = Type.Object(
   { reason: operatorReason },
   {

@@ -233,6 +233,10 @@ const CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
 
 function readRequest(params: Params, client: ActiveClient) {
   params.refuseRepeated();
+  // A request object could name other values than the parameters beside it (RFC 9101, 6.2).
+  for (const name of ["request", "request_uri"] as const)
+    if (params.one(name) !== undefined)
+      throw new OAuthError(`${name}_not_supported`, `${name} is not supported.`);
   const responseType = params.required("response_type");
   if (responseType !== "code")
     throw new OAuthError("unsupported_response_type", "Only the response type code is supported.");

@@ -13,6 +13,7 @@ import { attemptSignIn } from "../../auth/actions/log-in.ts";
 import { refreshSession } from "../../auth/actions/refresh-session.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { hashSecret } from "../../lib/secrets.ts";
+import { isVerifier } from "../../sso/model.ts";
 import { equalInConstantTime } from "../../lib/secret-box.ts";
 import { type Credentials, invalidClient } from "../credentials.ts";
 import { admitsUser, decideRedemption, decideScope } from "../decide.ts";
@@ -204,8 +205,9 @@ async function endReplayed(
   await endClientSession(tx, familyId, { ...replay, action: "CODE_REPLAYED", details });
 }
 
-/** Returns the S256 challenge of a PKCE verifier (RFC 7636, 4.2). */
+/** Returns the S256 challenge of a PKCE verifier (RFC 7636, 4.2). A text that is no verifier has one that matches none. */
 function challengeOf(verifier: string): string {
+  if (!isVerifier(verifier)) return "";
   return createHash("sha256").update(verifier).digest("base64url");
 }
 

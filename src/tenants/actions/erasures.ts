@@ -11,7 +11,7 @@ import { Problem } from "../../lib/problem.ts";
 import { type Erasure, type NewErasure, type Selector, selectorErrors } from "../erasure-model.ts";
 import { companyById } from "../queries/companies.ts";
 import * as queries from "../queries/erasures.ts";
-import { holdActive, setUserActive, userById } from "../queries/users.ts";
+import { isLastOfRole, setUserActive, userById } from "../queries/users.ts";
 import { existing, type AdminDeps, orNotFound } from "./deps.ts";
 
 type ErasingDeps = Pick<AdminDeps, "db" | "clock" | "box">;
@@ -114,8 +114,7 @@ async function endUser(
   const user = orNotFound(await queries.personOf(tx, userId));
   const { email, role, companyId, companyType, partnerId } = user;
   if (role === "super_admin" || role === "partner_owner" || role === "account_owner") {
-    const active = await holdActive(tx, { role, companyId });
-    if (active.length === 1 && active.includes(userId))
+    if (await isLastOfRole(tx, { id: userId, role, companyId }))
       throw new Problem(role === "super_admin" ? "last_super_admin" : "last_owner");
   }
   await setUserActive(tx, userId, false, now);

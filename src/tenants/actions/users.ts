@@ -177,17 +177,15 @@ export async function inviteAgain(
 
 /**
  * Prevents a change that would leave no administrator or owner. Throws `last_super_admin` for the last active
- * super-admin, and `last_owner` for the last active owner of a partner. An operator may remove the last owner,
+ * super-admin who can sign in, and `last_owner` for the last such owner of a partner. An operator may remove the last owner,
  * because an operator can appoint another.
  */
-async function refuseLast(tx: Tx, { companyType }: Principal, { id, role, companyId }: User) {
-  const isLast = async () => {
-    const active = await queries.holdActive(tx, { role, companyId });
-    return active.length === 1 && active.includes(id);
-  };
-  if (role === "super_admin" && (await isLast())) throw new Problem("last_super_admin");
-  if (role === "partner_owner" && companyType === "partner" && (await isLast()))
-    throw new Problem("last_owner");
+async function refuseLast(tx: Tx, { companyType }: Principal, user: User) {
+  const { role } = user;
+  if (role === "super_admin" && (await queries.isLastOfRole(tx, user)))
+    throw new Problem("last_super_admin");
+  const isOwnOwner = role === "partner_owner" && companyType === "partner";
+  if (isOwnOwner && (await queries.isLastOfRole(tx, user))) throw new Problem("last_owner");
 }
 
 /** Changes the role of a partner's user. The user's tokens stay valid, because each request reads the role again. */

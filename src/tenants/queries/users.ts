@@ -1,10 +1,10 @@
-import { and, desc, eq, gte, isNotNull, ne, sql } from "drizzle-orm";
+import { and, desc, eq, exists, gte, isNotNull, ne, sql } from "drizzle-orm";
 
 import { arrayOf, idBefore, nthId, someHas } from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { onlyRow } from "../../../db/statement.ts";
 import { companies, stores, users, userStores } from "../../../db/schema/companies.ts";
-import { invitations, signInLocks } from "../../../db/schema/sign-in.ts";
+import { invitations, signInLocks, ssoIdentities } from "../../../db/schema/sign-in.ts";
 import type { Role } from "../../http/principal.ts";
 import type { Found, Page } from "../../http/list.ts";
 import type { Employer, User, UserQuery } from "../model.ts";
@@ -160,21 +160,30 @@ export async function deleteUser(tx: Tx, id: number): Promise<void> {
 }
 
 /**
- * Locks the active users of a company who have a role. All callers lock them in the order of their ids. So if two
- * users deactivate each other at the same time, there is no deadlock, and the second transaction finds that its user
- * is the last one.
+ * Locks the active users of a company who have a role, and returns whether the user is the last of them. Others count
+ * only if they can sign in: by a password, or by an identity at a provider. All callers lock the users in the order of
+ * their ids. So if two users deactivate each other at the same time, there is no deadlock, and the second transaction
+ * finds that its user is the last one.
  */
-export async function holdActive(
+export async function isLastOfRole(
   tx: Tx,
-  { role, companyId }: Pick<User, "role" | "companyId">,
-): Promise<number[]> {
+  { id, role, companyId }: Pick<User, "id" | "role" | "companyId">,
+): Promise<boolean> {
+  const identities = tx
+    .select({ userId: ssoIdentities.userId })
+    .from(ssoIdentities)
+    .where(eq(ssoIdentities.userId, users.id));
+  const canSignIn = sql`${users.passwordHash} is not null or ${exists(identities)}`.mapWith(
+    Boolean,
+  );
   const rows = await tx
-    .select({ id: users.id })
+    .select({ id: users.id, canSignIn })
     .from(users)
     .where(and(eq(users.companyId, companyId), eq(users.role, role), users.isActive))
     .orderBy(users.id)
     .for("no key update");
-  return rows.map(({ id }) => id);
+  const isActive = rows.some((one) => one.id === id);
+  return isActive && !rows.some((one) => one.id !== id && one.canSignIn);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 
 import { eq } from "drizzle-orm";
 
@@ -187,6 +187,21 @@ describe("an authorization code", () => {
       "invalid_request",
     );
     expect((await redeem(code, pkce)).status).toBe(200);
+  });
+
+  test.each([
+    ["A".repeat(42), 400],
+    ["A".repeat(43), 200],
+    ["a.~_-".repeat(25).padEnd(128, "0"), 200],
+    ["A".repeat(129), 400],
+    [`${"A".repeat(43)}\n`, 400],
+    [`${"A".repeat(43)}é`, 400],
+  ])("with the verifier %p of a matching challenge is %i", async (verifier, expected) => {
+    const user = await freshUser();
+    const challenge = createHash("sha256").update(verifier).digest("base64url");
+    const pkce = { verifier, challenge };
+    const code = await obtainCode(api, authorizeParams(client, pkce), user.email);
+    expect((await redeem(code, pkce)).status).toBe(expected);
   });
 
   test("of a request without a challenge is rejected with a verifier, because the challenge may have been removed", async () => {
@@ -379,6 +394,8 @@ describe("an authorization request", () => {
     ["a method without a challenge", { code_challenge: undefined }, "invalid_request"],
     ["a challenge of another length", { code_challenge: "abc" }, "invalid_request"],
     ["a fragment as the response mode", { response_mode: "fragment" }, "invalid_request"],
+    ["a request object", { request: "eyJ.eyJ." }, "request_not_supported"],
+    ["a reference to one", { request_uri: "https://a.example/" }, "request_uri_not_supported"],
   ];
   test.each(pairs)("with %s is redirected back with the error", async (_, change, error) => {
     const answer = await open(authorizeParams(client, pkce, change));

@@ -111,8 +111,12 @@ describe("the team", () => {
       ["role", { role: "partner_admin" }],
     ] as const)
       expect(codeOf(await post(`/${self}/${path}`, body, "other"))).toEqual([409, "last_owner"]);
-    const email = "second@p2.test";
     const role = "partner_owner";
+    // An invited owner who has never signed in does not count.
+    const invited = { name: "Invited", email: "invited-owner@p2.test", role };
+    expect((await post("", invited, "other")).status).toBe(201);
+    expect(codeOf(await post(`/${self}/deactivate`, {}, "other"))).toEqual([409, "last_owner"]);
+    const email = "second@p2.test";
     const second = await addUser(database.db, { companyId: two.id, role, email });
     const token = await api.login(email);
     const [a, b] = await Promise.all([

@@ -6,7 +6,7 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { examine, examineQuery, readQuery, type Examined } from "../../../src/http/fields.ts";
 import { isRowId, isUlid, listOf, pageOf, pageQuery } from "../../../src/http/list.ts";
 import { describeSchema } from "../../../src/http/openapi/schemas.ts";
-import { instantText, storableText } from "../../../src/http/text.ts";
+import { instantText, lineText, storableText } from "../../../src/http/text.ts";
 
 describe("an invalid body", () => {
   const schema = Type.Object(
@@ -141,6 +141,24 @@ describe("the length of a text", () => {
 
   test.each(["", "abcd", "😀😀😀😀", "a\0b", "a\ud83d"])("rejects %p", (label) => {
     expect(Object.keys(toFieldErrors(examine(schema, { label })) ?? {})).toEqual(["label"]);
+  });
+
+  test.each([
+    ["Main Street 😀", true],
+    ["שלום עולם", true],
+    ["a\nb", false],
+    ["a\tb", false],
+    ["a\u001b[31mb", false],
+    ["a\u0007b", false],
+    ["a\u007fb", false],
+    ["a\u009bb", false],
+    ["a\u2028b", false],
+    ["a\u202eb", false],
+    ["a\u2067b", false],
+    ["a\ud83d", false],
+  ])("in one line: %j is accepted: %p", (label, isFine) => {
+    const one = Type.Object({ label: lineText([1, 20]) });
+    expect(toFieldErrors(examine(one, { label })) === undefined).toBe(isFine);
   });
 
   test("is described as JSON Schema counts it", () => {
