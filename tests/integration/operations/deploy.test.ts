@@ -158,6 +158,18 @@ describe("the manifests", () => {
       }
   });
 
+  test("trust no network, and let nothing in or out that no policy names", () => {
+    expect(settings.TRUSTED_PROXIES).toBe("");
+    const policies = documents.filter(({ one }) => one["kind"] === "NetworkPolicy");
+    const [{ one: all } = { one: {} }] = policies;
+    expect(all["spec"]).toMatchObject({
+      podSelector: { matchLabels: { app: "reviewrelay" } },
+      policyTypes: ["Ingress", "Egress"],
+    });
+    for (const { one } of policies)
+      for (const { from } of one["spec"].ingress) expect(from.length).toBeGreaterThan(0);
+  });
+
   test("probe existing health endpoints and leave time to drain", () => {
     for (const { kind, containers, terminationGracePeriodSeconds } of pods) {
       if (kind === "Job") continue;
@@ -189,6 +201,20 @@ test.each(["reviewrelay-api.service", "reviewrelay-dispatcher.service"])(
     );
   },
 );
+
+test.skipIf(Bun.which("systemd-analyze") === null)("the units are rated below 3.0", () => {
+  for (const name of ["reviewrelay-api.service", "reviewrelay-dispatcher.service"]) {
+    const { stdout } = Bun.spawnSync([
+      "systemd-analyze",
+      "security",
+      "--offline=true",
+      "--no-pager",
+      join(DEPLOY, "systemd", name),
+    ]);
+    const [, rating] = /Overall exposure level for \S+: ([\d.]+)/.exec(stdout.toString()) ?? [];
+    expect(Number(rating)).toBeLessThan(3);
+  }
+});
 
 const ROOT = join(import.meta.dir, "../../..");
 const DEPLOY = join(ROOT, "deploy");
