@@ -1,5 +1,5 @@
-// `bun run advisories`: fails if a package in use has a known security advisory. If no advisory database can be
-// reached, it reports that and succeeds.
+// `bun run advisories`: fails if a package in use has a known security advisory (1), or if no advisory database could be
+// reached (75, EX_TEMPFAIL of sysexits.h).
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -33,6 +33,7 @@ const { found, said } = await audit();
 if (found === undefined) {
   const reason = said.trim().replace(/^error: /, "") || "no answer in a minute";
   console.log(`Nothing was checked: no advisory database can be reached (${reason}).`);
+  process.exitCode = 75;
 } else {
   const advisories = Object.entries(found).flatMap(([name, list]) =>
     list.map((one) => ({ name, ...one })),
