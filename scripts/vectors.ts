@@ -158,6 +158,7 @@ function delivery(
       ordering: "subscription",
       secret: SECRET,
       previousSecret,
+      standardWebhooks: false,
       nextBatchAt: null,
       inactiveAccounts: "{}",
     },

@@ -58,7 +58,7 @@ export const deliveryAttempts = pgTable(
     recordedAt: instant("recorded_at"),
     /**
      * The number of the payload format that composes the request again (src/outbox/payload-format.ts). It uses the
-     * event's history, started_at, attempt and the next columns: the `Host` header, the HMACs, and the first 16 bytes
+     * event's history, started_at, attempt and the columns after it: the `Host` header, the HMACs, and the first 16 bytes
      * of the SHA-256 of the exact body. A request is shown only if this digest matches.
      */
     payloadFormat: smallint("payload_format"),
@@ -66,6 +66,11 @@ export const deliveryAttempts = pgTable(
     signature: bytes("signature"),
     previousSignature: bytes("previous_signature"),
     bodyDigest: bytes("body_digest"),
+    /**
+     * The HMACs of `webhook-signature`, one after the other: of the current secret, and of the previous one in its grace
+     * period. Null for a request without the headers of Standard Webhooks.
+     */
+    standardSignatures: bytes("standard_signatures"),
   },
   (t) => [primaryKey({ columns: [t.subscriptionId, t.id] })],
 );

@@ -23,6 +23,8 @@ export const webhookSubscriptions = pgTable(
     payloadMode: text("payload_mode", { enum: ["full", "minimal"] }).notNull(),
     suppressNativeNotifications: boolean("suppress_native_notifications").notNull(),
     ordering: text("ordering", { enum: ["subscription", "review"] }).notNull(),
+    /** Whether deliveries also carry the headers of Standard Webhooks (contract 7.18). */
+    standardWebhooks: boolean("standard_webhooks").notNull().default(false),
     /**
      * State of the subscription. active → disabled: the dispatcher at the 20th permanent failure in a row, or the
      * disable action. disabled → active: the enable action. active, disabled → deleted: the delete action.

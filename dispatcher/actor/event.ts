@@ -49,6 +49,8 @@ export interface Subscription {
   readonly secret: string;
   /** The former secret during the grace period of a rotation. */
   readonly previousSecret: string | null;
+  /** Whether requests also carry the headers of Standard Webhooks (contract 7.18). */
+  readonly standardWebhooks: boolean;
   /** The due time of the next batch; null for a subscription with immediate delivery. */
   readonly nextBatchAt: Date | null;
   /** The accounts of the partner that are not active, as a text; their events are held (contract 10.1). */

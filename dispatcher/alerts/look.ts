@@ -172,6 +172,7 @@ function requestOf(
     attempt: alert.webhookAttempt,
     signature: hmacSha256Hex(secret, body),
     previousSignature: null,
+    standard: null,
   });
   return { url: settings.webhookUrl, headers, body };
 }

@@ -5,6 +5,7 @@ import {
   digestOf,
   framed,
   requestHeaders,
+  standardTimestamp,
 } from "../../src/outbox/payload-format.ts";
 import {
   CONNECTION_EVENTS,
@@ -23,6 +24,8 @@ export interface SignedRequest extends DeliveryRequest {
   /** The signature as hex digits. */
   readonly signature: string;
   readonly previousSignature: string | null;
+  /** The HMACs of `webhook-signature` as hex digits; null without the headers of Standard Webhooks. */
+  readonly standardSignatures: string | null;
 }
 
 /** The header of every test, also of a test that looks like another event (contract 6.12). */
@@ -35,15 +38,33 @@ const TEST_MARK = { "X-SVC-Test": "1" };
  */
 export function composeRequest(
   { source, payloadMode, event, eventId, attempt }: SendableEntry,
-  { webhookUrl, secret, previousSecret }: Subscription,
+  { webhookUrl, secret, previousSecret, standardWebhooks }: Subscription,
   deliveredAt: Date,
 ): SignedRequest {
   const body = composeBody(source, payloadMode, deliveredAt);
   const signature = hmacSha256Hex(secret, body);
   const previousSignature = previousSecret === null ? null : hmacSha256Hex(previousSecret, body);
-  const own = requestHeaders({ event, eventId, attempt, signature, previousSignature });
+  const signed = { event, eventId, attempt, signature, previousSignature };
+  const secrets = previousSecret === null ? [secret] : [secret, previousSecret];
+  const standard = standardWebhooks ? signStandard({ eventId, body, deliveredAt, secrets }) : null;
+  const own = requestHeaders({ ...signed, standard });
   const headers = source.kind === "test" ? { ...own, ...TEST_MARK } : own;
-  return { url: webhookUrl, body, headers, signature, previousSignature };
+  const standardSignatures = standard?.signatures ?? null;
+  return { url: webhookUrl, body, headers, signature, previousSignature, standardSignatures };
+}
+
+interface StandardSigning {
+  readonly eventId: string;
+  readonly body: string;
+  readonly deliveredAt: Date;
+  readonly secrets: readonly string[];
+}
+
+/** Signs id, timestamp and body with each secret, as Standard Webhooks does (contract 7.18). */
+function signStandard({ eventId, body, deliveredAt, secrets }: StandardSigning) {
+  const timestamp = standardTimestamp(deliveredAt);
+  const content = `${eventId}.${timestamp}.${body}`;
+  return { timestamp, signatures: secrets.map((key) => hmacSha256Hex(key, content)).join("") };
 }
 
 /** Composes the JSON body of one attempt: from the recorded facts of an event, or from sample values for a test. */
@@ -123,7 +144,7 @@ export function recordAttempt(
   // The exact request can be reproduced from the payload format, the host and the signatures. A test event has no history, so
   // its record contains the whole request.
   const isTest = entry.source.kind === "test";
-  const { headers, body, signature, previousSignature } = request;
+  const { headers, body, signature, previousSignature, standardSignatures } = request;
   const { sequence, eventId, event, round, attempt, isLogged } = entry;
   const { payloadMode, batchJobId, recordedAt } = entry;
   return {
@@ -145,6 +166,7 @@ export function recordAttempt(
     signature: isTest ? null : signature,
     previousSignature: isTest ? null : previousSignature,
     bodyDigest: isTest ? null : digestOf(body),
+    standardSignatures: isTest ? null : standardSignatures,
     requestHeaders: isTest ? framed(host, headers, body) : null,
     requestBody: isTest ? body : null,
     responseHeaders: response?.responseHeaders ?? null,

@@ -38,7 +38,7 @@ type Decided = "outcome" | "nextAttemptAt";
  * Columns of bytes. An attempt record holds their hex digits, because the values are made as hex digits and passed to
  * PostgreSQL as hex digits.
  */
-type HexField = "signature" | "previousSignature" | "bodyDigest";
+type HexField = "signature" | "previousSignature" | "bodyDigest" | "standardSignatures";
 
 /** An attempt record: one POST and the decision about its entry, with all values that a commit writes about them. */
 export interface AttemptRecord

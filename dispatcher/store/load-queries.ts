@@ -52,6 +52,7 @@ const SETTINGS = {
   partnerId: webhookSubscriptions.partnerId,
   webhookUrl: webhookSubscriptions.webhookUrl,
   ordering: webhookSubscriptions.ordering,
+  standardWebhooks: webhookSubscriptions.standardWebhooks,
   sealedSecret: webhookSubscriptions.sealedSecret,
   sealedPreviousSecret: webhookSubscriptions.sealedPreviousSecret,
   nextBatchAt: webhookSubscriptions.nextBatchAt,
@@ -98,7 +99,7 @@ const load = statement({
              array(select id from companies where partner_id = s.partner_id and not is_active order by id) as inactive
         from asked a
        cross join lateral (
-               select number, partner_id, webhook_url, ordering, sealed_secret, next_batch_at,
+               select number, partner_id, webhook_url, ordering, standard_webhooks, sealed_secret, next_batch_at,
                       case when previous_secret_expires_at > now() then sealed_previous_secret end as previous_secret
                  from webhook_subscriptions where id = a.id and state = 'active' offset 0) s
        cross join lateral (select * from outbox_offsets where subscription_id = a.id offset 0) f
@@ -132,7 +133,7 @@ const load = statement({
      union all
     select a.ord, null,
            json_build_array(json_build_object('partnerId', a.partner_id, 'webhookUrl', a.webhook_url, 'ordering', a.ordering,
-             'sealedSecret', a.sealed_secret, 'sealedPreviousSecret', a.previous_secret, 'nextBatchAt', a.next_batch_at,
+             'standardWebhooks', a.standard_webhooks, 'sealedSecret', a.sealed_secret, 'sealedPreviousSecret', a.previous_secret, 'nextBatchAt', a.next_batch_at,
              'lastSequence', a.last_sequence, 'lastLogged', a.last_logged, 'settledThrough', a.settled_through,
              'inactiveAccounts', a.inactive::text))
       from active a`,

@@ -23,6 +23,14 @@ export function hmacSha256Hex(key: string, data: string | Uint8Array): string {
   return new Bun.CryptoHasher("sha256", key).update(data).digest("hex");
 }
 
+/**
+ * Shows a signing secret as libraries of Standard Webhooks take it: `whsec_` and the base64 of the key, which is the
+ * UTF-8 of the secret's text (contract 6.6).
+ */
+export function standardSecret(secret: string): string {
+  return `whsec_${Buffer.from(secret).toString("base64")}`;
+}
+
 /** Computes the SHA-256 of the UTF-8 text in hex digits. One static call costs less than feeding a hasher. */
 export function sha256Hex(text: string): string {
   return Bun.CryptoHasher.hash("sha256", text, "hex");

@@ -20,6 +20,14 @@ interface Signed {
    */
   readonly signature: string;
   readonly previousSignature: string | null;
+  /** The headers of Standard Webhooks; null for a subscription without them. */
+  readonly standard: StandardHeaders | null;
+}
+
+interface StandardHeaders {
+  readonly timestamp: number;
+  /** One or two HMACs in hex digits, one after the other. */
+  readonly signatures: string;
 }
 
 interface PayloadFormat {
@@ -49,9 +57,9 @@ export function composeBody(facts: EventFacts, mode: PayloadMode, deliveredAt: D
   return mode === "full" ? fullBody(facts, deliveredAt) : minimalBody(facts);
 }
 
-/** Makes the headers of contract 7.1. */
+/** Makes the headers of contract 7.1, and behind them those of contract 7.18. */
 export function requestHeaders(signed: Signed): Readonly<Record<string, string>> {
-  const { event, eventId, attempt, signature, previousSignature } = signed;
+  const { event, eventId, attempt, signature, previousSignature, standard } = signed;
   return {
     "Content-Type": "application/json",
     "User-Agent": "ReviewRelay/1.0 (webhooks)",
@@ -62,7 +70,24 @@ export function requestHeaders(signed: Signed): Readonly<Record<string, string>>
     ...(previousSignature !== null && {
       "X-SVC-Signature-Previous": `sha256=${previousSignature}`,
     }),
+    ...(standard !== null && {
+      "webhook-id": eventId,
+      "webhook-timestamp": String(standard.timestamp),
+      "webhook-signature": standardSignature(standard.signatures),
+    }),
   };
+}
+
+const HMAC_DIGITS = /.{64}/g;
+
+function standardSignature(hex: string): string {
+  const signatures = hex.match(HMAC_DIGITS) ?? [];
+  return signatures.map((one) => `v1,${Buffer.from(one, "hex").toString("base64")}`).join(" ");
+}
+
+/** Returns the `webhook-timestamp` of an attempt: the Unix time of its start in whole seconds. */
+export function standardTimestamp(startedAt: Date): number {
+  return Math.floor(startedAt.getTime() / 1_000);
 }
 
 /**

@@ -145,6 +145,7 @@ async function* subscriptions(tx: Tx, scope: queries.Scope, box: SecretBox): Lin
       payload_mode: one.payloadMode,
       suppress_native_notifications: one.suppressNativeNotifications,
       ordering: one.ordering,
+      standard_webhooks: one.standardWebhooks,
       secret: open(one.sealedSecret),
       previous_secret: open(one.sealedPreviousSecret),
       previous_secret_expires_at: instant(one.previousSecretExpiresAt),

@@ -55,6 +55,7 @@ export function settingsOf(input: NewSubscriptionInput): SubscriptionSettings {
     payloadMode: input.payload_mode ?? "full",
     suppressNativeNotifications: input.suppress_native_notifications ?? false,
     ordering: input.ordering ?? "subscription",
+    standardWebhooks: input.standard_webhooks ?? false,
   });
 }
 
@@ -74,6 +75,7 @@ export function updatedSettings(
     suppressNativeNotifications:
       update.suppress_native_notifications ?? current.suppressNativeNotifications,
     ordering: update.ordering ?? current.ordering,
+    standardWebhooks: update.standard_webhooks ?? current.standardWebhooks,
   });
 }
 
@@ -99,6 +101,7 @@ export function changedFields(before: SubscriptionSettings, after: SubscriptionS
     suppress_native_notifications:
       before.suppressNativeNotifications !== after.suppressNativeNotifications,
     ordering: before.ordering !== after.ordering,
+    standard_webhooks: before.standardWebhooks !== after.standardWebhooks,
   };
   return Object.entries(differs).flatMap(([field, changed]) => (changed ? [field] : []));
 }

@@ -6,6 +6,7 @@ import { literals } from "../http/principal.ts";
 import { shown } from "../http/shown.ts";
 import { instantAnswer, lineText, orNull, storableText } from "../http/text.ts";
 import { MAX_URL_CHARS } from "../lib/egress.ts";
+import { standardSecret } from "../lib/secrets.ts";
 import { CATALOG, SUBSCRIBABLE_EVENTS } from "../outbox/event.ts";
 
 /** The intervals that a batch subscription may choose (contract 6.10). */
@@ -54,6 +55,10 @@ const settingsFields = {
   ordering: literals(ORDERINGS, {
     title: "Ordering",
     description: "Whether a retry holds back all later events, or only those of the same review.",
+  }),
+  standard_webhooks: Type.Boolean({
+    description:
+      "Adds `webhook-id`, `webhook-timestamp` and `webhook-signature` of Standard Webhooks.",
   }),
 };
 
@@ -180,6 +185,7 @@ export type SubscriptionSettings = Pick<
   | "payloadMode"
   | "suppressNativeNotifications"
   | "ordering"
+  | "standardWebhooks"
 >;
 
 const fingerprintText = Type.String({
@@ -192,6 +198,16 @@ const secretText = Type.String({
     "The key of the signatures: the text itself, not the bytes that its digits stand for.",
 });
 
+/** Both forms of a signing secret, as the API shows it (contract 6.6). */
+const secretFields = {
+  secret: secretText,
+  standard_webhooks_secret: orNull(Type.String(), {
+    description:
+      "The same key in the form of Standard Webhooks: `whsec_` and base64. Null without `standard_webhooks`.",
+    examples: [`whsec_${Buffer.from("0f".repeat(32)).toString("base64")}`],
+  }),
+};
+
 /** Fields of a subscription as the API shows it (contract 6.8). */
 const subscriptionFields = {
   id: Type.String({ description: "ULID." }),
@@ -203,6 +219,9 @@ const subscriptionFields = {
   payload_mode: literals(PAYLOAD_MODES),
   suppress_native_notifications: Type.Boolean(),
   ordering: literals(ORDERINGS),
+  standard_webhooks: Type.Boolean({
+    description: "Whether deliveries also carry the headers of Standard Webhooks.",
+  }),
   is_active: Type.Boolean({ description: "False while disabled." }),
   consecutive_failure_count: Type.Integer({ description: "Permanent failures in a row." }),
   disabled_at: orNull(instantAnswer()),
@@ -229,8 +248,16 @@ export function showSubscription(row: Subscription): Static<typeof SubscriptionO
   return shown(SubscriptionObject, { ...row, isActive: row.state === "active" });
 }
 
+/** Shows the secret of a subscription, also in the form of Standard Webhooks where the subscription asks for it. */
+export function showSecretForms(
+  secret: string,
+  { standardWebhooks }: Pick<Subscription, "standardWebhooks">,
+) {
+  return { secret, standard_webhooks_secret: standardWebhooks ? standardSecret(secret) : null };
+}
+
 export const SubscriptionWithSecret = Type.Object(
-  { ...subscriptionFields, secret: secretText },
+  { ...subscriptionFields, ...secretFields },
   { title: "SubscriptionWithSecret", extends: SubscriptionObject },
 );
 
@@ -250,6 +277,10 @@ export const SecretAnswer = Type.Object(
     secret_fingerprint: fingerprintText,
   },
   { title: "Secret" },
+);
+export const SubscriptionSecretAnswer = Type.Object(
+  { ...secretFields, secret_fingerprint: fingerprintText },
+  { title: "SubscriptionSecret", extends: SecretAnswer },
 );
 
 export const CatalogAnswer = Type.Object(

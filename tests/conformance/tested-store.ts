@@ -241,6 +241,7 @@ export class NamedStore {
       errorCode: null,
       ...(isTest ? KEPT_REQUEST : COMPOSED_REQUEST),
       previousSignature: null,
+      standardSignatures: null,
       responseHeaders: isAnswered ? {} : null,
       responseExcerpt: isAnswered ? "" : null,
       responseTruncated: false,

@@ -115,6 +115,7 @@ function activeSubscription(tables: Tables, id: string): Subscription | undefine
     ordering: row.ordering,
     secret: "secret",
     previousSecret: null,
+    standardWebhooks: false,
     nextBatchAt: row.nextBatchAtMs === null ? null : new Date(row.nextBatchAtMs),
     // Every simulated account is active.
     inactiveAccounts: "{}",

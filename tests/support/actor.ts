@@ -21,6 +21,7 @@ export const subscription: Subscription = {
   ordering: "subscription",
   secret: "secret",
   previousSecret: null,
+  standardWebhooks: false,
   nextBatchAt: null,
   inactiveAccounts: "{}",
 };

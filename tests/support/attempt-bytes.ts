@@ -88,6 +88,7 @@ function recordOf(
     signature: randomHex(32),
     previousSignature: null,
     bodyDigest: randomHex(16),
+    standardSignatures: null,
     requestHeaders: null,
     requestBody: null,
     payloadMode: "full",

@@ -253,6 +253,7 @@ export function attemptRecord(
     signature: "5a".repeat(32),
     previousSignature: null,
     bodyDigest: "d1".repeat(16),
+    standardSignatures: null,
     requestHeaders: null,
     requestBody: null,
     payloadMode: "full",

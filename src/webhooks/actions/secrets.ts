@@ -3,7 +3,7 @@ import { addMs } from "../../lib/clock.ts";
 import { newSecret } from "../../lib/secrets.ts";
 import { fingerprint } from "../../lib/secret-box.ts";
 import { webhookSecretAssociatedData } from "../../master-key.ts";
-import type { Subscription } from "../model.ts";
+import { showSecretForms, type Subscription } from "../model.ts";
 import * as queries from "../queries/subscriptions.ts";
 import { orNotFound, wake, type WebhookDeps } from "./deps.ts";
 import type { Caller } from "../../http/principal.ts";
@@ -84,7 +84,7 @@ export async function showSecret(
   deps: WebhookDeps,
   { principal, requestContext }: Caller,
   found: Subscription,
-): Promise<{ secret: string; secret_fingerprint: string }> {
+) {
   const now = deps.clock.now();
   return deps.db.transaction(async (tx) => {
     const sealed = orNotFound(await queries.sealedSecretOf(tx, found.id));
@@ -96,6 +96,6 @@ export async function showSecret(
       details: { subscription_id: found.id },
     });
     const secret = deps.box.open(sealed, webhookSecretAssociatedData(found.partnerId, found.id));
-    return { secret, secret_fingerprint: fingerprint(secret) };
+    return { ...showSecretForms(secret, found), secret_fingerprint: fingerprint(secret) };
   });
 }

@@ -8,7 +8,12 @@ import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { reviewHistory } from "../../../db/schema/reviews.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
-import { payloadFormatOf, digestOf, framed } from "../../outbox/payload-format.ts";
+import {
+  digestOf,
+  framed,
+  payloadFormatOf,
+  standardTimestamp,
+} from "../../outbox/payload-format.ts";
 import { CATALOG, type EventFacts } from "../../outbox/event.ts";
 import { fieldsShown } from "../../http/shown.ts";
 import {
@@ -212,6 +217,7 @@ export type KeptRequest = Pick<
   | "signature"
   | "previousSignature"
   | "bodyDigest"
+  | "standardSignatures"
 >;
 
 export interface ShownRequest extends Pick<KeptRequest, "requestHeaders" | "requestBody"> {
@@ -226,7 +232,7 @@ export interface ShownRequest extends Pick<KeptRequest, "requestHeaders" | "requ
  */
 function requestOf(kept: KeptRequest, facts: KnownEvent | undefined): ShownRequest {
   const { payloadFormat: number, host, signature, previousSignature, bodyDigest } = kept;
-  const { requestHeaders, requestBody } = kept;
+  const { requestHeaders, requestBody, standardSignatures } = kept;
   const requestDigest = bodyDigest && hexOf(bodyDigest);
   if (number === null)
     return { requestHeaders, requestBody, requestDigest, requestErased: requestBody === null };
@@ -243,6 +249,10 @@ function requestOf(kept: KeptRequest, facts: KnownEvent | undefined): ShownReque
     attempt: kept.attempt,
     signature: hexOf(signature),
     previousSignature: previousSignature === null ? null : hexOf(previousSignature),
+    standard: standardSignatures && {
+      timestamp: standardTimestamp(kept.startedAt),
+      signatures: hexOf(standardSignatures),
+    },
   });
   return {
     requestHeaders: framed(host, headers, body),

@@ -21,9 +21,10 @@ import {
   OperatorDisableBody,
   OperatorEnableBody,
   RotateBody,
-  SecretAnswer,
+  showSecretForms,
   showSubscription,
   SubscriptionObject,
+  SubscriptionSecretAnswer,
   SubscriptionWithSecret,
   TestBody,
 } from "../model.ts";
@@ -48,7 +49,10 @@ export function secretRoutes(deps: WebhookRouteDeps) {
           subscription,
           hours,
         );
-        return { ...showSubscription(rotated.subscription), secret: rotated.secret };
+        return {
+          ...showSubscription(rotated.subscription),
+          ...showSecretForms(rotated.secret, rotated.subscription),
+        };
       },
       {
         access: writing,
@@ -89,7 +93,7 @@ export function secretRoutes(deps: WebhookRouteDeps) {
         access: writing,
         subscription: true,
         body: NO_FIELDS,
-        response: { 200: SecretAnswer },
+        response: { 200: SubscriptionSecretAnswer },
         detail: {
           operationId: "showSecret",
           summary: "Show the current secret",

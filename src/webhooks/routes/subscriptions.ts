@@ -21,6 +21,7 @@ import {
   BATCH_INTERVAL_HOURS,
   CatalogAnswer,
   NewSubscriptionBody,
+  showSecretForms,
   showSubscription,
   type Subscription,
   SubscriptionObject,
@@ -207,7 +208,10 @@ export function creationRoute(deps: WebhookRouteDeps) {
         { principal, requestContext },
         settings,
       );
-      return status(201, { ...showSubscription(subscription), secret });
+      return status(201, {
+        ...showSubscription(subscription),
+        ...showSecretForms(secret, subscription),
+      });
     },
     {
       access: creating,

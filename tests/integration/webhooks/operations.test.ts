@@ -114,7 +114,11 @@ describe("showing the secret", () => {
     const { id, secret } = await world.subscribe();
     const { status, body, headers } = await post(`/${id}/secret`);
     expect(status).toBe(200);
-    expect(body).toEqual({ secret, secret_fingerprint: fingerprint(secret) });
+    expect(body).toEqual({
+      secret,
+      standard_webhooks_secret: null,
+      secret_fingerprint: fingerprint(secret),
+    });
     expect(headers.get("cache-control")).toBe("no-store");
     expect((await world.audit("WEBHOOK_SECRET_SHOWN")).at(-1)).toEqual({
       details: { subscription_id: id },

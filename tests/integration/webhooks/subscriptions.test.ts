@@ -28,6 +28,7 @@ describe("creating a subscription", () => {
       payload_mode: "full",
       suppress_native_notifications: false,
       ordering: "subscription",
+      standard_webhooks: false,
       is_active: true,
       consecutive_failure_count: 0,
       disabled_at: null,
@@ -41,6 +42,7 @@ describe("creating a subscription", () => {
       updated_at: at,
       deleted_at: null,
       secret: expect.stringMatching(/^[0-9a-f]{64}$/),
+      standard_webhooks_secret: null,
     });
     expect(headers.get("cache-control")).toBe("no-store");
   });
@@ -48,7 +50,7 @@ describe("creating a subscription", () => {
   test("shows the secret in no other response and stores it only sealed", async () => {
     const { body } = await create(immediate);
     const secret = String(body["secret"]);
-    const { secret: _, ...rest } = body;
+    const { secret: _, standard_webhooks_secret: _standard, ...rest } = body;
     expect((await get(`/${String(body["id"])}`)).body).toEqual(rest);
     expect((await get("")).text).not.toContain(secret);
     const [row] = await database.db.sql`select * from webhook_subscriptions`;
@@ -75,6 +77,7 @@ describe("creating a subscription", () => {
       payload_mode: "minimal",
       suppress_native_notifications: true,
       ordering: "review",
+      standard_webhooks: true,
       batch_interval_hours: null,
     };
     expect((await create(asked)).body).toMatchObject(asked);
@@ -157,6 +160,7 @@ describe("creating a subscription", () => {
       payload_mode: "tiny",
       suppress_native_notifications: "no",
       ordering: "none",
+      standard_webhooks: null,
       delivery_tier_override: "gold",
     });
     expect(status).toBe(422);
@@ -168,6 +172,7 @@ describe("creating a subscription", () => {
       "label",
       "ordering",
       "payload_mode",
+      "standard_webhooks",
       "suppress_native_notifications",
       "webhook_url",
     ]);

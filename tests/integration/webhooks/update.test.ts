@@ -21,6 +21,7 @@ describe("an update", () => {
         payload_mode: "minimal",
         suppress_native_notifications: true,
         ordering: "review",
+        standard_webhooks: true,
         batch_interval_hours: null,
       };
       const { status, body } = await update(id, changes, method);
@@ -39,6 +40,7 @@ describe("an update", () => {
     ["payload_mode", "minimal"],
     ["suppress_native_notifications", true],
     ["ordering", "review"],
+    ["standard_webhooks", true],
   ])("of %s alone leaves the rest", async (field, value) => {
     const { id } = await world.subscribe();
     const { updated_at: _, ...before } = await get(id);
@@ -109,6 +111,7 @@ describe("an update is rejected", () => {
       payload_mode: "tiny",
       suppress_native_notifications: "no",
       ordering: "none",
+      standard_webhooks: 1,
       is_active: true,
       delivery_tier_override: "gold",
     });
@@ -122,6 +125,7 @@ describe("an update is rejected", () => {
       "label",
       "ordering",
       "payload_mode",
+      "standard_webhooks",
       "suppress_native_notifications",
       "webhook_url",
     ]);

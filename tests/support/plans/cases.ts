@@ -105,6 +105,7 @@ function record(sequence: number, decision: Decision): AttemptRecord {
     signature: "5a".repeat(32),
     previousSignature: null,
     bodyDigest: "d1".repeat(16),
+    standardSignatures: null,
     requestHeaders: null,
     requestBody: null,
     payloadMode: "full",

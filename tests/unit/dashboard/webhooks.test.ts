@@ -77,6 +77,7 @@ describe("a draft", () => {
       label: "B",
       webhook_url: "https://example.com",
       batch_interval_hours: 4,
+      standard_webhooks: false,
     });
   });
 
@@ -404,6 +405,7 @@ const subscription: Subscription = {
   payload_mode: "full",
   suppress_native_notifications: false,
   ordering: "subscription",
+  standard_webhooks: false,
   is_active: true,
   consecutive_failure_count: 0,
   disabled_at: null,

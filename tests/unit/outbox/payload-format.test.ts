@@ -76,6 +76,7 @@ test.each([1, 2])("payload format %i makes these headers in this order", (number
     attempt: 2,
     signature: "5a".repeat(32),
     previousSignature: "6b".repeat(32),
+    standard: null,
   };
   const format = payloadFormatOf(number);
   const headers = format?.headers(signed) ?? {};
@@ -94,6 +95,17 @@ test.each([1, 2])("payload format %i makes these headers in this order", (number
     "X-SVC-Signature-Previous",
   );
   expect(requestHeaders(signed)).toEqual(headers);
+  const standard = { timestamp: 1_780_315_201, signatures: "7c".repeat(32) + "8d".repeat(32) };
+  const added = Object.entries(format?.headers({ ...signed, standard }) ?? {});
+  expect(added).toEqual([
+    ...Object.entries(headers),
+    ["webhook-id", review.eventId],
+    ["webhook-timestamp", "1780315201"],
+    [
+      "webhook-signature",
+      "v1,fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHw= v1,jY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY0=",
+    ],
+  ]);
 });
 
 test("each mode has its payload format, and an unknown number has none", () => {

@@ -60,6 +60,7 @@ const INTERNAL: Readonly<
   signature: "composes the request",
   previousSignature: "composes the request",
   bodyDigest: "proves the request",
+  standardSignatures: "composes the request",
 };
 
 test.each(Object.entries(READERS))("the field %s of an attempt is read by %j", (field, readers) => {

@@ -63,6 +63,7 @@ describe("the settings", () => {
       payloadMode: "full",
       suppressNativeNotifications: false,
       ordering: "subscription",
+      standardWebhooks: false,
     });
   });
 
@@ -72,6 +73,7 @@ describe("the settings", () => {
     payload_mode: "minimal",
     suppress_native_notifications: true,
     ordering: "review",
+    standard_webhooks: true,
   } satisfies Partial<NewSubscriptionInput>;
 
   test("of an immediate subscription are those of the input", () => {
@@ -80,10 +82,11 @@ describe("the settings", () => {
       payloadMode: "minimal",
       suppressNativeNotifications: true,
       ordering: "review",
+      standardWebhooks: true,
     });
   });
 
-  test("of a batch subscription are fixed, except its filter", () => {
+  test("of a batch subscription are fixed, except its filter and its headers", () => {
     expect(settingsOf({ ...asked, delivery_kind: "batch", batch_interval_hours: 6 })).toMatchObject(
       {
         batchIntervalHours: 6,
@@ -91,6 +94,7 @@ describe("the settings", () => {
         payloadMode: "full",
         suppressNativeNotifications: false,
         ordering: "subscription",
+        standardWebhooks: true,
       },
     );
   });
@@ -124,6 +128,7 @@ describe("an update of the settings", () => {
     payloadMode: "minimal",
     suppressNativeNotifications: true,
     ordering: "review",
+    standardWebhooks: false,
   };
   const batch: SubscriptionSettings = {
     ...immediate,
@@ -147,6 +152,7 @@ describe("an update of the settings", () => {
     [{ payload_mode: "full" }, { payloadMode: "full" }],
     [{ suppress_native_notifications: false }, { suppressNativeNotifications: false }],
     [{ ordering: "subscription" }, { ordering: "subscription" }],
+    [{ standard_webhooks: true }, { standardWebhooks: true }],
   ])("%j changes that field alone, and is reported by its name in the API", (update, changed) => {
     const after = updatedSettings(immediate, update);
     expect(after).toEqual({ ...immediate, ...changed });

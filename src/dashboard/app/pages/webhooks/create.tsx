@@ -21,7 +21,7 @@ import { KINDS } from "./data/subscription-words.ts";
 import { useCreateSubscription } from "./data/use-subscription-actions.ts";
 import { DeliveryFields } from "./form/delivery-fields.tsx";
 import { Choice, EndpointFields } from "./form/endpoint-fields.tsx";
-import { freshSecret, keepSecret, Secret, VerifyCode } from "./form/verify-code.tsx";
+import { freshSecrets, keepSecrets, Secret, VerifyCode } from "./form/verify-code.tsx";
 import { TestEvent } from "./test-event.tsx";
 import "./webhooks.css";
 
@@ -92,7 +92,7 @@ function FreeSlotForm({ taken, requestedKind }: FreeSlotFormProps) {
  */
 function VerifyStep({ id }: { readonly id: string }) {
   const { data } = useQuery(subscriptionOptions(useReader(), id));
-  const [fresh] = useState(freshSecret(useQueryClient(), id));
+  const [fresh] = useState(freshSecrets(useQueryClient(), id));
   return (
     <Stack maw={760} gap="lg">
       <Alert color="teal" icon={<Icon name="check" />} title="The subscription is active">
@@ -202,9 +202,9 @@ function useCreation(kind: DeliveryKind, onEndpointError: () => void): FormState
     alongside: ({ url }, before) =>
       url !== undefined && before.label === labelFor(before.url) ? { label: labelFor(url) } : {},
     send: create,
-    onDone: ({ id, secret }, changes) => {
+    onDone: ({ id, secret, standard_webhooks_secret }, changes) => {
       changes.reset();
-      keepSecret(client, id, secret);
+      keepSecrets(client, id, { secret, standard_webhooks_secret });
       navigate(`/webhooks/new?id=${id}`, { replace: true });
     },
     onFailed: (error) => {

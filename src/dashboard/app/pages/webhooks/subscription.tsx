@@ -191,6 +191,7 @@ function settingsOf(one: Subscription): Readonly<Record<string, ReactNode>> {
       Order: one.ordering === "review" ? "Strict per review" : "Strict over all",
       "Our own mails": one.suppress_native_notifications ? "Left out" : "Sent",
     }),
+    "Standard Webhooks": one.standard_webhooks ? "Headers sent" : "Headers not sent",
     Secret: (
       <>
         Fingerprint <code>{one.secret_fingerprint}</code>

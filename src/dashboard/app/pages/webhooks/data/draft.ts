@@ -10,6 +10,7 @@ export interface Draft {
   readonly payloadMode: Subscription["payload_mode"];
   readonly suppressNative: boolean;
   readonly ordering: Subscription["ordering"];
+  readonly standardWebhooks: boolean;
   readonly intervalHours: number;
 }
 
@@ -37,6 +38,7 @@ export function newDraft(kind: DeliveryKind): Draft {
     payloadMode: "full",
     suppressNative: false,
     ordering: "subscription",
+    standardWebhooks: false,
     intervalHours: DEFAULT_INTERVAL_HOURS,
   };
 }
@@ -50,13 +52,18 @@ export function draftOf(one: Subscription): Draft {
     payloadMode: one.payload_mode,
     suppressNative: one.suppress_native_notifications,
     ordering: one.ordering,
+    standardWebhooks: one.standard_webhooks,
     intervalHours: one.batch_interval_hours ?? DEFAULT_INTERVAL_HOURS,
   };
 }
 
 /** Returns the settings that apply to the kind of subscription, under the names of the API. */
 function fieldsOf(draft: Draft) {
-  const common = { label: draft.label.trim(), webhook_url: draft.url.trim() };
+  const common = {
+    label: draft.label.trim(),
+    webhook_url: draft.url.trim(),
+    standard_webhooks: draft.standardWebhooks,
+  };
   if (draft.kind === "batch") return { ...common, batch_interval_hours: draft.intervalHours };
   return {
     ...common,

@@ -14,6 +14,12 @@ import {
 } from "./reads.ts";
 import { changesOf, createBody, type Draft } from "./draft.ts";
 
+/** Both forms of a signing secret; the second is null unless the subscription has the headers of Standard Webhooks. */
+export interface Secrets {
+  readonly secret: string;
+  readonly standard_webhooks_secret: string | null;
+}
+
 /** Decision about the events that were held while a subscription was disabled: deliver or skip them. */
 export type Held = "deliver" | "skip";
 
@@ -90,19 +96,20 @@ function settingActions(reader: Reader, queries: QueryClient, id: string) {
       void refreshList();
     },
     /** Reads the signing secret of the subscription. The API writes each read into the audit log. */
-    readSecret: async (): Promise<string> => {
-      const { secret } = await answerOf(subscription.secret.post());
-      return secret;
-    },
+    readSecret: (): Promise<Secrets> => answerOf(subscription.secret.post()),
     /**
      * Rotates the signing secret and returns the new secret. During the grace period deliveries are signed with
      * both secrets.
      */
-    rotateSecret: async (graceHours: number): Promise<string> => {
+    rotateSecret: async (graceHours: number): Promise<Secrets> => {
       const body = { grace_period_hours: graceHours };
-      const { secret, ...rotated } = await answerOf(subscription["rotate-secret"].post(body));
+      const {
+        secret,
+        standard_webhooks_secret: standard,
+        ...rotated
+      } = await answerOf(subscription["rotate-secret"].post(body));
       queries.setQueryData(queryKey, rotated);
-      return secret;
+      return { secret, standard_webhooks_secret: standard };
     },
     endPreviousSecret: async () => {
       await answerOf(subscription["previous-secret"].delete());

@@ -21,7 +21,7 @@ interface FieldsProps {
  */
 export function DeliveryFields({ form }: FieldsProps) {
   const { draft } = form;
-  if (draft.kind === "batch") return <BatchFields />;
+  if (draft.kind === "batch") return <BatchFields form={form} />;
   return (
     <div className="with-preview">
       <Stack gap="lg">
@@ -38,9 +38,21 @@ export function DeliveryFields({ form }: FieldsProps) {
           checked={draft.suppressNative}
           onChange={(event) => form.edit({ suppressNative: event.currentTarget.checked })}
         />
+        <StandardSwitch form={form} />
       </Stack>
       <PayloadPreview mode={draft.payloadMode} events={draft.events} />
     </div>
+  );
+}
+
+function StandardSwitch({ form }: FieldsProps) {
+  return (
+    <Switch
+      label="Send the headers of Standard Webhooks"
+      description="Deliveries also carry webhook-id, webhook-timestamp and webhook-signature, which libraries of Standard Webhooks check. The other headers stay as they are."
+      checked={form.draft.standardWebhooks}
+      onChange={(event) => form.edit({ standardWebhooks: event.currentTarget.checked })}
+    />
   );
 }
 
@@ -92,15 +104,18 @@ function OrderChoice({ form }: FieldsProps) {
   );
 }
 
-function BatchFields() {
+function BatchFields({ form }: FieldsProps) {
   const events = useQuery(catalogOptions(useReader())).data?.events ?? [];
   const inBatch = events.filter((one) => one.in_batch).map(({ value }) => value);
   return (
     <div className="with-preview">
-      <Text size="sm">
-        A batch carries every event about reviews, responses and postings, in order, each in a
-        request of its own with the full body. Connection events are not part of it.
-      </Text>
+      <Stack gap="lg">
+        <Text size="sm">
+          A batch carries every event about reviews, responses and postings, in order, each in a
+          request of its own with the full body. Connection events are not part of it.
+        </Text>
+        <StandardSwitch form={form} />
+      </Stack>
       <PayloadPreview mode="full" events={inBatch} />
     </div>
   );

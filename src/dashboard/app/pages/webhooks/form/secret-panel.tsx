@@ -2,14 +2,13 @@ import { Group, NumberInput, Stack, Text } from "@mantine/core";
 import "@mantine/core/styles/NumberInput.css";
 import { useState } from "react";
 
-import { SecretField } from "../../../ui/copy.tsx";
 import { ConfirmedAction } from "../../../ui/dialog.tsx";
 import { Icon } from "../../../ui/icon.tsx";
 import { Section, useFocusFallback } from "../../../ui/layout.tsx";
 import { Countdown, ExactTime, useCountdown } from "../../../ui/time.tsx";
 import type { Subscription } from "../data/reads.ts";
-import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
-import { Secret, VerifyCode } from "./verify-code.tsx";
+import { type Secrets, useSubscriptionActions } from "../data/use-subscription-actions.ts";
+import { Secret, SecretForms, VerifyCode } from "./verify-code.tsx";
 
 interface PanelProps {
   readonly subscription: Subscription;
@@ -17,7 +16,7 @@ interface PanelProps {
 
 /** Shows the signing secret, the signature headers of deliveries, and after a rotation the end of the grace period. */
 export function SecretPanel({ subscription }: PanelProps) {
-  const { id, secret_fingerprint: fingerprint } = subscription;
+  const { id, secret_fingerprint: fingerprint, standard_webhooks: standard } = subscription;
   return (
     <Section title="Signing secret">
       <Text size="sm">
@@ -25,10 +24,10 @@ export function SecretPanel({ subscription }: PanelProps) {
         without showing it. Each look is written to the audit log.
       </Text>
       <Signatures subscription={subscription} />
-      {/* The `key` mounts a new component after a rotation, so that the old secret disappears from the page. */}
+      {/* The `key` mounts a new component after a rotation or a change of the forms, so that what was read disappears. */}
       <Group align="flex-start">
-        <Secret key={fingerprint} id={id} />
-        <RotateButton id={id} />
+        <Secret key={`${fingerprint} ${standard}`} id={id} />
+        <RotateButton key={String(standard)} id={id} />
       </Group>
       <details>
         <summary>Code that checks signatures</summary>
@@ -40,7 +39,7 @@ export function SecretPanel({ subscription }: PanelProps) {
 
 /** Lists the signature headers that deliveries currently carry, for the developer of the receiving endpoint. */
 function Signatures({ subscription }: PanelProps) {
-  const { previous_secret_expires_at: until } = subscription;
+  const { previous_secret_expires_at: until, standard_webhooks: standard } = subscription;
   const isRunning = useCountdown(until === null ? undefined : Date.parse(until)) > 0;
   const container = useFocusFallback(String(isRunning));
   return (
@@ -59,6 +58,14 @@ function Signatures({ subscription }: PanelProps) {
           </dd>
         ) : (
           <dd>not sent</dd>
+        )}
+        {standard && (
+          <>
+            <dt>
+              <code>webhook-signature</code>
+            </dt>
+            <dd>made with {isRunning ? "both secrets" : "the present secret"}</dd>
+          </>
         )}
       </dl>
       {isRunning && (
@@ -103,21 +110,17 @@ const DEFAULT_GRACE_HOURS = 24;
 function RotateButton({ id }: { readonly id: string }) {
   const { rotateSecret } = useSubscriptionActions(id);
   const [hours, setHours] = useState(DEFAULT_GRACE_HOURS);
-  const [secret, setSecret] = useState<string>();
+  const [secrets, setSecrets] = useState<Secrets>();
   return (
     <>
-      {secret !== undefined && (
-        <div className="takes-line">
-          <SecretField label="New secret" value={secret} />
-        </div>
-      )}
+      {secrets !== undefined && <SecretForms label="New secret" secrets={secrets} />}
       <ConfirmedAction
         label="Rotate the secret …"
         button={{ leftSection: <Icon name="refresh" size={16} /> }}
         title="Rotate the secret"
         action="Rotate"
         danger={hours === 0}
-        onConfirm={async () => setSecret(await rotateSecret(hours))}
+        onConfirm={async () => setSecrets(await rotateSecret(hours))}
       >
         <GracePeriod hours={hours} onChange={setHours} />
       </ConfirmedAction>

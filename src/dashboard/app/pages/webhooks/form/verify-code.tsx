@@ -4,7 +4,7 @@ import { type QueryClient, useMutation } from "@tanstack/react-query";
 import { VERIFY_SNIPPETS } from "../../../api/verify-snippets.ts";
 import { CodeBlock, SecretField } from "../../../ui/copy.tsx";
 import { ErrorNotice } from "../../../ui/states.tsx";
-import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
+import { type Secrets, useSubscriptionActions } from "../data/use-subscription-actions.ts";
 
 export function VerifyCode() {
   return (
@@ -38,7 +38,25 @@ export function VerifyCode() {
 interface SecretProps {
   readonly id: string;
   /** Signing secret that was just created; absent otherwise. */
-  readonly fresh?: string;
+  readonly fresh?: Secrets;
+}
+
+interface SecretFormsProps {
+  readonly label: string;
+  readonly secrets: Secrets;
+}
+
+/** Shows a secret, and below it the form that libraries of Standard Webhooks take, if the subscription asks for it. */
+export function SecretForms({ label, secrets }: SecretFormsProps) {
+  const { secret, standard_webhooks_secret: standard } = secrets;
+  return (
+    <Stack gap="xs" className="takes-line">
+      <SecretField label={label} value={secret} />
+      {standard !== null && (
+        <SecretField label={`${label} for Standard Webhooks`} value={standard} />
+      )}
+    </Stack>
+  );
 }
 
 /**
@@ -47,13 +65,8 @@ interface SecretProps {
  */
 export function Secret({ id, fresh }: SecretProps) {
   const { readSecret } = useSubscriptionActions(id);
-  const { data: secret = fresh, mutate, error } = useMutation({ mutationFn: readSecret });
-  if (secret !== undefined)
-    return (
-      <div className="takes-line">
-        <SecretField label="Secret" value={secret} />
-      </div>
-    );
+  const { data: secrets = fresh, mutate, error } = useMutation({ mutationFn: readSecret });
+  if (secrets !== undefined) return <SecretForms label="Secret" secrets={secrets} />;
   return (
     <Stack gap="xs" align="flex-start">
       <Button variant="default" onClick={() => mutate()}>
@@ -70,10 +83,10 @@ const keyOf = (id: string) => ["webhooks", "fresh-secret", id];
  * Stores a new signing secret in the memory of the page until the page shows it. A reload or a sign-out drops
  * the secret.
  */
-export function keepSecret(client: QueryClient, id: string, secret: string): void {
-  client.setQueryData(keyOf(id), secret);
+export function keepSecrets(client: QueryClient, id: string, secrets: Secrets): void {
+  client.setQueryData(keyOf(id), secrets);
 }
 
-export function freshSecret(client: QueryClient, id: string): string | undefined {
-  return client.getQueryData<string>(keyOf(id));
+export function freshSecrets(client: QueryClient, id: string): Secrets | undefined {
+  return client.getQueryData<Secrets>(keyOf(id));
 }
