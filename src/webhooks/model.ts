@@ -204,7 +204,9 @@ const secretFields = {
   standard_webhooks_secret: orNull(Type.String(), {
     description:
       "The same key in the form of Standard Webhooks: `whsec_` and base64. Null without `standard_webhooks`.",
-    examples: [`whsec_${Buffer.from("0f".repeat(32)).toString("base64")}`],
+    examples: [
+      "whsec_NGYwYzhhMWRlMmIzNzk2NWE0YzhkMGUxZjIwMzdiNmM1OWU4YTFkNGI3YzIwZjNlNmQ1YTQ5MTgyYjdjMGUzZg==",
+    ],
   }),
 };
 

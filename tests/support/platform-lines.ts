@@ -111,7 +111,7 @@ export function* platformLines(sizes: Sizes, webhookUrl: string): Generator<Line
         label: `Old ${kind}`,
         webhook_url: webhookUrl,
         delivery_kind: kind,
-        ...(kind === "batch" && { batch_interval_hours: 24 }),
+        ...(kind === "batch" && { batch_interval_hours: 24, standard_webhooks: true }),
         secret: oldSecret(i),
       };
   for (let i = 0; i < reviews; i++)

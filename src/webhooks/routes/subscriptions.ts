@@ -247,7 +247,7 @@ export function changeRoutes(deps: WebhookRouteDeps) {
     detail: {
       summary: "Update a subscription",
       description:
-        "Send only the fields to change. `delivery_kind` may be sent unchanged. A URL and an ordering hold from the next attempt on; filter and payload mode for events recorded from now on.",
+        "Send only the fields to change. `delivery_kind` may be sent unchanged. A URL, an ordering and `standard_webhooks` hold from the next attempt on; filter and payload mode for events recorded from now on.",
     },
   } as const;
   return (

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 
 import { verify } from "@octokit/webhooks-methods";
 import type { Page } from "playwright-core";
+import { Webhook } from "standardwebhooks";
 
 import { chromium } from "../../support/dashboard/chromium.ts";
 import { allErrors } from "../../support/dashboard/dashboard.ts";
@@ -61,6 +62,31 @@ describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
       update webhook_subscriptions set previous_secret_expires_at = now() + interval '4 seconds' where id = ${id}`;
     const { page: later } = await world.open(`/webhooks/${id}?tab=settings`);
     await signatures(later).getByText("not sent").waitFor();
+  });
+
+  test("is also shown in the form of Standard Webhooks once the headers are switched on", async () => {
+    const { id, secret } = await rotated();
+    const { page, faults } = await world.open(`/webhooks/${id}?tab=settings`);
+    expect(await signatures(page).getByText("webhook-signature").count()).toBe(0);
+    await button(page, "Get the secret").click();
+    await page.getByLabel("Secret", { exact: true }).waitFor();
+    expect(await page.getByLabel("Secret for Standard Webhooks").count()).toBe(0);
+    await page.getByRole("switch", { name: "Send the headers of Standard Webhooks" }).click();
+    const request = page.waitForRequest((one) => one.method() === "PATCH");
+    await button(page, "Save 1 change").click();
+    expect((await request).postDataJSON()).toEqual({ standard_webhooks: true });
+    await signatures(page).getByText("made with both secrets").waitFor();
+    await button(page, "Get the secret").click();
+    await button(page, "Show").last().click();
+    const field = page.getByLabel("Secret for Standard Webhooks");
+    expect(await field.inputValue()).toBe(`whsec_${btoa(secret)}`);
+    expect(await allErrors(page)).toEqual([]);
+
+    await world.emit(1);
+    await until("the event", () => receiver.received.length === 1);
+    const { headers = {}, body = "" } = receiver.received[0] ?? {};
+    expect(() => new Webhook(`whsec_${btoa(secret)}`).verify(body, { ...headers })).not.toThrow();
+    expect(faults).toEqual([]);
   });
 
   for (const colorScheme of ["light", "dark"] as const)

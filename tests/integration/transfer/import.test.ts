@@ -93,7 +93,9 @@ describe("an import", () => {
   test("keeps the ids and secrets of clients and subscriptions", async () => {
     const owner = await api.login(emailOf(0), OLD_PASSWORD);
     const { body } = await api.call("GET", "/partner/webhooks", { token: owner });
-    const [subscription] = body["data"] as { id: string }[];
+    const all = body["data"] as { id: string; delivery_kind: string; standard_webhooks: boolean }[];
+    const [subscription] = all;
+    for (const one of all) expect(one.standard_webhooks).toBe(one.delivery_kind === "batch");
     const shown = await api.call("POST", `/partner/webhooks/${subscription?.id}/secret`, {
       token: owner,
     });

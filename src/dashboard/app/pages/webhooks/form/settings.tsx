@@ -84,8 +84,8 @@ function EditForm({ subscription }: SettingsProps) {
         <DeliveryFields form={form} />
         <Text size="sm" c="dimmed">
           {draft.kind === "batch"
-            ? "A new URL holds from the next attempt on; a new interval counts from the last batch."
-            : "A new URL and order hold from the next attempt on; events and body for what happens from now on."}
+            ? "A new URL and the headers hold from the next attempt on; a new interval counts from the last batch."
+            : "A new URL, order and the headers hold from the next attempt on; events and body for what happens from now on."}
         </Text>
       </Form>
     </Paper>
