@@ -1,5 +1,25 @@
 import { sql, type SQL } from "drizzle-orm";
 
+/** The limits of a session of the product's own pages (contract 4.24), as integers; a limit that is null is off. */
+export interface SessionLimits {
+  readonly maxHours: SQL;
+  readonly idleMinutes: SQL;
+}
+
+/**
+ * Computes the instant at which a session of the product's own pages ends by policy. It is null for the token of an OAuth
+ * client, for every token outside of a sign-in, and without limits: `least` ignores nulls. The first
+ * argument names the rows of the token and of its sign-in.
+ */
+export function sessionEnd(
+  { token, signIn }: { readonly token: SQL; readonly signIn: SQL },
+  { maxHours, idleMinutes }: SessionLimits,
+): SQL {
+  return sql`case when ${token}.kind = 'access' and ${token}.client_id is null then least(
+    ${signIn}.at + make_interval(hours => ${maxHours}),
+    coalesce(${token}.last_used_at, ${token}.issued_at) + make_interval(mins => ${idleMinutes})) end`;
+}
+
 /**
  * Selects a live token with the rows of all tables that its validity depends on (contract 4.3). The bearer check and
  * the event stream share this query. Every join is by primary key. No row is returned in these cases:
@@ -7,10 +27,11 @@ import { sql, type SQL } from "drizzle-orm";
  * - the user, the company or its partner is inactive;
  * - the impersonator is no active admin of the account's partner any more, or, for a portal link, of the platform.
  */
-export function liveBearer(jti: SQL): SQL {
+export function liveBearer(jti: SQL, limits: SessionLimits): SQL {
   return sql`
     select t.jti, t.kind, t.user_id as "userId", t.client_id as "clientId", t.family_id as "familyId",
       t.impersonator_id as "impersonatorId", t.scope, t.pages, t.expires_at as "expiresAt", t.last_used_at as "lastUsedAt",
+      ${sessionEnd({ token: sql`t`, signIn: sql`e` }, limits)} as "sessionEndsAt",
       e.method as "signInMethod", o.first_party as "clientIsFirstParty",
       u.name as "userName", u.role, u.company_id as "companyId",
       c.type as "companyType", c.partner_id as "companyPartnerId",
@@ -32,8 +53,8 @@ export function liveBearer(jti: SQL): SQL {
 }
 
 /** Selects the live tokens among `jtis`, an array of token ids. */
-export function liveBearers(jtis: SQL): SQL {
+export function liveBearers(jtis: SQL, limits: SessionLimits): SQL {
   return sql`
     select b.* from unnest((select ${jtis}::text[])) as given(jti)
-     cross join lateral (${liveBearer(sql`given.jti`)} offset 0) b`;
+     cross join lateral (${liveBearer(sql`given.jti`, limits)} offset 0) b`;
 }

@@ -11,6 +11,7 @@ const PREFIXES = [
   "RATE_LIMIT",
   "MASTER_KEY",
   "SIGN_IN_",
+  "SESSION_",
   "OTP_",
   "LOCK_SCHEDULE",
   "BATCH_HOUR",

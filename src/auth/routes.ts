@@ -116,6 +116,7 @@ interface AuthRouteDeps
     Omit<PasswordRouteDeps, "codes"> {
   readonly config: SignInRouteDeps["config"] &
     PasswordRouteDeps["config"] &
+    SessionRouteDeps["config"] &
     Pick<Config, "masterKey" | "masterKeyPrevious">;
 }
 

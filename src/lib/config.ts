@@ -42,6 +42,11 @@ export interface Config {
   readonly accessTokenTtlS: number;
   readonly refreshTokenTtlS: number;
   readonly refreshLeewayS: number;
+  /** The absolute and the idle limit of a session of the product's own pages; null is no limit. */
+  readonly sessionLimits: {
+    readonly maxHours: number | null;
+    readonly idleMinutes: number | null;
+  };
   readonly otpTtlS: number;
   readonly otpCooldownS: number;
   readonly deliveryTimeoutMs: number;
@@ -132,6 +137,7 @@ export function readConfig(env: Env = process.env): Config {
     accessTokenTtlS: read.integer("ACCESS_TOKEN_TTL_S", DAY_S, [1, 30 * DAY_S]),
     refreshTokenTtlS: read.integer("REFRESH_TOKEN_TTL_S", 30 * DAY_S, [1, 366 * DAY_S]),
     refreshLeewayS: read.integer("REFRESH_LEEWAY_S", 10, [0, 300]),
+    sessionLimits: sessionLimitsOf(read),
     otpTtlS: read.integer("OTP_TTL_S", 600, [1, 3_600]),
     otpCooldownS: read.integer("OTP_COOLDOWN_S", 60, [0, 3_600]),
     deliveryTimeoutMs: read.integer("DELIVERY_TIMEOUT_MS", 15_000, [50, 60_000]),
@@ -184,6 +190,16 @@ function connectionsOf(read: SettingsReader): Config["connections"] {
     api: read.integer("API_CONNECTIONS", 8, [1, 1_000]),
     writerPool: read.integer("INTAKE_CONNECTIONS", 6, [2, 1_000]),
     dispatcher: read.integer("DISPATCHER_CONNECTIONS", 4, [1, 1_000]),
+  };
+}
+
+/** The shortest idle limit is 5 minutes, because a last use is stamped only once a minute. */
+function sessionLimitsOf(read: SettingsReader): Config["sessionLimits"] {
+  const limit = (name: string, bounds: readonly [number, number]) =>
+    read.optional(name, () => read.integer(name, 0, bounds)) ?? null;
+  return {
+    maxHours: limit("SESSION_MAX_HOURS", [1, 720]),
+    idleMinutes: limit("SESSION_IDLE_MINUTES", [5, 1_440]),
   };
 }
 

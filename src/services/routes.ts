@@ -32,11 +32,13 @@ import {
 import { NO_FIELDS } from "../http/fields.ts";
 import { BODY_LIMIT } from "../providers/model.ts";
 import { inboxOf, inboxStatus, servicesOf } from "./queries.ts";
+import type { Config } from "../lib/config.ts";
 import type { Log } from "../lib/log.ts";
 import { actionErrors, type TakingDeps } from "./take-actions.ts";
 import { createTaker } from "./take-together.ts";
 
 interface ServiceRouteDeps extends actions.ServiceDeps, TakingDeps {
+  readonly config: Pick<Config, "sessionLimits">;
   readonly log: Log;
   readonly checks: Checks;
 }

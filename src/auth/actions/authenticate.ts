@@ -5,11 +5,12 @@ import type { RequestContext } from "../../http/request-context.ts";
 import type { Principal, TokenKind } from "../../http/principal.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { inBatches } from "../../lib/batches.ts";
+import type { Config } from "../../lib/config.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import { Problem } from "../../lib/problem.ts";
 import { claimsMatch, type KeyRing } from "../key-ring.ts";
 import { keepNewestUses, saveUse } from "../queries/token-uses.ts";
-import { type BearerRow, findBearers, stampLastUse } from "../queries/tokens.ts";
+import { type BearerRow, findBearers, hasEnded, stampLastUse } from "../queries/tokens.ts";
 import { recordAccessDenied } from "./access-denied.ts";
 
 /**
@@ -31,6 +32,7 @@ interface AuthenticateDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly keys: KeyRing;
+  readonly config: Pick<Config, "sessionLimits">;
 }
 
 const LOOK_UPS = {
@@ -51,7 +53,7 @@ export function createAuthenticate(
   const stampUse = createUseStamp(deps);
   const findBearer = inBatches(
     deps.clock,
-    (jtis: readonly string[]) => lookUp(deps.db, jtis),
+    (jtis: readonly string[]) => lookUp(deps, jtis),
     LOOK_UPS,
   );
   return async (requestContext) => {
@@ -61,7 +63,7 @@ export function createAuthenticate(
     if (claims === undefined) throw new Problem("unauthenticated");
     const row = await findBearer(claims.jti);
     const now = deps.clock.now();
-    if (row === undefined || isExpired(row, now) || !claimsMatch(claims, row))
+    if (row === undefined || hasEnded(row, now) || !claimsMatch(claims, row))
       throw new Problem("unauthenticated");
     const principal = principalOf(row, claims.jti);
     stampUse(principal, requestContext, { seen: row.lastUsedAt, at: now });
@@ -70,15 +72,11 @@ export function createAuthenticate(
 }
 
 async function lookUp(
-  db: Db,
+  { db, config }: Pick<AuthenticateDeps, "db" | "config">,
   jtis: readonly string[],
 ): Promise<readonly (BearerRow | undefined)[]> {
-  const found = await findBearers(db, [...new Set(jtis)]);
+  const found = await findBearers(db, [...new Set(jtis)], config.sessionLimits);
   return jtis.map((jti) => found.get(jti));
-}
-
-function isExpired({ expiresAt }: BearerRow, now: Date): boolean {
-  return expiresAt !== null && expiresAt <= now;
 }
 
 function principalOf(row: BearerRow, jti: string): Principal {
@@ -214,12 +212,7 @@ class TokenUses {
  * Creates the functions that the HTTP layer uses to check bearer tokens, to record their use, and to audit denied
  * access.
  */
-export function createAuthenticator(deps: {
-  readonly db: Db;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly keys: KeyRing;
-}): Authenticator {
+export function createAuthenticator(deps: AuthenticateDeps): Authenticator {
   const uses = new TokenUses(deps);
   return {
     noteUse: (principal, requestContext, route) => uses.note(principal, requestContext, route),

@@ -2,6 +2,7 @@ import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../queries/audit.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
 import { type Claims, claimsMatch, type KeyRing } from "../key-ring.ts";
 import type { TokenKind } from "../../http/principal.ts";
 import { deleteFamily, deleteGrant, lockFamily } from "../queries/sessions.ts";
@@ -11,6 +12,7 @@ interface InspectDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly keys: KeyRing;
+  readonly config: Pick<Config, "sessionLimits">;
 }
 
 interface LiveToken {
@@ -37,7 +39,8 @@ export async function findClientToken(
     (await deps.keys.verify("at+jwt", token)) ?? (await deps.keys.verify("rt+jwt", token));
   if (claims === undefined || claims.client_id !== clientId) return undefined;
   const now = deps.clock.now();
-  const bearer = (await findBearers(deps.db, [claims.jti])).get(claims.jti);
+  const found = await findBearers(deps.db, [claims.jti], deps.config.sessionLimits);
+  const bearer = found.get(claims.jti);
   const row = bearer?.kind === "refresh" ? await findRefreshToken(deps.db, claims.jti) : bearer;
   if (row === undefined || row.clientId !== clientId || !claimsMatch(claims, row)) return undefined;
   if (row.expiresAt !== null && row.expiresAt <= now) return undefined;

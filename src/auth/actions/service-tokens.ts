@@ -3,11 +3,12 @@ import type { Page } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import { addMs, type Clock, isoInstant, parseInstant } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
 import { claimsMatch, type KeyRing } from "../key-ring.ts";
 import { recordAudit } from "../queries/audit.ts";
 import * as queries from "../queries/service-tokens.ts";
-import { deleteToken, findBearers } from "../queries/tokens.ts";
+import { deleteToken, findBearers, hasEnded } from "../queries/tokens.ts";
 import { holdUser } from "../queries/users.ts";
 import { issueToken } from "./open-session.ts";
 
@@ -98,12 +99,14 @@ export async function revokeServiceToken(
 }
 
 /** Tells a service about any token of ours (like RFC 7662): whose it is, and what it may do now. */
-export async function introspect({ db, clock, keys }: ServiceDeps, token: string) {
+export async function introspect(
+  { db, clock, keys, config }: ServiceDeps & { readonly config: Pick<Config, "sessionLimits"> },
+  token: string,
+) {
   const claims = await keys.verify("at+jwt", token);
-  const row = claims && (await findBearers(db, [claims.jti])).get(claims.jti);
-  const isEnded = row?.expiresAt != null && row.expiresAt <= clock.now();
-  if (claims === undefined || row === undefined || isEnded || !claimsMatch(claims, row))
-    return { active: false };
+  const row = claims && (await findBearers(db, [claims.jti], config.sessionLimits)).get(claims.jti);
+  const isLive = row !== undefined && !hasEnded(row, clock.now());
+  if (claims === undefined || !isLive || !claimsMatch(claims, row)) return { active: false };
   return {
     active: true,
     kind: row.kind,

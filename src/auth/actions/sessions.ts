@@ -3,6 +3,7 @@ import { recordAudit } from "../queries/audit.ts";
 import { isUlid, type Page } from "../../http/list.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
 import { emailDigest } from "../email.ts";
 import type { VerifyTokenAnswer } from "../model.ts";
@@ -25,14 +26,20 @@ import { readContext } from "./open-session.ts";
 interface OwnSessionDeps {
   readonly db: Db;
   readonly clock: Clock;
+  readonly config: Pick<Config, "sessionLimits">;
 }
 
+const momentOf = ({ clock, config }: Pick<OwnSessionDeps, "clock" | "config">) => ({
+  now: clock.now(),
+  limits: config.sessionLimits,
+});
+
 export function listSessions(
-  { db, clock }: OwnSessionDeps,
+  deps: OwnSessionDeps,
   { userId }: Principal,
   page: Page,
 ): Promise<SessionRow[]> {
-  return sessionsOf(db, userId, { now: clock.now(), page });
+  return sessionsOf(deps.db, userId, { ...momentOf(deps), page });
 }
 
 /**
@@ -44,7 +51,7 @@ export async function findOwnSession(
   { principal, requestContext }: Caller,
   id: string,
 ): Promise<SessionRow> {
-  const row = isUlid(id) ? await findSession(deps.db, id, deps.clock.now()) : undefined;
+  const row = isUlid(id) ? await findSession(deps.db, id, momentOf(deps)) : undefined;
   if (row === undefined) throw new Problem("not_found");
   if (row.userId === principal.userId) return row;
   const details = { session_id: id, reason: "foreign_record" };
@@ -57,7 +64,7 @@ export async function findOwnSession(
  * cannot issue a new token.
  */
 export async function endSession(
-  { db, clock }: OwnSessionDeps,
+  { db, clock }: Pick<OwnSessionDeps, "db" | "clock">,
   { principal: actor, requestContext }: Caller,
   { id }: SessionRow,
 ): Promise<void> {

@@ -1,11 +1,13 @@
 import { and, desc, eq, gt, isNull, lt, max, ne, notInArray, or, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { sessionEnd } from "../../../db/bearers.ts";
 import { anyOf } from "../../../db/conditions.ts";
 import { users } from "../../../db/schema/companies.ts";
 import { emailCodes, ssoCodes } from "../../../db/schema/sign-in.ts";
 import { authenticationEvents, authorizationCodes, tokens } from "../../../db/schema/tokens.ts";
 import type { Page } from "../../http/list.ts";
+import type { Config } from "../../lib/config.ts";
 import { networkOf } from "../../lib/network.ts";
 import type { AuthenticationEvent } from "./sign-in.ts";
 import { endTokens } from "./tokens.ts";
@@ -88,22 +90,38 @@ export interface SessionRow extends AuthenticationEvent {
 
 interface Sessions {
   readonly where: SQL | undefined;
-  readonly now: Date;
+  readonly moment: Moment;
   readonly limit: number;
 }
 
+/** The present, and the limits after which a session has ended by then. */
+interface Moment {
+  readonly now: Date;
+  readonly limits: Config["sessionLimits"];
+}
+
+/** Returns the SQL expression of the instant at which a token of a sign-in ends, by its expiry or by policy. */
+function endsAt({ maxHours, idleMinutes }: Config["sessionLimits"]): SQL {
+  const rows = { token: sql`${tokens}`, signIn: sql`${authenticationEvents}` };
+  const limits = { maxHours: sql`${maxHours}::int`, idleMinutes: sql`${idleMinutes}::int` };
+  return sql`least(${tokens.expiresAt}, ${sessionEnd(rows, limits)})`;
+}
+
 /** Lists sign-ins that still have a live token, newest first. */
-function selectSessions(db: DbOrTx, { where, now, limit }: Sessions): Promise<SessionRow[]> {
-  const isLive = and(gt(tokens.expiresAt, now), isNull(tokens.redeemedAt));
+function selectSessions(
+  db: DbOrTx,
+  { where, moment: { now, limits }, limit }: Sessions,
+): Promise<SessionRow[]> {
+  const isLive = and(gt(endsAt(limits), now), isNull(tokens.redeemedAt));
   return db
     .select({
       ...columns,
       lastUsedAt: max(tokens.lastUsedAt),
-      expiresAt: sql`max(${tokens.expiresAt})`.mapWith(tokens.expiresAt),
+      expiresAt: sql`max(${endsAt(limits)})`.mapWith(tokens.expiresAt),
     })
     .from(authenticationEvents)
-    .innerJoin(tokens, and(eq(tokens.familyId, id), isLive))
-    .where(where)
+    .innerJoin(tokens, eq(tokens.familyId, id))
+    .where(and(where, isLive))
     .groupBy(id)
     .orderBy(desc(id))
     .limit(limit);
@@ -112,20 +130,20 @@ function selectSessions(db: DbOrTx, { where, now, limit }: Sessions): Promise<Se
 export function sessionsOf(
   db: DbOrTx,
   ownerId: number,
-  { now, page }: { now: Date; page: Page },
+  { page, ...moment }: Moment & { readonly page: Page },
 ): Promise<SessionRow[]> {
   const afterCursor = page.after === undefined ? undefined : lt(id, page.after);
   const where = and(eq(tokens.userId, ownerId), afterCursor);
-  return selectSessions(db, { where, now, limit: page.limit + 1 });
+  return selectSessions(db, { where, moment, limit: page.limit + 1 });
 }
 
 export async function findSession(
   db: DbOrTx,
   familyId: string,
-  now: Date,
+  moment: Moment,
 ): Promise<SessionRow | undefined> {
   const where = eq(id, familyId);
-  const [row] = await selectSessions(db, { where, now, limit: 1 });
+  const [row] = await selectSessions(db, { where, moment, limit: 1 });
   return row;
 }
 

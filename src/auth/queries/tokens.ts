@@ -22,10 +22,19 @@ import {
   isUserActive,
   partners,
 } from "../../../db/conditions.ts";
-import { neverNull, list, nullable, statement, type ValuesOf } from "../../../db/statement.ts";
+import {
+  instant,
+  neverNull,
+  list,
+  nullable,
+  statement,
+  value,
+  type ValuesOf,
+} from "../../../db/statement.ts";
 import { companies, services, users, userStores } from "../../../db/schema/companies.ts";
 import { authenticationEvents, oauthClients, tokens } from "../../../db/schema/tokens.ts";
 import type { Page } from "../../http/list.ts";
+import type { Config } from "../../lib/config.ts";
 
 type Token = typeof tokens.$inferSelect;
 export type TokenRow = Omit<Token, "name" | "sealedToken" | "lastUsedAt" | "redeemedAt">;
@@ -52,9 +61,15 @@ const own = {
   lastUsedAt,
 };
 
+const SESSION_LIMITS = {
+  maxHours: nullable(value("integer")),
+  idleMinutes: nullable(value("integer")),
+};
+
 const BEARER = {
   jti,
   ...own,
+  sessionEndsAt: nullable(instant),
   signInMethod: nullable(authenticationEvents.method),
   clientIsFirstParty: nullable(oauthClients.firstParty),
   userName: users.name,
@@ -71,33 +86,47 @@ const bearer = statement({
   name: "findBearer",
   // Runs with every request: it takes 30 µs of CPU as a raw statement, and 39 µs as a prepared statement of Drizzle's
   // query builder.
-  params: { jti },
+  params: { jti, ...SESSION_LIMITS },
   columns: BEARER,
-  text: (given) => liveBearer(given.jti),
+  text: (given) => liveBearer(given.jti, given),
 });
 
 const bearers = statement({
   name: "findBearers",
   // Looks up the tokens of several concurrent requests. For a single token this statement would be 25 % slower than
   // `findBearer`.
-  params: { jtis: list(jti) },
+  params: { jtis: list(jti), ...SESSION_LIMITS },
   columns: BEARER,
-  text: ({ jtis }) => liveBearers(jtis),
+  text: ({ jtis, ...limits }) => liveBearers(jtis, limits),
 });
 
 /** A live token with all data about its user and company that the handling of a request needs. */
 export type BearerRow = ValuesOf<typeof BEARER>;
 
-/** Looks up tokens for the bearer check, by `jti`. A token that is not valid has no entry in the result. */
+/**
+ * Looks up tokens for the bearer check, by `jti`. A token that is not valid has no entry in the result. The caller checks
+ * the two instants at which a token ends with `hasEnded`.
+ */
 export async function findBearers(
   db: DbOrTx,
   jtis: readonly string[],
+  limits: Config["sessionLimits"],
 ): Promise<ReadonlyMap<string, BearerRow>> {
   const [first, ...others] = jtis;
   if (first === undefined) return new Map();
   const isAlone = others.length === 0;
-  const found = await (isAlone ? db.run(bearer, { jti: first }) : db.run(bearers, { jtis }));
+  const found = await (isAlone
+    ? db.run(bearer, { jti: first, ...limits })
+    : db.run(bearers, { jtis, ...limits }));
   return new Map(found.map((row) => [row.jti, row]));
+}
+
+/** Whether a token has expired, or its session has passed an end by policy (contract 4.24). */
+export function hasEnded(
+  { expiresAt: expiry, sessionEndsAt }: Pick<BearerRow, "expiresAt" | "sessionEndsAt">,
+  now: Date,
+): boolean {
+  return (expiry !== null && expiry <= now) || (sessionEndsAt !== null && sessionEndsAt <= now);
 }
 
 const made = alias(tokens, "made");

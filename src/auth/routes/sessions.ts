@@ -6,6 +6,7 @@ import type { Checks } from "../../http/checks.ts";
 import { loads } from "../../http/request-state.ts";
 import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import { errorResponse } from "../../http/errors.ts";
+import type { Config } from "../../lib/config.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import { accountErrors, impersonateOwner, type ImpersonateDeps } from "../actions/impersonate.ts";
 import { endSession, findOwnSession, listSessions } from "../actions/sessions.ts";
@@ -19,6 +20,7 @@ import {
 
 export interface SessionRouteDeps extends ImpersonateDeps {
   readonly checks: Checks;
+  readonly config: ImpersonateDeps["config"] & Pick<Config, "sessionLimits">;
 }
 
 /** Defines the routes of the user's own sessions (contract 4.21). */

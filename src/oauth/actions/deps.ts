@@ -17,6 +17,11 @@ export interface OAuthDeps {
   readonly passwords: Passwords;
   readonly config: Pick<
     Config,
-    "serverRoot" | "lockScheduleS" | "accessTokenTtlS" | "refreshTokenTtlS" | "refreshLeewayS"
+    | "serverRoot"
+    | "lockScheduleS"
+    | "accessTokenTtlS"
+    | "refreshTokenTtlS"
+    | "refreshLeewayS"
+    | "sessionLimits"
   >;
 }

@@ -1,5 +1,6 @@
 import { messageOf, type EventSink } from "../../http/event-stream.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
 import { shown } from "../../http/shown.ts";
 import { AttemptSummaryObject } from "../delivery-model.ts";
 import { HealthObject } from "../stats-model.ts";
@@ -22,7 +23,10 @@ const POLLS_PER_HEALTH = 4;
  */
 const CHECK_EVERY_MS = 1_800_000;
 
-type Deps = Pick<WebhookDeps, "db"> & { readonly clock: Clock };
+type Deps = Pick<WebhookDeps, "db"> & {
+  readonly clock: Clock;
+  readonly config: Pick<Config, "sessionLimits">;
+};
 
 /** A client that follows a subscription. */
 export interface Watcher {
@@ -141,9 +145,10 @@ export class WatchedSubscriptions {
   }
 
   #poll(ids: readonly string[], jtis: readonly string[]): Promise<Look> {
-    const { db, clock } = this.#deps;
+    const { db, clock, config } = this.#deps;
     const now = clock.now();
-    return lookAt(db, { ids, jtis, now, since: addMs(now, -LOOK_BACK_MS) });
+    const limits = config.sessionLimits;
+    return lookAt(db, { ids, jtis, now, since: addMs(now, -LOOK_BACK_MS), limits });
   }
 
   async #run({ signal }: AbortController): Promise<void> {

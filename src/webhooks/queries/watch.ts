@@ -13,6 +13,7 @@ import {
   table,
   value,
 } from "../../../db/statement.ts";
+import type { Config } from "../../lib/config.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts, statsProgress } from "../../../db/schema/attempts.ts";
 import { tokens } from "../../../db/schema/tokens.ts";
@@ -36,6 +37,8 @@ const polling = statement({
     firstId: deliveryAttempts.id,
     jtis: list(tokens.jti),
     now: instant,
+    maxHours: nullable(value("integer")),
+    idleMinutes: nullable(value("integer")),
   },
   columns: {
     countedUntil: nullable(statsProgress.countedUntil),
@@ -43,7 +46,7 @@ const polling = statement({
     attempts: table(ATTEMPT),
     bearers: table({ jti: tokens.jti, state: value("text") }),
   },
-  text: ({ ids, firstId, jtis, now }) => {
+  text: ({ ids, firstId, jtis, now, ...limits }) => {
     const given = sql`unnest((select ${ids}::text[])) as given(id)`;
     return sql`
     select (select counted_until from stats_progress) as "countedUntil",
@@ -56,17 +59,28 @@ const polling = statement({
                      where subscription_id = given.id and delivery_attempts.id >= (select ${firstId}::text)
                      order by delivery_attempts.id desc limit ${ATTEMPTS_PER_POLL}) a`)} as attempts,
            ${asTable(sql`
-             select b.jti, md5((to_jsonb(b) - 'lastUsedAt')::text) as state from (${liveBearers(jtis)}) b
-              where coalesce(b."expiresAt" > ${now}, true)`)} as bearers`;
+             select b.jti, md5((to_jsonb(b) - array['lastUsedAt', 'sessionEndsAt'])::text) as state
+               from (${liveBearers(jtis, limits)}) b
+              where coalesce(least(b."expiresAt", b."sessionEndsAt") > ${now}, true)`)} as bearers`;
   },
 });
 
 /** Reads all rows that the live streams of a process need: subscriptions, their attempts since `since`, and tokens. */
 export async function lookAt(
   db: DbOrTx,
-  { since, ...given }: { ids: readonly string[]; jtis: readonly string[]; now: Date; since: Date },
+  {
+    since,
+    limits,
+    ...given
+  }: {
+    ids: readonly string[];
+    jtis: readonly string[];
+    now: Date;
+    since: Date;
+    limits: Config["sessionLimits"];
+  },
 ) {
-  const row = onlyRow(await db.run(polling, { ...given, firstId: ulidFloor(since) }));
+  const row = onlyRow(await db.run(polling, { ...given, ...limits, firstId: ulidFloor(since) }));
   return {
     countedUntil: row.countedUntil,
     /** Subscriptions that are not deleted, by id. */

@@ -51,7 +51,7 @@ async function watchInProcess(ids: readonly string[], perSubscription: number) {
   const queries = { count: 0 };
   const onStatement = () => void (queries.count += 1);
   const db = connect(database.url, { max: 4, name: "test", onStatement });
-  const watched = new WatchedSubscriptions({ db, clock });
+  const watched = new WatchedSubscriptions({ db, clock, config: world.api.deps.config });
   const end = new AbortController();
   const token = await world.api.login(tenants.partners[0].admin.email);
   const jti = String(

@@ -202,7 +202,8 @@ function figures(): PlanCase[] {
         const now = new Date();
         const jtis = Array.from({ length: 40 }, (_, n) => `none-${n}`);
         const ids = [HOT.id, ...[1, 2, 3].map((n) => other(n).id)];
-        return lookAt(db, { ids, jtis, now, since: addMs(now, -30_000) });
+        const limits = { maxHours: 12, idleMinutes: 15 };
+        return lookAt(db, { ids, jtis, now, since: addMs(now, -30_000), limits });
       },
     },
     {

@@ -1,0 +1,167 @@
+import { afterAll, describe, expect, test } from "bun:test";
+
+import { eq } from "drizzle-orm";
+import { ulid } from "ulid";
+
+import { authenticationEvents, oauthClients, tokens } from "../../../db/schema/tokens.ts";
+import { introspect } from "../../../src/auth/actions/service-tokens.ts";
+import type { TokenGrant } from "../../../src/auth/actions/open-session.ts";
+import { lookAt } from "../../../src/webhooks/queries/watch.ts";
+import { startApi, type TestApi } from "../../support/api.ts";
+import { until } from "../../support/network/receiver.ts";
+import { startSignInWorld } from "../../support/sign-in.ts";
+
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+
+describe("the absolute end of a session", () => {
+  test("comes 8 hours after the sign-in, while its token lives on where no limit is set", async () => {
+    const token = await absolute.login((await freshUser()).email);
+    clock.advance(8 * HOUR_MS - 1);
+    expect(await statusOf(token, absolute)).toBe(200);
+    clock.advance(1);
+    expect(await statusOf(token, absolute)).toBe(401);
+    expect(await introspect(absolute.deps, token)).toEqual({ active: false });
+    expect(await introspect(api.deps, token)).toMatchObject({ active: true });
+    expect(await statusOf(token, api)).toBe(200);
+  });
+
+  test.each(["login", "sso", "password_reset"] as const)(
+    "counts for a sign-in by %s, in each of two concurrent requests",
+    async (method) => {
+      const issued = await Promise.all([signedIn(method), signedIn(method)]);
+      const statuses = () => Promise.all(issued.map((one) => statusOf(one, absolute)));
+      expect(await statuses()).toEqual([200, 200]);
+      clock.advance(8 * HOUR_MS);
+      expect(await statuses()).toEqual([401, 401]);
+    },
+  );
+
+  test("is the end in the list of sessions, which leaves out a session that passed it", async () => {
+    const user = await freshUser();
+    const first = await absolute.login(user.email);
+    const [listed] = await sessions(first, absolute);
+    expect(new Date(listed?.expires_at ?? "")).toEqual(
+      new Date(clock.now().getTime() + 8 * HOUR_MS),
+    );
+    clock.advance(8 * HOUR_MS);
+    const second = await absolute.login(user.email);
+    const later = await sessions(second, absolute);
+    expect(later.map((one) => one.is_current)).toEqual([true]);
+    const path = `/account/sessions/${listed?.id}`;
+    expect((await absolute.call("DELETE", path, { token: second })).status).toBe(404);
+    expect(await sessions(second, api)).toHaveLength(2);
+  });
+});
+
+describe("the idle end of a session", () => {
+  test("comes 15 minutes after the last use, which each request moves", async () => {
+    const token = await idle.login((await freshUser()).email);
+    for (let n = 0; n < 3; n++) {
+      clock.advance(15 * MINUTE_MS - 1);
+      expect(await statusOf(token, idle)).toBe(200);
+      await until("the stamp", async () => isStampedNow(token));
+    }
+    clock.advance(15 * MINUTE_MS);
+    expect(await statusOf(token, idle)).toBe(401);
+    expect(await isStampedNow(token)).toBe(false);
+  });
+
+  test("comes 15 minutes after the sign-in of a session that was never used", async () => {
+    const token = await idle.login((await freshUser()).email);
+    clock.advance(15 * MINUTE_MS);
+    expect(await statusOf(token, idle)).toBe(401);
+  });
+
+  test("ends the streams of the token", async () => {
+    const jti = jtiOf(await idle.login((await freshUser()).email));
+    const isLive = async () => {
+      const now = clock.now();
+      const given = { ids: [], jtis: [jti], now, since: now };
+      const limits = idle.deps.config.sessionLimits;
+      return (await lookAt(database.db, { ...given, limits })).bearers.has(jti);
+    };
+    clock.advance(15 * MINUTE_MS - 1);
+    expect(await isLive()).toBe(true);
+    clock.advance(1);
+    expect(await isLive()).toBe(false);
+  });
+});
+
+test("tokens of OAuth clients, personal and impersonation tokens have no end by policy", async () => {
+  const now = clock.now();
+  await database.db.insert(oauthClients).values({
+    clientId: "first-party",
+    companyId: null,
+    name: "App",
+    secretHash: null,
+    confidential: false,
+    firstParty: true,
+    redirectUris: [],
+    scopes: ["*"],
+    grantTypes: ["password"],
+    createdAt: now,
+    updatedAt: now,
+  });
+  const [partner] = tenants.partners;
+  const userId = partner.accounts[0].owner.id;
+  const kinds: Partial<TokenGrant>[] = [
+    { clientId: "first-party", familyId: await signIn("password_grant", userId) },
+    { kind: "api_pat", name: "ci" },
+    { kind: "dashboard_pat", ttlS: null, box: api.deps.box },
+    { kind: "impersonation", impersonatorId: partner.admin.id },
+  ];
+  const granted = await Promise.all(kinds.map((over) => grant({ userId, ...over })));
+  clock.advance(8 * HOUR_MS);
+  for (const limited of [absolute, idle])
+    for (const token of granted) expect(await statusOf(token, limited)).toBe(200);
+});
+
+const world = await startSignInWorld();
+const { database, tenants, clock, api, freshUser, grant } = world;
+const limited = (maxHours: number | null, idleMinutes: number | null) =>
+  startApi({
+    db: database.connect(),
+    clock,
+    config: { ...api.deps.config, sessionLimits: { maxHours, idleMinutes } },
+  });
+const absolute = await limited(8, null);
+const idle = await limited(null, 15);
+
+afterAll(() => world.stop());
+
+async function signIn(
+  method: "login" | "sso" | "password_reset" | "password_grant",
+  userId: number,
+): Promise<string> {
+  const id = ulid(clock.now().getTime());
+  const nobody = { clientId: null, ip: null, userAgent: null };
+  await database.db
+    .insert(authenticationEvents)
+    .values({ id, userId, method, ...nobody, at: clock.now() });
+  return id;
+}
+
+async function signedIn(method: "login" | "sso" | "password_reset"): Promise<string> {
+  const { id: userId } = await freshUser();
+  return grant({ userId, familyId: await signIn(method, userId) });
+}
+
+const statusOf = async (token: string, on: TestApi) =>
+  (await on.call("GET", "/verify-token", { token })).status;
+
+async function sessions(token: string, on: TestApi) {
+  const { body } = await on.call("GET", "/account/sessions", { token });
+  return body["data"] as { id: string; is_current: boolean; expires_at: string }[];
+}
+
+const jtiOf = (token: string) =>
+  String(JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()).jti);
+
+async function isStampedNow(token: string): Promise<boolean> {
+  const [row] = await database.db
+    .select({ at: tokens.lastUsedAt })
+    .from(tokens)
+    .where(eq(tokens.jti, jtiOf(token)));
+  return row?.at?.getTime() === clock.now().getTime();
+}
