@@ -28,7 +28,7 @@ export const AUDIT_ACTIONS = [
   "PROVIDER_AUTH_FAILED",
   // Audit row of access that was denied because of role, scope or tenant; details: method, path, reason.
   "AUTHZ_DENIED",
-  // Audit row of a sign-in that was ended from the list of sessions; details: session_id, revoked.
+  // Audit row of a sign-in that was ended from a list of sessions; details: session_id, revoked, user_id.
   "SESSION_REVOKED",
   // Audit row of a token that was issued outside of a sign-in; details: kind, jti.
   "TOKEN_ISSUED",

@@ -41,6 +41,14 @@ export function partnerOwner(): Access {
   };
 }
 
+/** Access rule that admits only owners of an account, to whom the access of its other users belongs (contract 4.25). */
+export function accountOwner(): Access {
+  return allow(
+    ({ companyType, role }) => companyType === "account" && role === "account_owner",
+    "*",
+  );
+}
+
 /** Access rule that admits users of an account and of its locations, and impersonators of its owner (contract 3.3). */
 export function accountUser(scope: Scope): Access {
   return allow(({ companyType }) => companyType === "account", scope);

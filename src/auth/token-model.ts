@@ -115,6 +115,19 @@ export function showSession(
   return shown(sessionObject, { ...row, createdAt: row.at, isCurrent: row.id === familyId });
 }
 
+/** Schema of an entry in the list of the sign-ins of a company's people. */
+export const teamSessionObject = Type.Object(
+  { ...sessionObject.properties, user_id: Type.Integer(), user_name: Type.String() },
+  { title: "TeamSession", examples: [{ method: "login", client_id: null }] },
+);
+
+export function showTeamSession(
+  row: Omit<RowOf<typeof teamSessionObject>, "createdAt" | "isCurrent"> & { readonly at: Date },
+  { familyId }: Principal,
+): Static<typeof teamSessionObject> {
+  return shown(teamSessionObject, { ...row, createdAt: row.at, isCurrent: row.id === familyId });
+}
+
 export const impersonationBody = Type.Object(
   { account_id: rowId(), reason: Type.Optional(storableText(REASON_LENGTH)) },
   { ...closed, title: "NewImpersonation" },

@@ -236,6 +236,7 @@ describe.each(LEVELS)("users of the %s level", (level) => {
       ["see the stores", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/stores")],
       ["see the audit log", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/audit-log")],
       ["see the tokens", ["", PERSON], (as) => call(as, "GET", "/partner/tokens")],
+      ["see the sign-ins", ["", PERSON], (as) => call(as, "GET", "/partner/sessions")],
       ["revoke a token of the team", ["", PERSON], teamToken("api_pat")],
       ["revoke a token that acts for an account", ["", PERSON], teamToken("impersonation")],
       [

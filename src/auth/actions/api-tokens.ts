@@ -1,7 +1,7 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../queries/audit.ts";
 import type { Page } from "../../http/list.ts";
-import type { Caller, Principal } from "../../http/principal.ts";
+import type { Caller, Principal, Role } from "../../http/principal.ts";
 import { isoInstant, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
@@ -83,13 +83,13 @@ export function listApiTokens(
   return apiTokensOf(db, principal, { now: clock.now(), page });
 }
 
-/** Handles `GET /partner/tokens`: lists the tokens that the partner's users hold outside of a sign-in session. */
+/** Lists the tokens that the users of a partner or an account hold outside of a sign-in session (contract 10.5). */
 export function listTeamTokens(
   { db, clock }: Pick<ApiTokenDeps, "db" | "clock">,
-  partnerId: number,
+  companyId: number,
   page: Page,
 ): Promise<TeamToken[]> {
-  return tokensOfTeam(db, partnerId, { now: clock.now(), page });
+  return tokensOfTeam(db, companyId, { now: clock.now(), page });
 }
 
 /**
@@ -142,11 +142,13 @@ export async function deleteApiToken(
   });
 }
 
+const OWNERS: readonly Role[] = ["partner_owner", "account_owner"];
+
 type TeamTokenRow = NonNullable<Awaited<ReturnType<typeof findTeamToken>>>;
 
 /**
- * Loads a token of the partner's users that the caller may revoke: an owner may revoke the tokens of every user, an
- * admin only their own. Throws 404 if there is no such token, and 403 with an AUTHZ_DENIED row if the caller may not
+ * Loads a token of the users of the caller's company that the caller may revoke: an owner may revoke the tokens of
+ * every user, an admin only their own. Throws 404 if there is no such token, and 403 with an AUTHZ_DENIED row if the caller may not
  * revoke it.
  */
 export async function findEndableToken(
@@ -158,13 +160,13 @@ export async function findEndableToken(
   if (row === undefined) throw new Problem("not_found");
   const isOfTeam = row.holderCompanyId === principal.companyId;
   const isOwn = row.holderId === principal.userId;
-  if (isOfTeam && (isOwn || principal.role === "partner_owner")) return row;
+  if (isOfTeam && (isOwn || OWNERS.includes(principal.role))) return row;
   const details = { token_id: id, reason: isOfTeam ? "forbidden" : "foreign_record" };
   await recordAccessDenied(deps, principal, { requestContext, details });
   throw new Problem("forbidden");
 }
 
-/** Handles `DELETE /partner/tokens/{id}`: revokes the token and every token that was made with it. */
+/** Handles `DELETE` of a token of the team: revokes the token and every token that was made with it. */
 export async function endTeamToken(
   deps: Pick<ApiTokenDeps, "db" | "clock">,
   { principal: actor, requestContext }: Caller,

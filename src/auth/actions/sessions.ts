@@ -23,37 +23,61 @@ import { findPerson } from "../queries/users.ts";
 import { recordAccessDenied } from "./access-denied.ts";
 import { readContext } from "./open-session.ts";
 
-interface OwnSessionDeps {
+export interface SessionDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly config: Pick<Config, "sessionLimits">;
 }
 
-const momentOf = ({ clock, config }: Pick<OwnSessionDeps, "clock" | "config">) => ({
+const momentOf = ({ clock, config }: Pick<SessionDeps, "clock" | "config">) => ({
   now: clock.now(),
   limits: config.sessionLimits,
 });
 
 export function listSessions(
-  deps: OwnSessionDeps,
+  deps: SessionDeps,
   { userId }: Principal,
   page: Page,
 ): Promise<SessionRow[]> {
-  return sessionsOf(deps.db, userId, { ...momentOf(deps), page });
+  return sessionsOf(deps.db, { userId }, { ...momentOf(deps), page });
+}
+
+/** Lists the sessions of all users of the caller's company. */
+export function listTeamSessions(
+  deps: SessionDeps,
+  { companyId }: Principal,
+  page: Page,
+): Promise<SessionRow[]> {
+  return sessionsOf(deps.db, { companyId }, { ...momentOf(deps), page });
 }
 
 /**
  * Loads one of the caller's sessions. Throws 404 if there is no live session with this id, and 403 with an
  * AUTHZ_DENIED row if it belongs to another user (contract 2.6).
  */
-export async function findOwnSession(
-  deps: OwnSessionDeps,
+export function findOwnSession(deps: SessionDeps, caller: Caller, id: string): Promise<SessionRow> {
+  return findSessionFor(deps, caller, id, ({ userId }) => userId === caller.principal.userId);
+}
+
+/** Loads a session of a user of the caller's company, as `findOwnSession` does. */
+export function findTeamSession(
+  deps: SessionDeps,
+  caller: Caller,
+  id: string,
+): Promise<SessionRow> {
+  const { companyId } = caller.principal;
+  return findSessionFor(deps, caller, id, (row) => row.companyId === companyId);
+}
+
+async function findSessionFor(
+  deps: SessionDeps,
   { principal, requestContext }: Caller,
   id: string,
+  isTheirs: (row: SessionRow) => boolean,
 ): Promise<SessionRow> {
   const row = isUlid(id) ? await findSession(deps.db, id, momentOf(deps)) : undefined;
   if (row === undefined) throw new Problem("not_found");
-  if (row.userId === principal.userId) return row;
+  if (isTheirs(row)) return row;
   const details = { session_id: id, reason: "foreign_record" };
   await recordAccessDenied(deps, principal, { requestContext, details });
   throw new Problem("forbidden");
@@ -64,9 +88,9 @@ export async function findOwnSession(
  * cannot issue a new token.
  */
 export async function endSession(
-  { db, clock }: Pick<OwnSessionDeps, "db" | "clock">,
+  { db, clock }: Pick<SessionDeps, "db" | "clock">,
   { principal: actor, requestContext }: Caller,
-  { id }: SessionRow,
+  { id, userId }: SessionRow,
 ): Promise<void> {
   const at = clock.now();
   await db.transaction(async (tx) => {
@@ -74,7 +98,7 @@ export async function endSession(
     const revoked = await deleteFamily(tx, id);
     if (revoked === 0) throw new Problem("not_found");
     await stampLogoutOf(tx, id, at);
-    const details = { session_id: id, revoked };
+    const details = { session_id: id, revoked, user_id: userId };
     await recordAudit(tx, { at, action: "SESSION_REVOKED", actor, requestContext, details });
   });
 }

@@ -1,4 +1,18 @@
-import { and, desc, eq, gt, isNull, lt, max, ne, notInArray, or, sql, type SQL } from "drizzle-orm";
+import {
+  and,
+  desc,
+  eq,
+  gt,
+  inArray,
+  isNull,
+  lt,
+  max,
+  ne,
+  notInArray,
+  or,
+  sql,
+  type SQL,
+} from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { sessionEnd } from "../../../db/bearers.ts";
@@ -86,6 +100,8 @@ export function deleteGrant(
 export interface SessionRow extends AuthenticationEvent {
   readonly lastUsedAt: Date | null;
   readonly expiresAt: Date;
+  readonly userName: string;
+  readonly companyId: number;
 }
 
 interface Sessions {
@@ -116,26 +132,37 @@ function selectSessions(
   return db
     .select({
       ...columns,
+      userName: users.name,
+      companyId: users.companyId,
       lastUsedAt: max(tokens.lastUsedAt),
       expiresAt: sql`max(${endsAt(limits)})`.mapWith(tokens.expiresAt),
     })
     .from(authenticationEvents)
     .innerJoin(tokens, eq(tokens.familyId, id))
+    .innerJoin(users, eq(users.id, userId))
     .where(and(where, isLive))
-    .groupBy(id)
+    .groupBy(id, users.id)
     .orderBy(desc(id))
     .limit(limit);
 }
 
+/** Lists the sign-ins of a user, or of all users of a company. */
 export function sessionsOf(
   db: DbOrTx,
-  ownerId: number,
+  owner: { readonly userId: number } | { readonly companyId: number },
   { page, ...moment }: Moment & { readonly page: Page },
 ): Promise<SessionRow[]> {
   const afterCursor = page.after === undefined ? undefined : lt(id, page.after);
-  const where = and(eq(tokens.userId, ownerId), afterCursor);
+  const isTheirs =
+    "userId" in owner
+      ? eq(tokens.userId, owner.userId)
+      : inArray(tokens.userId, usersOfCompany(db, owner.companyId));
+  const where = and(isTheirs, afterCursor);
   return selectSessions(db, { where, moment, limit: page.limit + 1 });
 }
+
+const usersOfCompany = (db: DbOrTx, companyId: number) =>
+  db.select({ id: users.id }).from(users).where(eq(users.companyId, companyId));
 
 export async function findSession(
   db: DbOrTx,

@@ -111,6 +111,8 @@ export async function tokensOfTeam(
     .where(
       and(
         or(inArray(tokens.userId, team), inArray(tokens.impersonatorId, team)),
+        // Leaves out the tokens with which the partner's people act for this company.
+        eq(users.companyId, companyId),
         inArray(tokens.kind, TEAM_KINDS),
         isLive(now),
         instantBefore(tokens.issuedAt, tokens.jti, page.after),

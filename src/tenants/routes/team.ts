@@ -1,24 +1,17 @@
-import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
-import {
-  apiTokenKey,
-  endTeamToken,
-  findEndableToken,
-  isApiTokenKey,
-  listTeamTokens,
-} from "../../auth/actions/api-tokens.ts";
 import { listAuditOfTenant } from "../../auth/queries/audit.ts";
 import { auditEntry, auditQuery } from "../../auth/audit-model.ts";
 import { inPerson, partnerAdmin, partnerOwner } from "../../auth/guard.ts";
-import { showTeamToken, teamTokenObject } from "../../auth/token-model.ts";
+import { teamAccessRoutes } from "../../auth/routes/team.ts";
 import { type Access, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
 import { errorResponse } from "../../http/errors.ts";
 import { loads } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
-import { foundOf, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import { foundOf, listOf, listSchema, pageOf } from "../../http/list.ts";
 import { shown, shownAs } from "../../http/shown.ts";
+import type { Config } from "../../lib/config.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import type { AdminDeps } from "../actions/deps.ts";
 import * as users from "../actions/users.ts";
@@ -178,6 +171,7 @@ function stateRoutes(deps: PartnerRouteDeps, { managing }: TeamAccess) {
 
 export interface PartnerRouteDeps extends AdminDeps {
   readonly checks: Checks;
+  readonly config: AdminDeps["config"] & Pick<Config, "sessionLimits">;
 }
 
 const reading = partnerAdmin("*");
@@ -187,13 +181,13 @@ const reading = partnerAdmin("*");
  */
 const managing = inPerson(partnerOwner());
 
-/** Defines the routes for a partner's own team, accounts, stores, audit log and tokens (contract 10.5). */
+/** Defines the routes for a partner's own team, accounts, stores, audit log, sign-ins and tokens (contract 10.5). */
 export function partnerRoutes(deps: PartnerRouteDeps) {
   return new Elysia({ name: "partner" })
     .use(teamRoutes(deps, { reading, managing }))
     .use(companyRoutes(deps))
     .use(auditRoutes(deps))
-    .use(tokenRoutes(deps));
+    .use(teamAccessRoutes(deps));
 }
 
 function base({ checks }: Pick<PartnerRouteDeps, "checks">) {
@@ -266,50 +260,4 @@ function auditRoutes(deps: PartnerRouteDeps) {
       },
     },
   );
-}
-
-/** Defines the routes for those tokens of the partner's users that exist outside of a sign-in session. */
-function tokenRoutes(deps: PartnerRouteDeps) {
-  return base(deps)
-    .macro(
-      loads("token", ({ principal, requestContext, params }) =>
-        findEndableToken(deps, { principal, requestContext }, params["id"] ?? ""),
-      ),
-    )
-    .get(
-      "/tokens",
-      async ({ principal, query }) => {
-        const page = pageOf(query);
-        const rows = await listTeamTokens(deps, partnerOf(principal), page);
-        return listOf(rows, page, { key: apiTokenKey, show: showTeamToken });
-      },
-      {
-        access: inPerson(reading),
-        query: Type.Object(pageQuery(isApiTokenKey)),
-        response: { 200: listSchema(teamTokenObject) },
-        detail: {
-          operationId: "listTeamTokens",
-          summary: "List the tokens of the partner's people, newest first",
-          description: "Tokens outside a sign-in, with their recent uses.",
-        },
-      },
-    )
-    .delete(
-      "/tokens/:id",
-      async ({ principal, requestContext, token, status }) => {
-        await endTeamToken(deps, { principal, requestContext }, token);
-        return status(204, undefined);
-      },
-      {
-        access: inPerson(reading),
-        token: true,
-        response: { 204: Type.Void() },
-        detail: {
-          operationId: "endTeamToken",
-          summary: "End a token of the partner's people",
-          description:
-            "Owners may end all, admins their own. Everything made with the token ends too.",
-        },
-      },
-    );
 }

@@ -204,6 +204,12 @@ const ROUTES = {
     POST /account/personal-access-tokens
     DELETE /account/personal-access-tokens/:id
     PATCH /partner/embedding
+    GET /partner/sessions
+    DELETE /partner/sessions/:id
+    GET /account/team-sessions
+    DELETE /account/team-sessions/:id
+    GET /account/team-tokens
+    DELETE /account/team-tokens/:id
     GET /partner/tokens
     DELETE /partner/tokens/:id
     POST /partner/users
@@ -517,6 +523,8 @@ async function outcomeOf({ method, path }: Route, token: string | undefined): Pr
 async function userOf(path: string): Promise<TestUser> {
   const email = `matrix-${++people}@p1.test`;
   const isPlatform = path.startsWith("/admin") || path.startsWith("/sso");
+  if (path.startsWith("/account/team-"))
+    return addUser(db, { companyId: p1.accounts[0].id, role: "account_owner", email });
   const { companyId } = isPlatform ? tenants.superAdmin : p1.owner;
   return addUser(db, { companyId, role: isPlatform ? "super_admin" : "partner_owner", email });
 }
