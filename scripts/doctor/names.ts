@@ -12,6 +12,7 @@ const PREFIXES = [
   "MASTER_KEY",
   "SIGN_IN_",
   "SESSION_",
+  "SECURITY_MAIL",
   "OTP_",
   "LOCK_SCHEDULE",
   "BATCH_HOUR",

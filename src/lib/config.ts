@@ -25,6 +25,8 @@ export interface Config {
   /** The address of the mail server; if absent, mails stay queued. */
   readonly smtpUrl: string | undefined;
   readonly mailFrom: Mailbox;
+  /** Whether people are told by mail of new devices, owners and tokens, and of changed webhooks. */
+  readonly securityMails: boolean;
   readonly port: number;
   readonly host: string;
   /** `{server_root}` of the specification, without a trailing slash. */
@@ -116,6 +118,7 @@ export function readConfig(env: Env = process.env): Config {
     redisPrefix: read.text("REDIS_PREFIX", "rr:"),
     smtpUrl: read.optional("SMTP_URL", () => read.url("SMTP_URL", ["smtp:", "smtps:"])),
     mailFrom: read.mailbox("MAIL_FROM", "ReviewRelay <no-reply@localhost>"),
+    securityMails: read.choice("SECURITY_MAILS", "off", ["on", "off"]) === "on",
     port,
     host,
     serverRoot: read.origin(

@@ -12,6 +12,7 @@ type MailKind =
   | "otp"
   | "invitation"
   | "password_changed"
+  | "security_notice"
   | "webhook_alert"
   | "homeowner_notice"
   | "flag_status_changed";

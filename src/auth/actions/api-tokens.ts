@@ -5,6 +5,7 @@ import type { Caller, Principal, Role } from "../../http/principal.ts";
 import { isoInstant, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
+import type { SecretBox } from "../../lib/secret-box.ts";
 import { authorityOf } from "../authority.ts";
 import type { KeyRing } from "../key-ring.ts";
 import {
@@ -16,6 +17,7 @@ import {
 } from "../queries/tokens.ts";
 import { findTeamToken, tokensOfTeam } from "../queries/token-uses.ts";
 import type { ApiTokenBody, NewApiTokenAnswer, TeamToken } from "../token-model.ts";
+import { tellOfToken } from "./security-mails.ts";
 import { holdCaller, issueToken } from "./open-session.ts";
 import { recordAccessDenied, refuseExcess } from "./access-denied.ts";
 
@@ -23,7 +25,8 @@ export interface ApiTokenDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly keys: KeyRing;
-  readonly config: Pick<Config, "accessTokenTtlS">;
+  readonly box: SecretBox;
+  readonly config: Pick<Config, "accessTokenTtlS" | "securityMails">;
 }
 
 const KIND = "api_pat";
@@ -68,6 +71,7 @@ export async function makeApiToken(
       requestContext,
       details,
     });
+    await tellOfToken(tx, deps, { userId, name, now });
     return one;
   });
   const { token, jti, expiresAt } = issued;

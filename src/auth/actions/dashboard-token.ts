@@ -9,6 +9,7 @@ import type { SecretBox } from "../../lib/secret-box.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { deleteToken, findDashboardToken, type DashboardToken } from "../queries/tokens.ts";
 import { type DashboardTokenAnswer, dashboardTokenAnswer } from "../token-model.ts";
+import { type SecurityMailDeps, tellOfToken } from "./security-mails.ts";
 import { holdCaller, issueToken, sealedTokenContext } from "./open-session.ts";
 
 export interface DashboardTokenDeps {
@@ -16,6 +17,7 @@ export interface DashboardTokenDeps {
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly keys: KeyRing;
+  readonly config: SecurityMailDeps["config"];
 }
 
 const KIND = "dashboard_pat";
@@ -97,15 +99,17 @@ async function revoke(tx: Tx, caller: Caller, now: Date): Promise<void> {
 
 async function issue(
   tx: Tx,
-  { keys, box }: DashboardTokenDeps,
+  deps: DashboardTokenDeps,
   caller: Caller,
   now: Date,
 ): Promise<DashboardTokenAnswer> {
+  const { keys, box } = deps;
   const { userId } = caller.principal;
   const alone = { familyId: null, clientId: null, impersonatorId: null, ttlS: null };
   const grant = { kind: KIND, userId, ...alone, scope: "*", now, box } as const;
   const { token, jti } = await issueToken(tx, keys, grant);
   await audit(tx, caller, { action: "TOKEN_ISSUED", jti, now });
+  await tellOfToken(tx, deps, { userId, name: "of the dashboard", now });
   return shown(dashboardTokenAnswer, { token, createdAt: now, lastUsedAt: null });
 }
 

@@ -22,11 +22,12 @@ import {
   settleWrongAttempt,
   type SignInUser,
 } from "../queries/sign-in.ts";
+import { type SecurityMailDeps, tellOfSignIn } from "./security-mails.ts";
 import { openOwnSession } from "./open-session.ts";
 
-export interface LogInDeps extends AttemptDeps {
+export interface LogInDeps extends AttemptDeps, SecurityMailDeps {
   readonly keys: KeyRing;
-  readonly config: Pick<Config, "lockScheduleS" | "accessTokenTtlS">;
+  readonly config: Pick<Config, "lockScheduleS" | "accessTokenTtlS" | "securityMails">;
 }
 
 /** Handles `POST /login`: verifies the password and opens a session. */
@@ -36,9 +37,10 @@ export async function logIn(
   requestContext: RequestContext,
 ): Promise<LoginAnswer> {
   const attempt = { email, password, method: "login", requestContext } as const;
-  const outcome = await attemptSignIn(deps, attempt, (tx, user, now) =>
-    openOwnSession(tx, deps, { user, method: "login", requestContext, now }),
-  );
+  const outcome = await attemptSignIn(deps, attempt, async (tx, user, now) => {
+    await tellOfSignIn(tx, deps, { userId: user.id, requestContext, now });
+    return openOwnSession(tx, deps, { user, method: "login", requestContext, now });
+  });
   if (outcome.kind === "right") return outcome.value;
   throw problemOf(outcome);
 }

@@ -21,6 +21,7 @@ import { users } from "../../../db/schema/companies.ts";
 import { emailCodes, ssoCodes } from "../../../db/schema/sign-in.ts";
 import { authenticationEvents, authorizationCodes, tokens } from "../../../db/schema/tokens.ts";
 import type { Page } from "../../http/list.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import type { Config } from "../../lib/config.ts";
 import { networkOf } from "../../lib/network.ts";
 import type { AuthenticationEvent } from "./sign-in.ts";
@@ -56,6 +57,39 @@ export async function hasSignedInFrom(
   const known = await db.selectDistinct({ ip: newest.ip }).from(newest).where(isInPerson);
   return known.some((one) => one.ip !== null && networkOf(one.ip) === network);
 }
+
+/** Number of a user's newest sign-ins whose devices count as known. */
+const NEWEST_DEVICES = 200;
+/** Ways to sign in on the product's own pages. */
+const ON_PAGES: readonly string[] = ["login", "sso", "password_reset"];
+
+/**
+ * Whether none of the user's newest sign-ins on the product's own pages came from this browser in this network. The first
+ * sign-in of a user is from no new device.
+ */
+export async function isNewDevice(
+  db: DbOrTx,
+  ownerId: number,
+  device: Pick<RequestContext, "ip" | "userAgent">,
+): Promise<boolean> {
+  const newest = await db
+    .select({ ip, userAgent, method })
+    .from(authenticationEvents)
+    .where(eq(userId, ownerId))
+    .orderBy(desc(id))
+    .limit(NEWEST_DEVICES);
+  const isKnown = newest.some(
+    (one) =>
+      ON_PAGES.includes(one.method) &&
+      one.ip !== null &&
+      networkOf(one.ip) === networkOf(device.ip) &&
+      browserOf(one.userAgent) === browserOf(device.userAgent),
+  );
+  return newest.length > 0 && !isKnown;
+}
+
+/** Removes the versions from a user agent, so that an update makes no new browser. */
+const browserOf = (agent: string | null) => agent?.replaceAll(/[\d._]+/g, "") ?? "";
 
 /**
  * Locks a token family until the commit. A transaction that issues a token into the family and a transaction that

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, isNull, sql } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, isNull, ne, sql, type SQL } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
@@ -6,6 +6,7 @@ import { isPartnerOfCompany, isUserActive, partners } from "../../../db/conditio
 import { companies, users } from "../../../db/schema/companies.ts";
 import { invitations } from "../../../db/schema/sign-in.ts";
 import { neverNull } from "../../../db/statement.ts";
+import type { MailBrand } from "../../lib/branded-mail.ts";
 import { emailDomain } from "../email.ts";
 import { takesPassword } from "./sign-in.ts";
 
@@ -52,6 +53,44 @@ export async function findMailRecipient(
   if (row === undefined) return undefined;
   const { userId, takesPassword: isTaken } = row;
   return { userId, brand: row.isWhite ? row.brandName : null, takesPassword: isTaken };
+}
+
+/** An active user with the appearance of the tenant's mails. */
+export interface Mailed extends MailBrand {
+  readonly email: string;
+  readonly name: string;
+}
+
+/** Finds an active user for a mail, as a list of one or none. */
+export function findMailed(tx: Tx, userId: number): Promise<Mailed[]> {
+  return mailedWhere(tx, eq(id, userId));
+}
+
+/** Finds the active owners of a partner or an account, except one user. */
+export function findMailedOwners(tx: Tx, ofCompany: number, except = 0): Promise<Mailed[]> {
+  const isOwner = inArray(users.role, ["partner_owner", "account_owner"]);
+  return mailedWhere(tx, and(eq(companyId, ofCompany), isOwner, ne(id, except)));
+}
+
+async function mailedWhere(tx: Tx, where: SQL | undefined): Promise<Mailed[]> {
+  const rows = await tx
+    .select({
+      email,
+      name,
+      isWhite: brands.whiteLabelEnabled,
+      brandName: brands.brandName,
+      primaryColor: brands.primaryColor,
+    })
+    .from(users)
+    .innerJoin(companies, eq(companies.id, companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .innerJoin(brands, eq(brands.id, sql`coalesce(${companies.partnerId}, ${companies.id})`))
+    .where(and(where, isUserActive))
+    .orderBy(asc(id));
+  return rows.map(({ isWhite, brandName, ...row }) => ({
+    ...row,
+    brand: isWhite ? brandName : null,
+  }));
 }
 
 /** Finds the active user with this address who may sign in with a password; other users get no codes. */

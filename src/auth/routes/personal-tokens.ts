@@ -18,7 +18,8 @@ import {
   showApiToken,
 } from "../token-model.ts";
 
-export interface PersonalTokenRouteDeps extends dashboard.DashboardTokenDeps, api.ApiTokenDeps {
+export interface PersonalTokenRouteDeps
+  extends Omit<dashboard.DashboardTokenDeps, "config">, api.ApiTokenDeps {
   readonly checks: Checks;
 }
 

@@ -14,7 +14,7 @@ export interface SsoDeps {
   readonly box: SecretBox;
   readonly keys: KeyRing;
   readonly providers: IdentityProviders;
-  readonly config: Pick<Config, "serverRoot" | "ssoReturnTo" | "accessTokenTtlS">;
+  readonly config: Pick<Config, "serverRoot" | "ssoReturnTo" | "accessTokenTtlS" | "securityMails">;
 }
 
 /** Content of the audit row that is written if the step fails. Each step adds facts as it learns them. */

@@ -1,6 +1,7 @@
 import type { Tx } from "../../../db/client.ts";
 import { holdPerson } from "../../auth/actions/client-session.ts";
 import { openOwnSession } from "../../auth/actions/open-session.ts";
+import { tellOfSignIn } from "../../auth/actions/security-mails.ts";
 import type { LoginAnswer } from "../../auth/model.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { Problem } from "../../lib/problem.ts";
@@ -22,8 +23,13 @@ export async function exchangeCode(
   { code = "", code_verifier: verifier }: ExchangeQuery,
   requestContext: RequestContext,
 ): Promise<LoginAnswer> {
-  const answer = await redeemSsoCode(deps, { code, verifier, requestContext }, (tx, user, now) =>
-    openOwnSession(tx, deps, { user, method: "sso", requestContext, now }),
+  const answer = await redeemSsoCode(
+    deps,
+    { code, verifier, requestContext },
+    async (tx, user, now) => {
+      await tellOfSignIn(tx, deps, { userId: user.id, requestContext, now });
+      return openOwnSession(tx, deps, { user, method: "sso", requestContext, now });
+    },
   );
   if (answer === undefined) throw new Problem("invalid_code");
   return answer;

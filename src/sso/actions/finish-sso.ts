@@ -1,4 +1,5 @@
 import type { Tx } from "../../../db/client.ts";
+import { tellOfOwner } from "../../auth/actions/security-mails.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import { holdPerson } from "../../auth/actions/client-session.ts";
 import { emailDomain, normaliseEmail } from "../../auth/email.ts";
@@ -131,7 +132,7 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
   const now = deps.clock.now();
   const code = newOneTimeSecret();
   await deps.db.transaction(async (tx) => {
-    const user = known ?? (await findNewcomer(tx, connection, { identity, attempted, now }));
+    const user = known ?? (await findNewcomer(tx, connection, { deps, identity, attempted, now }));
     attempted.actor = actorOf(user);
     const person = await holdPerson(tx, user.id);
     const error = userError(user, connection.companyId);
@@ -163,7 +164,7 @@ async function withEmail({ identity, readUserinfo }: Redeemed): Promise<Identity
 async function findNewcomer(
   tx: Tx,
   connection: LiveConnection,
-  one: { identity: Identity; attempted: AttemptedLeg; now: Date },
+  one: { deps: SsoDeps; identity: Identity; attempted: AttemptedLeg; now: Date },
 ): Promise<queries.SsoUser> {
   const { issuer, domains, companyId } = connection;
   const { identity, attempted } = one;
@@ -199,9 +200,9 @@ const NAME_CHARS = 200;
 async function createNewcomer(
   tx: Tx,
   { id: connectionId, companyId, newUserRole: role, newUserStoreIds }: LiveConnection,
-  one: { identity: Identity; attempted: AttemptedLeg; email: string; now: Date },
+  one: { deps: SsoDeps; identity: Identity; attempted: AttemptedLeg; email: string; now: Date },
 ): Promise<void> {
-  const { identity, attempted, email, now } = one;
+  const { deps, identity, attempted, email, now } = one;
   const given = identity.name
     ?.replaceAll(/[\p{Cc}\p{Cs}]/gu, "")
     .trim()
@@ -220,6 +221,7 @@ async function createNewcomer(
     requestContext: attempted.requestContext,
     details: { connection_id: connectionId, role },
   });
+  await tellOfOwner(tx, deps, { owner: { id: userId, name, companyId }, role, actor: null, now });
 }
 
 async function link(

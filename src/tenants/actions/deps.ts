@@ -15,7 +15,10 @@ export interface AdminDeps {
   readonly box: SecretBox;
   readonly passwords: Passwords;
   readonly schedule: Waker;
-  readonly config: Pick<Config, "serverRoot" | "batchHourMs" | "deletionWaitDays">;
+  readonly config: Pick<
+    Config,
+    "serverRoot" | "batchHourMs" | "deletionWaitDays" | "securityMails"
+  >;
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Tx } from "../../../db/client.ts";
+import { tellOfOwner } from "../../auth/actions/security-mails.ts";
 import { recordAccessDenied } from "../../auth/actions/access-denied.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import { inviteUser } from "../../auth/actions/invitations.ts";
@@ -75,6 +76,7 @@ export async function createUser(
       const details = { user_id: id, company_id: companyId, role };
       const audit = { at: now, actor: principal, requestContext };
       await recordAudit(tx, { ...audit, action: "USER_CREATED", details });
+      await tellOfOwner(tx, deps, { owner: { id, name, companyId }, role, actor: principal, now });
       if (passwordHash === null)
         await inviteUser(tx, deps, { userId: id, email, actor: principal, requestContext, now });
       return { result: existing(await queries.userById(tx, id)) };
@@ -128,6 +130,8 @@ export async function changeUser(
     if (isOtherRole) await refuseLast(tx, caller.principal, user);
     const changes = { name, role, email, externalId, updatedAt: now };
     await queries.updateUser(tx, id, changes, storeIds);
+    if (isOtherRole)
+      await tellOfOwner(tx, deps, { owner: user, role, actor: caller.principal, now });
     if (isMoved) {
       await endAccess(tx, [id], now);
       const { principal: actor, requestContext } = caller;
@@ -190,18 +194,19 @@ async function refuseLast(tx: Tx, { companyType }: Principal, user: User) {
 
 /** Changes the role of a partner's user. The user's tokens stay valid, because each request reads the role again. */
 export async function setUserRole(
-  { db, clock }: Pick<AdminDeps, "db" | "clock">,
+  deps: Pick<AdminDeps, "db" | "clock" | "box" | "config">,
   { principal, requestContext }: Caller,
   user: User,
   role: (typeof ROLES_OF.partner)[number],
 ): Promise<User> {
-  const now = clock.now();
-  return db.transaction(async (tx) => {
+  const now = deps.clock.now();
+  return deps.db.transaction(async (tx) => {
     if (role !== user.role) await refuseLast(tx, principal, user);
     if (await queries.setUserRole(tx, user.id, { role, now })) {
       const details = { user_id: user.id, from: user.role, to: role };
       const action = "USER_ROLE_CHANGED";
       await recordAudit(tx, { at: now, action, actor: principal, requestContext, details });
+      await tellOfOwner(tx, deps, { owner: user, role, actor: principal, now });
     }
     return existing(await queries.userById(tx, user.id));
   });

@@ -14,7 +14,7 @@ export interface WebhookDeps {
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly schedule: Waker;
-  readonly config: Pick<Config, "batchHourMs" | "retentionDays">;
+  readonly config: Pick<Config, "batchHourMs" | "retentionDays" | "securityMails">;
 }
 
 /** Wakes the dispatcher of a subscription, which then reads its settings and entries again. Called after the commit. */

@@ -1,3 +1,4 @@
+import { tellOfWebhook } from "../../auth/actions/security-mails.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import { addMs } from "../../lib/clock.ts";
 import { newSecret } from "../../lib/secrets.ts";
@@ -46,6 +47,7 @@ export async function rotateSecret(
       requestContext,
       details: { subscription_id: current.id, grace_period_hours: graceHours },
     });
+    await tellOfWebhook(tx, deps, { webhook: current, change: "secret", actor: principal, now });
     return { ...current, ...shown };
   });
   await wake(deps, subscription);

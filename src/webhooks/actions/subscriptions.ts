@@ -4,6 +4,7 @@ import { ulid } from "ulid";
 import type { Tx } from "../../../db/client.ts";
 import { violatesUnique } from "../../../db/errors.ts";
 import { skipQueued } from "../../../db/log.ts";
+import { tellOfWebhook } from "../../auth/actions/security-mails.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import { isUlid } from "../../http/list.ts";
 import { type Caller, type Principal, tenantOf } from "../../http/principal.ts";
@@ -184,14 +185,12 @@ export async function updateSubscription(
     const changes = { ...settings, nextBatchAt, updatedAt: now };
     await queries.changeSubscription(tx, current.id, changes);
     const details = { subscription_id: current.id, fields };
-    await recordAudit(tx, {
-      at: now,
-      action: "WEBHOOK_UPDATED",
-      actor: principal,
-      requestContext,
-      details,
-    });
-    return { before: current, after: { ...current, ...changes } };
+    const by = { at: now, actor: principal, requestContext };
+    await recordAudit(tx, { ...by, action: "WEBHOOK_UPDATED", details });
+    const webhook = { ...current, ...changes };
+    if (fields.includes("webhook_url"))
+      await tellOfWebhook(tx, deps, { webhook, change: "url", actor: principal, now });
+    return { before: current, after: webhook };
   });
   if (after !== before) await wake(deps, after);
   return after;

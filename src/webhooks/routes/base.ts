@@ -17,7 +17,7 @@ import * as queries from "../queries/subscriptions.ts";
 
 export interface WebhookRouteDeps extends WebhookDeps {
   readonly checks: Checks;
-  readonly config: Pick<Config, "batchHourMs" | "retentionDays" | "egress" | "sessionLimits">;
+  readonly config: WebhookDeps["config"] & Pick<Config, "egress" | "sessionLimits">;
   readonly authenticator: Pick<Authenticator, "authenticate">;
   readonly streams: EventStreams;
   /** The DNS look-up of webhook hosts; the resolver of the system if absent. */

@@ -1,0 +1,188 @@
+import { afterAll, describe, expect, test } from "bun:test";
+
+import { PASSWORD, startApi, type Answer, type TestApi } from "../../support/api.ts";
+import { mailsTo } from "../../support/auth-mails.ts";
+import { startSignInWorld } from "../../support/sign-in.ts";
+import { addUser } from "../../support/tenants.ts";
+
+const CHROME = "Mozilla/5.0 (Windows NT 10.0) Chrome/120.0.1 Safari/537.36";
+const NEWER_CHROME = "Mozilla/5.0 (Windows NT 10.0) Chrome/121.0.9 Safari/537.36";
+const FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0";
+
+describe("a sign-in", () => {
+  test("is mailed for a browser or an address that is new, and neither for the first nor for an update", async () => {
+    const { email } = await freshUser();
+    const counts: number[] = [];
+    for (const [browser, from] of [
+      [CHROME, "192.0.2.1"],
+      [NEWER_CHROME, "192.0.2.1"],
+      [FIREFOX, "192.0.2.1"],
+      [CHROME, "192.0.2.2"],
+      [FIREFOX, "192.0.2.1"],
+      [CHROME, "2001:db8::1"],
+      [CHROME, "2001:db8::2"],
+      [CHROME, "2001:db8:0:1::1"],
+    ] as const) {
+      await signIn(email, browser, from);
+      counts.push((await noticesTo(email)).length);
+      clock.advance(5);
+    }
+    expect(counts).toEqual([0, 0, 1, 2, 2, 3, 3, 4]);
+    const [mail] = await noticesTo(email);
+    expect(mail).toMatchObject({ subject: "Brand p1: A sign-in from a new device" });
+    expect(mail?.text).toContain(FIREFOX);
+    expect(mail?.text).toContain("192.0.2.1");
+  });
+
+  test("with a wrong password mails nobody", async () => {
+    const { email } = await freshUser();
+    await signIn(email, CHROME, "192.0.2.1");
+    const body = { email, password: "not the password" };
+    const headers = { "User-Agent": FIREFOX, "X-Forwarded-For": "192.0.2.9" };
+    expect((await api.call("POST", "/login", { body, headers })).status).toBe(401);
+    expect(await noticesTo(email)).toEqual([]);
+  });
+});
+
+test("a new token is mailed to its user, without the token", async () => {
+  const { email } = await freshUser();
+  const token = await api.login(email);
+  const made = [
+    await post(token, "/account/personal-access-tokens", { name: "Nightly export" }),
+    await post(token, "/account/api-token"),
+    await post(token, "/account/api-token/regenerate"),
+  ];
+  expect(made.map(({ status }) => status)).toEqual([201, 201, 200]);
+  expect(await post(token, "/account/api-token")).toMatchObject({ status: 409 });
+  const mails = await noticesTo(email);
+  expect(mails.map(({ subject }) => subject)).toEqual(
+    Array.from({ length: 3 }, () => "Brand p1: A new access token"),
+  );
+  expect(mails[0]?.text).toContain("Nightly export");
+  for (const { body } of made) expect(contentOf(mails)).not.toContain(secretIn(body));
+});
+
+test("a new owner is mailed to the other active owners of the company alone", async () => {
+  const first = await ownerOf("first");
+  const gone = await ownerOf("gone");
+  const admin = await freshUser("partner_admin");
+  await database.db.sql`update users set is_active = false where id = ${gone.id}`;
+  const token = await api.login(first.email);
+  const role = (to: string) => post(token, `/partner/users/${admin.id}/role`, { role: to });
+  expect((await role("partner_owner")).status).toBe(200);
+  expect((await role("partner_owner")).status).toBe(200);
+  expect((await role("partner_admin")).status).toBe(200);
+  const invited = { email: "invited@p1.test", name: "Ida", role: "partner_owner" };
+  expect((await post(token, "/partner/users", invited)).status).toBe(201);
+  expect(
+    (await post(token, "/partner/users", { ...invited, email: "x@p1.test", role: "partner_admin" }))
+      .status,
+  ).toBe(201);
+  const mails = await noticesTo(first.email);
+  expect(mails.map(({ subject }) => subject)).toEqual([
+    "Brand p1: A new owner",
+    "Brand p1: A new owner",
+  ]);
+  expect(mails[1]?.text).toContain("Ida");
+  for (const email of [gone.email, admin.email, "invited@p1.test", tenants.partners[1].owner.email])
+    expect(await noticesTo(email)).toEqual([]);
+  const root = await api.login(tenants.superAdmin.email);
+  const change = { role: "partner_owner" };
+  const path = `/admin/users/${admin.id}`;
+  expect((await api.call("PATCH", path, { token: root, body: change })).status).toBe(200);
+  expect((await noticesTo(first.email)).at(-1)?.text).toContain("an operator of the platform");
+});
+
+test("a changed URL and a rotated secret are mailed to the partner's owners, in its brand", async () => {
+  const { id: partnerId, owner } = tenants.partners[1];
+  await database.db.sql`
+    update companies set white_label_enabled = true, brand_name = 'Stellar' where id = ${partnerId}`;
+  const token = await api.login(owner.email);
+  const hook = { label: "Hook", webhook_url: "http://127.0.0.1:9/", delivery_kind: "immediate" };
+  const { body } = await post(token, "/partner/webhooks", hook);
+  const path = `/partner/webhooks/${String(body["id"])}`;
+  const patch = (fields: object) => api.call("PATCH", path, { token, body: fields });
+  const url = "http://127.0.0.1:10/?key=hidden-in-the-url";
+  expect((await patch({ label: "Renamed" })).status).toBe(200);
+  expect((await patch({ webhook_url: url })).status).toBe(200);
+  expect((await patch({ webhook_url: url })).status).toBe(200);
+  const rotated = await post(token, `${path}/rotate-secret`);
+  expect(rotated.status).toBe(200);
+  const mails = await noticesTo(owner.email);
+  expect(mails.map(({ subject }) => subject)).toEqual([
+    "Stellar: A webhook has another URL",
+    "Stellar: A webhook has another secret",
+  ]);
+  expect(mails[0]?.text).toContain("127.0.0.1:10");
+  expect(contentOf(mails)).not.toContain("hidden-in-the-url");
+  expect(contentOf(mails)).not.toContain(secretIn(rotated.body));
+  const others = await noticesTo(tenants.partners[0].owner.email);
+  expect(others.filter(({ subject }) => subject.includes("webhook"))).toEqual([]);
+});
+
+test("no mail has a link", () => {
+  expect(seen.length).toBeGreaterThan(5);
+  for (const text of seen) expect(text).not.toMatch(/href|https?:\/\//);
+});
+
+test("nobody is mailed where the setting is off", async () => {
+  const { email } = await freshUser();
+  const silent = await startApi({
+    db: database.connect(),
+    clock,
+    config: { ...api.deps.config, securityMails: false },
+  });
+  await signIn(email, CHROME, "192.0.2.1", silent);
+  const token = await signIn(email, FIREFOX, "192.0.2.7", silent);
+  const body = { name: "Quiet" };
+  const made = await silent.call("POST", "/account/personal-access-tokens", { token, body });
+  expect(made.status).toBe(201);
+  expect(await noticesTo(email)).toEqual([]);
+});
+
+const world = await startSignInWorld({
+  config: { securityMails: true, trustedProxies: ["127.0.0.1"] },
+});
+const { database, tenants, clock, api, freshUser } = world;
+
+afterAll(() => world.stop());
+
+const seen: string[] = [];
+
+async function noticesTo(email: string) {
+  const mails = await mailsTo({ db: database.db, box: api.deps.box }, email);
+  const notices = mails.filter(({ kind }) => kind === "security_notice");
+  seen.push(...notices.map(({ text, html = "" }) => text + html));
+  return notices;
+}
+
+async function signIn(email: string, browser: string, from: string, on: TestApi = api) {
+  const headers = { "User-Agent": browser, "X-Forwarded-For": from };
+  const body = { email, password: PASSWORD };
+  const { status, body: answer, text } = await on.call("POST", "/login", { body, headers });
+  if (status !== 200) throw new Error(text);
+  return String(answer["token"]);
+}
+
+async function post(token: string, path: string, body: object = {}) {
+  // The ids of mails order them by the millisecond.
+  clock.advance(5);
+  return api.call("POST", path, { token, body });
+}
+
+const ownerOf = (name: string) =>
+  addUser(database.db, {
+    companyId: tenants.partners[0].id,
+    role: "partner_owner",
+    email: `${name}@owners.test`,
+  });
+
+const contentOf = (mails: readonly { text: string; html?: string }[]) =>
+  mails.map(({ text, html = "" }) => text + html).join();
+
+/** The token or secret of an answer, which no mail may have. */
+function secretIn(body: Answer["body"]): string {
+  const secret = body["access_token"] ?? body["token"] ?? body["secret"];
+  if (typeof secret !== "string") throw new Error("The answer has no secret.");
+  return secret;
+}
