@@ -1,6 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { isRowId, pageQuery } from "../http/list.ts";
+import { cursorText, isRowId, pageQuery } from "../http/list.ts";
 import type { RowOf } from "../http/shown.ts";
 import { instantAnswer, instantText, orNull, rowId } from "../http/text.ts";
 
@@ -137,6 +137,8 @@ export const AUDIT_ACTIONS = [
   // Audit rows of `bun run import` and `bun run export`; details: file, and counts of an import.
   "DATA_IMPORTED",
   "DATA_EXPORTED",
+  // Audit row of an export of the audit log, at most once per user and hour of the clock; no details.
+  "AUDIT_EXPORTED",
   // Audit rows of a rejected action of the inbox; details: position.
   "INBOX_RETRIED",
   "INBOX_DROPPED",
@@ -219,6 +221,28 @@ export const auditEntry = Type.Object(
     ],
   },
 );
+
+/** The most rows of one response of the export, and the number without `limit`. */
+export const EXPORTED_ROWS = 1_000;
+
+export const auditExportQuery = Type.Object({
+  after: Type.Optional(
+    cursorText(isRowId, {
+      examples: ["OTAyMTA"],
+      description:
+        "The `cursor` of the last row that the caller has; the export continues after it.",
+    }),
+  ),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: EXPORTED_ROWS })),
+});
+export type AuditExportQuery = Static<typeof auditExportQuery>;
+
+export const AuditExport = Type.String({
+  title: "AuditExport",
+  contentType: "application/x-ndjson",
+  description: "Each line is an `AuditEntry` with its `cursor`.",
+  examples: ['{"id":90210,"action":"WEBHOOK_CREATED","cursor":"OTAyMTA"}\n'],
+});
 
 /** A row of the audit log with the names that its users and company have at present. */
 export type AuditRow = RowOf<typeof auditEntry>;

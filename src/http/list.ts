@@ -1,5 +1,5 @@
 import { Problem } from "../lib/problem.ts";
-import { Kind, Type, TypeRegistry, type TSchema } from "@sinclair/typebox";
+import { Kind, type SchemaOptions, Type, TypeRegistry, type TSchema } from "@sinclair/typebox";
 
 type KeyTest = (key: string) => boolean;
 
@@ -15,11 +15,16 @@ TypeRegistry.Set<{ readonly isKey: KeyTest }>(
  * all other invalid fields.
  */
 export function pageQuery(isKey: KeyTest) {
-  const cursor = { [Kind]: CURSOR, type: "string", isKey, explain: "is not a cursor of this list" };
   return {
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
-    cursor: Type.Optional(Type.Unsafe<string>(cursor)),
+    cursor: Type.Optional(cursorText(isKey)),
   };
+}
+
+/** Declares the cursor of a list whose sort keys pass the test. */
+export function cursorText(isKey: KeyTest, options: SchemaOptions = {}) {
+  const cursor = { [Kind]: CURSOR, type: "string", isKey, explain: "is not a cursor of this list" };
+  return Type.Unsafe<string>({ ...cursor, ...options });
 }
 
 const DEFAULT_LIMIT = 50;
@@ -110,11 +115,11 @@ export function listSchema<T extends TSchema>(item: T) {
 export const isUlid = (text: string): boolean => /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(text);
 export const isRowId = (text: string): boolean => /^[1-9]\d{0,15}$/.test(text);
 
-function encodeCursor(key: string): string {
+export function encodeCursor(key: string): string {
   return Buffer.from(key).toString("base64url");
 }
 
-function decodeCursor(cursor: string): string {
+export function decodeCursor(cursor: string): string {
   return Buffer.from(cursor, "base64url").toString();
 }
 

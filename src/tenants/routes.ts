@@ -1,7 +1,9 @@
 import { Elysia } from "elysia";
 
 import { listAudit } from "../auth/queries/audit.ts";
-import { auditEntry, auditQuery } from "../auth/audit-model.ts";
+import { AuditExporter } from "../auth/actions/export-audit.ts";
+import { auditEntry, AuditExport, auditExportQuery, auditQuery } from "../auth/audit-model.ts";
+import { errorResponse } from "../http/errors.ts";
 import { listOf, listSchema, pageOf } from "../http/list.ts";
 import { shownAs } from "../http/shown.ts";
 import { administrating, type AdminRouteDeps, adminRoutesBase } from "./routes/base.ts";
@@ -32,24 +34,43 @@ export function adminRoutes(deps: DispatcherRouteDeps) {
     .use(auditRoutes(deps));
 }
 
-/** Defines the route for the audit log of the whole platform (contract 3.8). */
+/** Defines the routes for the audit log of the whole platform (contract 3.8 and 3.11). */
 function auditRoutes(deps: AdminRouteDeps) {
-  return adminRoutesBase(deps, "").get(
-    "/audit-log",
-    async ({ query }) => {
-      const page = pageOf(query);
-      const rows = await listAudit(deps.db, query, page);
-      return listOf(rows, page, { key: (one) => String(one.id), show: shownAs(auditEntry) });
-    },
-    {
-      access: administrating,
-      query: auditQuery,
-      response: { 200: listSchema(auditEntry) },
-      detail: {
-        operationId: "listAuditLog",
-        summary: "List the audit log, newest first",
-        description: "Sign-ins, denied requests, tokens, secrets and changes of clients and keys.",
+  const exporter = new AuditExporter(deps);
+  return adminRoutesBase(deps, "")
+    .get(
+      "/audit-log",
+      async ({ query }) => {
+        const page = pageOf(query);
+        const rows = await listAudit(deps.db, query, page);
+        return listOf(rows, page, { key: (one) => String(one.id), show: shownAs(auditEntry) });
       },
-    },
-  );
+      {
+        access: administrating,
+        query: auditQuery,
+        response: { 200: listSchema(auditEntry) },
+        detail: {
+          operationId: "listAuditLog",
+          summary: "List the audit log, newest first",
+          description:
+            "Sign-ins, denied requests, tokens, secrets and changes of clients and keys.",
+        },
+      },
+    )
+    .get(
+      "/audit-log/export",
+      async ({ principal, requestContext, query }) =>
+        exporter.export({ principal, requestContext }, query, null),
+      {
+        access: administrating,
+        query: auditExportQuery,
+        response: { 200: AuditExport, 503: errorResponse("unavailable") },
+        detail: {
+          operationId: "exportAuditLog",
+          summary: "Export the audit log as NDJSON, oldest first",
+          description:
+            "In the order of `id`. A row never appears before one that was exported, so a caller that keeps the last `cursor` and later continues `after` it misses no row.",
+        },
+      },
+    );
 }

@@ -1,7 +1,7 @@
-import { and, desc, eq, gte, lt, or } from "drizzle-orm";
+import { and, asc, desc, eq, gte, lt, lte, or, sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
-import { anyOf, idBefore } from "../../../db/conditions.ts";
+import { anyOf, idAfter, idBefore } from "../../../db/conditions.ts";
 import { auditLog, companies, users } from "../../../db/schema/companies.ts";
 import type { Page } from "../../http/list.ts";
 import type { Principal } from "../../http/principal.ts";
@@ -46,6 +46,33 @@ export async function recordAudit(
   });
 }
 
+/**
+ * Writes a row unless one with the same action, actor and details exists from the same hour of the clock. Concurrent
+ * writers of such a row take turns until their transactions end, so that only one of them writes it.
+ */
+export async function recordAuditHourly(
+  tx: DbOrTx,
+  entry: AuditEntry & { readonly actor: AuditActor },
+): Promise<void> {
+  const { at, action, actor, details } = entry;
+  const key = JSON.stringify([action, actor.userId, details]);
+  await tx.execute(sql`select from pg_advisory_xact_lock(hashtextextended(${key}::text, 0))`);
+  const since = sql`date_trunc('hour', ${sql.param(at, auditLog.at)}::timestamptz, 'UTC')`;
+  const [written] = await tx
+    .select({ id: auditLog.id })
+    .from(auditLog)
+    .where(
+      and(
+        eq(auditLog.action, action),
+        eq(auditLog.actorId, actor.userId),
+        gte(auditLog.at, since),
+        sql`${auditLog.details} @> ${sql.param(details, auditLog.details)}::jsonb`,
+      ),
+    )
+    .limit(1);
+  if (written === undefined) await recordAudit(tx, entry);
+}
+
 /** Lists the audit log of the whole platform for `GET /admin/audit-log`. */
 export async function listAudit(db: DbOrTx, query: AuditQuery, page: Page): Promise<AuditRow[]> {
   return withNames(db, await auditRows(db, filterOf(query), page));
@@ -60,6 +87,55 @@ export async function listAuditOfTenant(
 ): Promise<AuditRow[]> {
   return withNames(db, await auditRowsOfTenant(db, partnerId, filterOf(query), page));
 }
+
+/** The rows of one step of an export: those after a row, up to `through`, in the order of their ids. */
+interface Slice {
+  readonly after: string | undefined;
+  readonly through: number;
+  readonly limit: number;
+}
+
+/** Lists a slice of the audit log of the whole platform. */
+export async function exportedAudit(db: DbOrTx, slice: Slice): Promise<AuditRow[]> {
+  return withNames(
+    db,
+    await db
+      .select()
+      .from(auditLog)
+      .where(isInSlice(slice))
+      .orderBy(asc(auditLog.id))
+      .limit(slice.limit),
+  );
+}
+
+/** Lists a slice of the audit log of a partner and its accounts. The query is that of `auditRowsOfTenant`, oldest first. */
+export async function exportedAuditOfTenant(
+  db: DbOrTx,
+  partnerId: number,
+  slice: Slice,
+): Promise<AuditRow[]> {
+  const own = db
+    .select()
+    .from(auditLog)
+    .where(and(eq(auditLog.companyId, companies.id), isInSlice(slice)))
+    .orderBy(asc(auditLog.id))
+    .limit(slice.limit)
+    .as("own");
+  const found = await db
+    .select()
+    .from(companies)
+    .crossJoinLateral(own)
+    .where(or(eq(companies.id, partnerId), eq(companies.partnerId, partnerId)))
+    .orderBy(asc(own.id))
+    .limit(slice.limit);
+  return withNames(
+    db,
+    found.map((row) => row.own),
+  );
+}
+
+const isInSlice = ({ after, through }: Slice) =>
+  and(idAfter(auditLog.id, after), lte(auditLog.id, through));
 
 function filterOf({ action, actor_id: actorId, company_id: companyId, since, until }: AuditQuery) {
   return {

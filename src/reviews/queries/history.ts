@@ -6,31 +6,6 @@ import { reviewHistory } from "../../../db/schema/reviews.ts";
 import { fieldsShown } from "../../http/shown.ts";
 import { PartnerHistoryObject, type PartnerHistoryRow } from "../model.ts";
 
-/** Returns the last id of the history that PostgreSQL has given out, whether or not its row is committed. */
-export async function lastHistoryId(db: DbOrTx): Promise<number> {
-  const [row] = await db
-    .select({ last: sql`last_value`.mapWith(reviewHistory.id) })
-    .from(sql`review_history_id_seq`);
-  return row?.last ?? 0;
-}
-
-/**
- * Returns the open transactions that write to the history. Each holds this lock before it takes its first id, and
- * until it ends.
- */
-export async function openWriters(db: DbOrTx): Promise<Set<string>> {
-  const rows = await db
-    .select({ id: sql`virtualtransaction`.mapWith(String) })
-    .from(sql`pg_locks`)
-    .where(
-      and(
-        sql`relation = 'review_history'::regclass and mode = 'RowExclusiveLock' and granted`,
-        sql`database = (select oid from pg_database where datname = current_database())`,
-      ),
-    );
-  return new Set(rows.map(({ id }) => id));
-}
-
 /** The rows of a partner's history for one page: those after a row, up to `through`, in the order of their ids. */
 interface Slice {
   readonly partnerId: number;

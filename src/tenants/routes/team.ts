@@ -1,7 +1,8 @@
 import { Elysia } from "elysia";
 
+import { AuditExporter } from "../../auth/actions/export-audit.ts";
 import { listAuditOfTenant } from "../../auth/queries/audit.ts";
-import { auditEntry, auditQuery } from "../../auth/audit-model.ts";
+import { auditEntry, AuditExport, auditExportQuery, auditQuery } from "../../auth/audit-model.ts";
 import { inPerson, partnerAdmin, partnerOwner } from "../../auth/guard.ts";
 import { teamAccessRoutes } from "../../auth/routes/team.ts";
 import { type Access, BASE_PATH } from "../../http/access.ts";
@@ -238,26 +239,44 @@ function companyRoutes(deps: PartnerRouteDeps) {
 }
 
 /**
- * Defines the route for the audit log of the caller's partner and its accounts. A `company_id` of another partner
+ * Defines the routes for the audit log of the caller's partner and its accounts. A `company_id` of another partner
  * finds no rows.
  */
 function auditRoutes(deps: PartnerRouteDeps) {
-  return base(deps).get(
-    "/audit-log",
-    async ({ principal, query }) => {
-      const page = pageOf(query);
-      const rows = await listAuditOfTenant(deps.db, partnerOf(principal), query, page);
-      return listOf(rows, page, { key: (one) => String(one.id), show: shownAs(auditEntry) });
-    },
-    {
-      access: reading,
-      query: auditQuery,
-      response: { 200: listSchema(auditEntry) },
-      detail: {
-        operationId: "listOwnAuditLog",
-        summary: "List the audit log of the partner and its accounts, newest first",
-        description: "`company_id` restricts it to one company; a foreign company finds nothing.",
+  const exporter = new AuditExporter(deps);
+  return base(deps)
+    .get(
+      "/audit-log",
+      async ({ principal, query }) => {
+        const page = pageOf(query);
+        const rows = await listAuditOfTenant(deps.db, partnerOf(principal), query, page);
+        return listOf(rows, page, { key: (one) => String(one.id), show: shownAs(auditEntry) });
       },
-    },
-  );
+      {
+        access: reading,
+        query: auditQuery,
+        response: { 200: listSchema(auditEntry) },
+        detail: {
+          operationId: "listOwnAuditLog",
+          summary: "List the audit log of the partner and its accounts, newest first",
+          description: "`company_id` restricts it to one company; a foreign company finds nothing.",
+        },
+      },
+    )
+    .get(
+      "/audit-log/export",
+      async ({ principal, requestContext, query }) =>
+        exporter.export({ principal, requestContext }, query, partnerOf(principal)),
+      {
+        access: reading,
+        query: auditExportQuery,
+        response: { 200: AuditExport, 503: errorResponse("unavailable") },
+        detail: {
+          operationId: "exportOwnAuditLog",
+          summary: "Export the audit log of the partner and its accounts as NDJSON, oldest first",
+          description:
+            "In the order of `id`. A row never appears before one that was exported, so a caller that keeps the last `cursor` and later continues `after` it misses no row.",
+        },
+      },
+    );
 }

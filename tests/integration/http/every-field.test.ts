@@ -186,6 +186,7 @@ describe("a 422 names every invalid field, of any rule, and no other", () => {
     ["/admin/providers?limit=0&cursor=zz", "root", ["cursor", "limit"]],
     ["/admin/sso-connections?company_id=x&cursor=zz", "root", ["company_id", "cursor"]],
     ["/admin/audit-log?action=x&cursor=zz", "root", ["action", "cursor"]],
+    ["/admin/audit-log/export?limit=0&after=zz", "root", ["after", "limit"]],
     ["/account/reviews?rate=9&cursor=zz", "account", ["cursor", "rate"]],
     ["/account/review-sites?limit=0&cursor=zz", "account", ["cursor", "limit"]],
     ["/account/users?store_id=x&cursor=zz", "account", ["cursor", "store_id"]],

@@ -92,6 +92,7 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   SERVICE_DELETED: "deleted a service",
   DATA_IMPORTED: "imported data",
   DATA_EXPORTED: "exported data",
+  AUDIT_EXPORTED: "exported the audit log",
   INBOX_RETRIED: "took a rejected action over again",
   INBOX_DROPPED: "dropped a rejected action",
   PROVIDER_CREATED: "created a provider",

@@ -1,0 +1,225 @@
+import { connect } from "node:net";
+
+import { beforeAll, describe, expect, test } from "bun:test";
+
+import { recordAudit } from "../../../src/auth/queries/audit.ts";
+import { startApi } from "../../support/api.ts";
+import { fixture } from "../../support/fixture.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants } from "../../support/tenants.ts";
+
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const api = fixture(() => startApi({ db: database.db }));
+
+describe("the export of the audit log", () => {
+  test("has the rows and fields of the list, oldest first, each with its cursor", async () => {
+    const listed = (await api.call("GET", "/partner/audit-log?limit=100", { token: tokens.owner }))
+      .body["data"] as Row[];
+    const answer = await exported("/partner/audit-log/export", tokens.owner);
+    expect(answer.headers.get("content-type")).toBe("application/x-ndjson");
+    expect(answer.text.endsWith("\n")).toBe(true);
+    const rows = rowsOf(answer.text);
+    expect(rows.slice(0, listed.length)).toEqual(
+      listed.toReversed().map((row) => ({ ...row, cursor: expect.any(String) })),
+    );
+    const second = rows.at(1);
+    const rest = await exported(
+      `/partner/audit-log/export?limit=1&after=${rows.at(0)?.cursor}`,
+      tokens.owner,
+    );
+    expect(rowsOf(rest.text)).toEqual(second === undefined ? [] : [second]);
+    const end = await exported(
+      `/partner/audit-log/export?after=${rows.at(-1)?.cursor}`,
+      tokens.owner,
+    );
+    expect(end.text).toBe("");
+  });
+
+  test("is restricted to the partner and its accounts, and to super-admins for the platform", async () => {
+    const [one, two] = tenants.partners;
+    const own = new Set([one.id, ...one.accounts.map(({ id }) => id)]);
+    await note("theirs", two.owner);
+    const partner = rowsOf((await exported("/partner/audit-log/export", tokens.owner)).text);
+    expect(partner.filter((row) => !own.has(row.company_id))).toEqual([]);
+    const all = rowsOf((await exported("/admin/audit-log/export", tokens.root)).text);
+    expect(all.some((row) => row.company_id === two.id)).toBe(true);
+    for (const [path, token] of [
+      ["/admin/audit-log/export", tokens.owner],
+      ["/partner/audit-log/export", tokens.root],
+      ["/partner/audit-log/export", tokens.account],
+    ] as const)
+      expect((await exported(path, token)).status).toBe(403);
+    expect((await api.call("GET", "/partner/audit-log/export")).status).toBe(401);
+  });
+
+  test("writes one row per user and hour, whoever asks at the same time", async () => {
+    const { admin } = tenants.partners[0];
+    const token = await api.login(admin.email);
+    await Promise.all(
+      Array.from({ length: 5 }, () => exported("/partner/audit-log/export", token)),
+    );
+    const written = () => database.db.sql<{ at: Date }[]>`
+      select at from audit_log where action = 'AUDIT_EXPORTED' and actor_id = ${admin.id}`;
+    expect(await written()).toHaveLength(1);
+    await database.db.sql`
+      update audit_log set at = at - interval '1 hour'
+       where action = 'AUDIT_EXPORTED' and actor_id = ${admin.id}`;
+    await exported("/partner/audit-log/export", token);
+    expect(await written()).toHaveLength(2);
+  });
+
+  test("takes 1 to 1000 rows and its own cursors only", async () => {
+    for (const query of ["limit=1", "limit=1000"])
+      expect((await exported(`/admin/audit-log/export?${query}`, tokens.root)).status).toBe(200);
+    for (const query of ["limit=0", "limit=1001", "after=zz", "after=12"]) {
+      const { status, body } = await exported(`/admin/audit-log/export?${query}`, tokens.root);
+      expect([status, Object.keys(body["errors"] as object)]).toEqual([
+        422,
+        [query.split("=")[0] ?? ""],
+      ]);
+    }
+  });
+
+  test("is answered 503, or up to the last certain row, while an earlier row is uncommitted", async () => {
+    const start = await lastCursor();
+    const late = await writing("late");
+    await note("early", tenants.partners[0].owner);
+    const path = `/partner/audit-log/export?after=${start}`;
+    const fresh = await startApi({ db: database.db, config: api.deps.config });
+    const refused = await fresh.call("GET", path, { token: tokens.owner });
+    expect([refused.status, refused.body["code"]]).toEqual([503, "unavailable"]);
+    expect(namesOf(rowsOf((await exported(path, tokens.owner)).text))).toEqual([]);
+    await late.commit();
+    expect(namesOf(rowsOf((await exported(path, tokens.owner)).text))).toEqual(["late", "early"]);
+  });
+
+  test("resumes after every cut without gap or repeat, while transactions commit late and roll back", async () => {
+    const url = new URL(api.listen());
+    let cursor = await lastCursor();
+    const committed: string[] = [];
+    let isWriting = true;
+    const writer = async (name: string) => {
+      for (let n = 0; n < 60; n++) {
+        const one = await writing(`${name}-${n}`);
+        await Bun.sleep(Math.random() * 8);
+        if (Math.random() < 0.3) await one.rollBack();
+        else {
+          await one.commit();
+          committed.push(`${name}-${n}`);
+        }
+      }
+    };
+    const writers = Promise.all(["a", "b", "c"].map(writer)).then(() => (isWriting = false));
+    const seen: Row[] = [];
+    let cuts = 0;
+    for (let isLast = false; !isLast;) {
+      const wasWriting = isWriting;
+      const { text, isWhole } = await cutAfter(
+        Math.floor(Math.random() * 4_000) + 400,
+        url,
+        `/api/v1/partner/audit-log/export?after=${cursor}`,
+      );
+      const end = text.lastIndexOf("\n") + 1;
+      if (!isWhole) cuts++;
+      const rows = rowsOf(text.slice(0, end));
+      seen.push(...rows);
+      cursor = rows.at(-1)?.cursor ?? cursor;
+      isLast = !wasWriting && isWhole && text === "";
+    }
+    await writers;
+    expect(cuts).toBeGreaterThan(0);
+    const ids = seen.map(({ id }) => id);
+    expect(ids).toEqual([...new Set(ids)].toSorted((a, b) => a - b));
+    expect(namesOf(seen).toSorted()).toEqual(committed.toSorted());
+  });
+});
+
+interface Row {
+  readonly id: number;
+  readonly action: string;
+  readonly company_id: number;
+  readonly cursor: string;
+  readonly details: { readonly name?: string };
+}
+
+const tokens = { owner: "", account: "", root: "" };
+
+beforeAll(async () => {
+  const [one] = tenants.partners;
+  tokens.owner = await api.login(one.owner.email);
+  tokens.account = await api.login(one.accounts[0].owner.email);
+  tokens.root = await api.login(tenants.superAdmin.email);
+  await note("first", one.owner);
+});
+
+const exported = (path: string, token: string) => api.call("GET", path, { token });
+
+const rowsOf = (text: string): Row[] =>
+  text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as Row);
+
+const namesOf = (rows: readonly Row[]) => rows.flatMap(({ details }) => details.name ?? []);
+
+async function lastCursor(): Promise<string> {
+  const rows = rowsOf((await exported("/partner/audit-log/export", tokens.owner)).text);
+  return rows.at(-1)?.cursor ?? "";
+}
+
+interface Person {
+  readonly id: number;
+  readonly companyId: number;
+}
+
+const entryOf = (name: string, { id, companyId }: Person) => ({
+  at: new Date(),
+  action: "TOKEN_ISSUED" as const,
+  actor: { userId: id, companyId, impersonatorId: null },
+  requestContext: null,
+  details: { name },
+});
+
+const note = (name: string, person: Person) => recordAudit(database.db, entryOf(name, person));
+
+/** Writes a row in a transaction that stays open until the test ends it. */
+async function writing(name: string) {
+  const written = Promise.withResolvers<void>();
+  const { promise: ended, resolve } = Promise.withResolvers<boolean>();
+  const rolledBack = new Error("rolled back");
+  const transaction = database.db.transaction(async (tx) => {
+    await recordAudit(tx, entryOf(name, tenants.partners[0].owner));
+    written.resolve();
+    if (!(await ended)) throw rolledBack;
+  });
+  const done = transaction.catch((error: unknown) => {
+    if (error !== rolledBack) throw error;
+  });
+  await written.promise;
+  const end = (isCommitted: boolean) => {
+    resolve(isCommitted);
+    return done;
+  };
+  return { commit: () => end(true), rollBack: () => end(false) };
+}
+
+/** Sends a request and closes the connection after so many bytes of the response. Returns the body up to there. */
+async function cutAfter(bytes: number, { hostname, port }: URL, path: string) {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  let received = Buffer.alloc(0);
+  const socket = connect(Number(port), hostname, () =>
+    socket.write(
+      `GET ${path} HTTP/1.1\r\nHost: ${hostname}:${port}\r\nAuthorization: Bearer ${tokens.owner}\r\nConnection: close\r\n\r\n`,
+    ),
+  );
+  socket.on("data", (data) => {
+    received = Buffer.concat([received, data]);
+    if (received.length >= bytes) socket.destroy();
+  });
+  socket.on("error", reject);
+  socket.on("close", () => resolve(received.subarray(0, bytes)));
+  const text = (await promise).toString();
+  const head = text.indexOf("\r\n\r\n");
+  return { text: head === -1 ? "" : text.slice(head + 4), isWhole: received.length < bytes };
+}
