@@ -73,10 +73,23 @@ export async function lookAtRights({ sql }: RawDb, service: RawDb): Promise<Find
     select current_user as name, coalesce(has_schema_privilege(current_schema(), 'create'), false) as may,
            coalesce(pg_has_role((select relowner from pg_class where oid = to_regclass('delivery_attempts')), 'usage'), true)
              as owns`;
-  if (row?.may === true && row.owns) return ok(`${row.name} may create partitions`);
+  if (row?.may === true && row.owns) return lookAtAuditRights(row.name, service);
   return fault(
     `${row?.name ?? "the user"} may not create partitions`,
     "Let the user of MAINTENANCE_DATABASE_URL, or of DATABASE_URL if that is not set, own the tables and create in their schema: maintenance creates and drops partitions daily.",
+  );
+}
+
+/** Checks that the user of the service only adds and reads rows of the audit log, unless it is also the owner. */
+async function lookAtAuditRights(owner: string, { sql }: RawDb): Promise<Finding> {
+  const [row] = await sql<{ name: string; may: boolean }[]>`
+    select current_user as name,
+           coalesce(has_table_privilege(to_regclass('audit_log'), 'update, delete, truncate'), false) as may`;
+  if (row === undefined || row.name === owner || !row.may)
+    return ok(`${owner} may create partitions`);
+  return advice(
+    `${row.name} may change and remove rows of the audit log`,
+    "Revoke update, delete and truncate on audit_log from the user of DATABASE_URL (docs/operations/production.md).",
   );
 }
 

@@ -274,6 +274,7 @@ describe("dispatchers", () => {
       grant usage on schema public, drizzle to ${service};
       grant select on drizzle.__drizzle_migrations to ${service};
       grant select, insert, update on all tables in schema public to ${service};
+      revoke update on audit_log from ${service};
       grant delete on dispatchers, processes, outbox to ${service};
       do $$ declare t record; begin
         for t in select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') loop
