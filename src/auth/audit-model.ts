@@ -6,7 +6,7 @@ import { instantAnswer, instantText, orNull, rowId } from "../http/text.ts";
 
 /**
  * Lists every action of the audit log (contract 3.8). Each comment names the keys of the JSON field `details` for the
- * actions below it.
+ * actions below it. Besides, the row of a request with a token has `token`, and updates have `changes` where named.
  */
 export const AUDIT_ACTIONS = [
   // Audit row of a successful sign-in; details: method, jti.
@@ -49,7 +49,7 @@ export const AUDIT_ACTIONS = [
   "CONSENT_GRANTED",
   "CONSENT_DENIED",
   // Audit rows of changes to an OAuth client; details: client_id; for an update also fields, the names of the fields
-  // in the request.
+  // in the request, and changes.
   "CLIENT_CREATED",
   "CLIENT_UPDATED",
   "CLIENT_SECRET_ROTATED",
@@ -61,7 +61,7 @@ export const AUDIT_ACTIONS = [
   // reason.
   "IMPERSONATION_STARTED",
   // Audit row of a change to the origins that may embed the portal in a frame; details: origins, the new number of
-  // origins.
+  // origins, and changes.
   "EMBEDDING_UPDATED",
   // Audit row of a new portal link; details: pages, scope, expires_at.
   "PORTAL_LINK_CREATED",
@@ -95,7 +95,7 @@ export const AUDIT_ACTIONS = [
   // Audit row of a link to set the first password, mailed or handed over; details: user_id.
   "USER_INVITED",
   // Audit rows of a user who was changed or deleted; details: user_id, company_id; for a change also fields, the names
-  // of the fields in the request.
+  // of the fields in the request, and changes, which has role and store_ids only.
   "USER_UPDATED",
   "USER_DELETED",
   // Audit row of a change of a user's role; details: user_id, from, to.
@@ -130,7 +130,7 @@ export const AUDIT_ACTIONS = [
   "STORE_REVIEW_SITE_CREATED",
   "STORE_REVIEW_SITE_UPDATED",
   "STORE_REVIEW_SITE_DELETED",
-  // A service of the platform; details: service_id. Its tokens have TOKEN_ISSUED and TOKEN_REVOKED.
+  // A service of the platform; details: service_id; for an update also fields and changes. Its tokens have TOKEN_ISSUED and TOKEN_REVOKED.
   "SERVICE_CREATED",
   "SERVICE_UPDATED",
   "SERVICE_DELETED",
@@ -150,7 +150,8 @@ export const AUDIT_ACTIONS = [
   // Audit rows of a webhook subscription that was created or deleted; details: subscription_id, delivery_kind.
   "WEBHOOK_CREATED",
   "WEBHOOK_DELETED",
-  // Audit row of a changed webhook subscription; details: subscription_id, fields (the names of the changed fields).
+  // Audit row of a changed webhook subscription; details: subscription_id, fields (the names of the changed fields),
+  // changes.
   "WEBHOOK_UPDATED",
   // Audit row of a rotated signing secret of a webhook; details: subscription_id, grace_period_hours.
   "WEBHOOK_SECRET_ROTATED",
@@ -169,7 +170,8 @@ export const AUDIT_ACTIONS = [
   // Audit row of a range of events that was queued again; details: subscription_id, since, until, queued (the number
   // of events).
   "WEBHOOK_RECOVERED",
-  // Audit rows of a partner's alert settings; details: fields, the names of the fields in the request.
+  // Audit rows of a partner's alert settings; details of an update: fields, the names of the fields in the request,
+  // and changes, without recipients.
   "ALERTS_UPDATED",
   "ALERTS_SECRET_SHOWN",
   "ALERTS_SECRET_ROTATED",

@@ -1,6 +1,7 @@
 import type { Db } from "../../db/client.ts";
 import { ulid } from "ulid";
 
+import { changesOf } from "../auth/audit-changes.ts";
 import { recordAudit } from "../auth/queries/audit.ts";
 import { holdCaller } from "../auth/actions/open-session.ts";
 import { openPortalSession, type PortalSessionDeps } from "../auth/actions/open-portal-session.ts";
@@ -151,8 +152,10 @@ export async function updateEmbedding(
   await settingsOf(deps, partnerId);
   const at = deps.clock.now();
   await deps.db.transaction(async (tx) => {
+    const before = { origins: (await queries.settingsOf(tx, partnerId))?.origins ?? [] };
     await queries.updateOrigins(tx, { partnerId, origins });
-    const details = { origins: origins.length };
+    const changes = changesOf(["origins"], before, { origins });
+    const details = { origins: origins.length, changes };
     await recordAudit(tx, {
       at,
       action: "EMBEDDING_UPDATED",

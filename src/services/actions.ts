@@ -1,6 +1,7 @@
 import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../db/client.ts";
+import { changesOf } from "../auth/audit-changes.ts";
 import { recordAudit } from "../auth/queries/audit.ts";
 import { endAccess } from "../auth/actions/sessions.ts";
 import type { KeyRing } from "../auth/key-ring.ts";
@@ -86,10 +87,11 @@ export async function updateService(
       partnerIds: body.partner_ids === undefined ? old.partnerIds : body.partner_ids,
       updatedAt: now,
     });
-    const details = { service_id: id, fields };
+    const changed = orNotFound(await queries.serviceById(tx, id));
+    const details = { service_id: id, fields, changes: changesOf(fields, old, changed) };
     const audit = { at: now, actor: principal, requestContext };
     await recordAudit(tx, { ...audit, action: "SERVICE_UPDATED", details });
-    return orNotFound(await queries.serviceById(tx, id));
+    return changed;
   });
 }
 

@@ -108,7 +108,8 @@ export async function startWebhooks(
       return rows.map((row) => row.eventId);
     },
     audit: (action) => db.sql`
-      select details, actor_id as actor from audit_log where action = ${action} order by id`,
+      select details - 'token' as details, actor_id as actor from audit_log
+       where action = ${action} order by id`,
     async stop() {
       await api.stop();
       await database.drop();

@@ -20,7 +20,7 @@ interface AuditEntry {
 }
 
 export type AuditActor = Pick<Principal, "userId" | "companyId" | "impersonatorId"> &
-  Partial<Pick<Principal, "tokenKind" | "familyId">>;
+  Partial<Pick<Principal, "tokenKind" | "familyId" | "jti" | "clientId">>;
 
 /**
  * Writes one row of the audit log. The caller must be in the transaction of the change that the row records, so that
@@ -39,11 +39,20 @@ export async function recordAudit(
     ip: requestContext?.ip ?? null,
     userAgent: requestContext?.userAgent ?? null,
     requestId: requestContext?.requestId ?? null,
+    details: { ...details, ...tokenDetails(actor) },
+  });
+}
+
+/** Names the token that acted; empty if the actor is known without a token, as in a sign-in. */
+function tokenDetails(actor: AuditActor | null): Readonly<Record<string, unknown>> {
+  if (actor?.jti === undefined) return {};
+  const { jti, tokenKind: kind, clientId, familyId } = actor;
+  return {
+    token: { jti, kind, client_id: clientId ?? null },
     // A portal session acts in the name of the user who made the link, but another person may be using the session.
     // The session id tells the two apart.
-    details:
-      actor?.tokenKind === "portal" ? { ...details, portal_session: actor.familyId } : details,
-  });
+    ...(kind === "portal" && { portal_session: familyId }),
+  };
 }
 
 /**

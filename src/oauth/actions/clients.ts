@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 
 import type { Db, Tx } from "../../../db/client.ts";
+import { changesOf } from "../../auth/audit-changes.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import type { AuditAction } from "../../auth/audit-model.ts";
 import { recordAccessDenied, refuseExcess } from "../../auth/actions/access-denied.ts";
@@ -145,7 +146,8 @@ export async function changeClient(
     denyExcess(caller, after);
     await queries.updateClient(tx, after);
     const { fields } = details;
-    await audit(tx, caller, { action: "CLIENT_UPDATED", clientId, at: now, more: { fields } });
+    const more = { fields, changes: changesOf(fields, before, after) };
+    await audit(tx, caller, { action: "CLIENT_UPDATED", clientId, at: now, more });
     return after;
   });
 }

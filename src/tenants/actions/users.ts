@@ -1,6 +1,7 @@
 import type { Tx } from "../../../db/client.ts";
 import { tellOfOwner } from "../../auth/actions/security-mails.ts";
 import { recordAccessDenied } from "../../auth/actions/access-denied.ts";
+import { changesOf } from "../../auth/audit-changes.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import { inviteUser } from "../../auth/actions/invitations.ts";
 import { endAccess, liftLock } from "../../auth/actions/sessions.ts";
@@ -107,6 +108,9 @@ export async function userUpdateErrors(
   return userErrors(whole, { employer, isTaken });
 }
 
+/** The fields of a user whose values the audit log has. An erasure of the user would not find the others there. */
+const NOT_PERSONAL = ["role", "store_ids"];
+
 /**
  * Changes a user by a body that has passed `userUpdateErrors`; absent fields stay as they are. Tokens stay valid after a
  * change of role or stores, because each request reads these again. A changed address ends all access, also by codes that
@@ -128,6 +132,7 @@ export async function changeUser(
     const fields = Object.keys(body);
     if (fields.length === 0) return { result: user };
     if (isOtherRole) await refuseLast(tx, caller.principal, user);
+    const before = orNotFound(await queries.userById(tx, id));
     const changes = { name, role, email, externalId, updatedAt: now };
     await queries.updateUser(tx, id, changes, storeIds);
     if (isOtherRole)
@@ -138,8 +143,9 @@ export async function changeUser(
       if (await queries.dropInvitation(tx, id))
         await inviteUser(tx, deps, { userId: id, email, actor, requestContext, now });
     }
-    const details = { user_id: id, company_id: companyId, fields };
     const result = orNotFound(await queries.userById(tx, id));
+    const ids = { user_id: id, company_id: companyId };
+    const details = { ...ids, fields, changes: changesOf(NOT_PERSONAL, before, result) };
     return { result, change: { action: "USER_UPDATED", details } };
   });
   if (isMoved) await deps.schedule.wake([MAIL_WAKE]);

@@ -1,6 +1,7 @@
 import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../../db/client.ts";
+import { changesOf } from "../../auth/audit-changes.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import type { AuditAction } from "../../auth/audit-model.ts";
 import { type Caller, type Principal, tenantOf } from "../../http/principal.ts";
@@ -81,7 +82,10 @@ export async function updateSettings(
       ...(body.digest_minutes !== undefined && { digestMinutes: body.digest_minutes }),
       ...(body.webhook_url !== undefined && { webhookUrl: body.webhook_url }),
     };
-    const details = { fields: Object.keys(body) };
+    const fields = Object.keys(body);
+    // Recipients are persons, and an erasure would not find their addresses in the audit log.
+    const named = fields.filter((field) => field !== "recipients");
+    const details = { fields, changes: changesOf(named, before, after) };
     if (after.webhookUrl === null)
       return {
         after: { ...after, sealedSecret: null, secretFingerprint: null },

@@ -5,6 +5,7 @@ import type { Tx } from "../../../db/client.ts";
 import { violatesUnique } from "../../../db/errors.ts";
 import { skipQueued } from "../../../db/log.ts";
 import { tellOfWebhook } from "../../auth/actions/security-mails.ts";
+import { changesOf } from "../../auth/audit-changes.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import { isUlid } from "../../http/list.ts";
 import { type Caller, type Principal, tenantOf } from "../../http/principal.ts";
@@ -184,7 +185,8 @@ export async function updateSubscription(
     const nextBatchAt = rescheduledBatchAt(current, settings.batchIntervalHours, times);
     const changes = { ...settings, nextBatchAt, updatedAt: now };
     await queries.changeSubscription(tx, current.id, changes);
-    const details = { subscription_id: current.id, fields };
+    const changed = changesOf(fields, current, settings);
+    const details = { subscription_id: current.id, fields, changes: changed };
     const by = { at: now, actor: principal, requestContext };
     await recordAudit(tx, { ...by, action: "WEBHOOK_UPDATED", details });
     const webhook = { ...current, ...changes };

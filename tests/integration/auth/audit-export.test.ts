@@ -206,20 +206,22 @@ async function writing(name: string) {
 
 /** Sends a request and closes the connection after so many bytes of the response. Returns the body up to there. */
 async function cutAfter(bytes: number, { hostname, port }: URL, path: string) {
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  let received = Buffer.alloc(0);
+  const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
+  let received = "";
   const socket = connect(Number(port), hostname, () =>
     socket.write(
       `GET ${path} HTTP/1.1\r\nHost: ${hostname}:${port}\r\nAuthorization: Bearer ${tokens.owner}\r\nConnection: close\r\n\r\n`,
     ),
   );
+  socket.setEncoding("utf8");
   socket.on("data", (data) => {
-    received = Buffer.concat([received, data]);
+    received += String(data);
     if (received.length >= bytes) socket.destroy();
   });
   socket.on("error", reject);
-  socket.on("close", () => resolve(received.subarray(0, bytes)));
-  const text = (await promise).toString();
+  socket.on("close", () => resolve());
+  await ended;
+  const text = received.slice(0, bytes);
   const head = text.indexOf("\r\n\r\n");
   return { text: head === -1 ? "" : text.slice(head + 4), isWhole: received.length < bytes };
 }

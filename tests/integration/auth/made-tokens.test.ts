@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
+import { decodeJwt } from "jose";
+
 import { purge, PURGE_MARGIN_MS } from "../../../src/auth/actions/purge.ts";
 import type { Answer } from "../../support/api.ts";
 import {
@@ -232,7 +234,7 @@ describe("DELETE /partner/tokens/{id}", () => {
     expect(await listed(owner, user.id)).toEqual([]);
     expect((await end(owner, row?.id ?? "")).status).toBe(404);
     const [audited] = await database.db.sql<{ actor: number; details: unknown }[]>`
-      select actor_id as actor, details from audit_log
+      select actor_id as actor, details - 'token' as details from audit_log
        where action = 'TOKEN_REVOKED' and details->>'jti' = ${row?.id ?? ""}`;
     expect(audited).toEqual({
       actor: p1.owner.id,
@@ -271,7 +273,11 @@ describe("DELETE /partner/tokens/{id}", () => {
     const [denied] = await database.db.sql<{ details: unknown }[]>`
       select details from audit_log where action = 'AUTHZ_DENIED' and actor_id = ${p2.owner.id}
        order by id desc limit 1`;
-    expect(denied?.details).toEqual({ token_id: row?.id, reason: "foreign_record" });
+    expect(denied?.details).toEqual({
+      token_id: row?.id,
+      reason: "foreign_record",
+      token: { jti: decodeJwt(rival).jti, kind: "access", client_id: null },
+    });
     expect(await statusOf(acting)).toBe(200);
     const session = JSON.parse(atob(token.split(".")[1] ?? "")).jti as string;
     for (const id of [session, "none", "%00"]) expect((await end(owner, id)).status).toBe(404);

@@ -329,6 +329,7 @@ describe("a personal access token of the API", () => {
     expect(denied.map(({ details }) => details)).toContainEqual({
       scopes: ["*"],
       reason: "insufficient_scope",
+      token: { jti: decodeJwt(narrow).jti, kind: "access", client_id: expect.any(String) },
     });
     const readOnly = await make(token, { name: "a", scopes: ["reviews:read"] });
     const pat = String(readOnly.body["access_token"]);

@@ -147,6 +147,8 @@ describe("a client", () => {
     expect(rows.map(({ details }) => details)).toContainEqual({
       client_id: body["client_id"],
       fields: ["redirect_uris", "scopes"],
+      changes: { scopes: { from: ["*"], to: ["reviews:read"] } },
+      token: { jti: expect.any(String), kind: "access", client_id: null },
     });
   });
 

@@ -228,6 +228,6 @@ const create = (more: Record<string, unknown> = {}) =>
 async function lastAudit() {
   const [row] = await database.db.sql<
     { action: string; actor_id: number; details: Record<string, unknown> }[]
-  >`select action, actor_id, details from audit_log order by id desc limit 1`;
+  >`select action, actor_id, details - 'token' as details from audit_log order by id desc limit 1`;
   return row;
 }

@@ -263,7 +263,8 @@ const codeOf = ({ status, body }: Answer) => [status, body["code"]];
 
 async function audited(action: string): Promise<unknown> {
   const rows = await database.db.sql<{ details: object; actor: number }[]>`
-    select details, actor_id as actor from audit_log where action = ${action} order by id`;
+    select details - 'token' as details, actor_id as actor from audit_log
+     where action = ${action} order by id`;
   const last = rows.at(-1);
   return { ...last?.details, actor: last?.actor };
 }

@@ -155,6 +155,7 @@ test("creations are audited, with ids alone", async () => {
   expect(rows[1]?.details).toEqual({
     store_id: store,
     company_id: tenants.partners[0].accounts[0].id,
+    token: { jti: expect.any(String), kind: "access", client_id: null },
   });
 });
 

@@ -307,7 +307,8 @@ const verify = async (token: string) => (await api.call("GET", "/verify-token", 
 
 async function audited(action: string): Promise<Record<string, unknown>[]> {
   const rows = await database.db.sql<{ details: Record<string, unknown>; actor: number }[]>`
-    select details, actor_id as actor from audit_log where action = ${action} order by id`;
+    select details - 'token' as details, actor_id as actor from audit_log
+     where action = ${action} order by id`;
   return rows.map(({ details, actor }) => ({ ...details, actor }));
 }
 

@@ -287,7 +287,8 @@ const signIn = (email: string, password = PASSWORD) =>
 
 async function audited(action: string): Promise<unknown[]> {
   const rows = await database.db.sql<{ details: object; actor: number }[]>`
-    select details, actor_id as actor from audit_log where action = ${action} order by id`;
+    select details - 'token' as details, actor_id as actor from audit_log
+     where action = ${action} order by id`;
   return rows.map(({ details, actor }) => ({ ...details, actor }));
 }
 

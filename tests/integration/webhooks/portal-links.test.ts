@@ -305,7 +305,11 @@ describe("the origins that may frame the portal", () => {
     expect((await allow(origins)).body).toEqual({ origins });
     expect(await policyOf(owner)).toBe(`frame-ancestors ${origins.join(" ")}`);
     expect(await policyOf(rival)).toBe("frame-ancestors 'none'");
-    expect((await audited("EMBEDDING_UPDATED"))?.details).toEqual({ origins: 2 });
+    expect((await audited("EMBEDDING_UPDATED"))?.details).toMatchObject({
+      origins: 2,
+      token: { kind: "access", client_id: null },
+      changes: { origins: { from: [], to: expect.any(Array) } },
+    });
     const unknown = await api.call("GET", "/embed/01j00000000000000000000000/webhooks", {
       root: true,
     });

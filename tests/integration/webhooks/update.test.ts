@@ -70,7 +70,14 @@ describe("an update", () => {
     const { id } = await world.subscribe();
     await update(id, { label: "Audited", ordering: "review" });
     expect((await world.audit("WEBHOOK_UPDATED")).at(-1)).toEqual({
-      details: { subscription_id: id, fields: ["label", "ordering"] },
+      details: {
+        subscription_id: id,
+        fields: ["label", "ordering"],
+        changes: {
+          label: { from: expect.any(String), to: expect.any(String) },
+          ordering: { from: expect.any(String), to: expect.any(String) },
+        },
+      },
       actor: world.tenants.partners[0].owner.id,
     });
   });
