@@ -139,6 +139,9 @@ export const AUDIT_ACTIONS = [
   "DATA_EXPORTED",
   // Audit row of an export of the audit log, at most once per user and hour of the clock; no details.
   "AUDIT_EXPORTED",
+  // Audit row of an operator who looked into a partner's webhooks, at most once per operator, partner and hour of the
+  // clock; details: partner_id.
+  "TENANT_READ",
   // Audit rows of a rejected action of the inbox; details: position.
   "INBOX_RETRIED",
   "INBOX_DROPPED",

@@ -1,13 +1,14 @@
 import { Elysia } from "elysia";
 
 import { partnerAdmin, superAdmin } from "../../auth/guard.ts";
+import { recordAuditHourly } from "../../auth/queries/audit.ts";
 import { opensAllWebhooks, opensSubscription, opensWebhooks } from "../../auth/portal-pages.ts";
 import { type Access, type Authenticator, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
 import { findRow } from "../../http/list.ts";
 import { loads } from "../../http/request-state.ts";
 import type { EventStreams } from "../../http/event-stream.ts";
-import { type Principal, tenantOf } from "../../http/principal.ts";
+import { type Caller, type Principal, tenantOf } from "../../http/principal.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Lookup } from "../../lib/name-resolver.ts";
 import { Problem } from "../../lib/problem.ts";
@@ -43,11 +44,7 @@ export interface Audience<List extends string, One extends string> {
   readonly id: string;
   readonly tag: string;
   readonly access: Access;
-  readonly tenant: (
-    deps: WebhookRouteDeps,
-    principal: Principal,
-    params: Params,
-  ) => Promise<number>;
+  readonly tenant: (deps: WebhookRouteDeps, caller: Caller, params: Params) => Promise<number>;
   readonly describe: (detail: Detail) => Detail;
 }
 
@@ -63,7 +60,7 @@ export const PARTNERS: Audience<"/partner/webhooks", "/partner/webhooks/:id"> = 
   id: "id",
   tag: "Webhooks",
   access: partnerAdmin("webhooks:read", opensWebhooks),
-  tenant: async (_deps, principal) => tenantOf(principal),
+  tenant: async (_deps, { principal }) => tenantOf(principal),
   describe: (detail) => detail,
 };
 
@@ -76,8 +73,14 @@ export const OPERATORS: Audience<
   id: "subscriptionId",
   tag: "Administration",
   access: superAdmin(),
-  tenant: (deps, _principal, params) =>
-    findRow(params["id"], (id) => queries.findPartner(deps.db, id)),
+  tenant: async (deps, { principal: actor, requestContext }, params) => {
+    const partnerId = await findRow(params["id"], (id) => queries.findPartner(deps.db, id));
+    const details = { partner_id: partnerId };
+    const at = deps.clock.now();
+    const entry = { at, action: "TENANT_READ", actor, requestContext, details } as const;
+    await deps.db.transaction((tx) => recordAuditHourly(tx, entry));
+    return partnerId;
+  },
   describe: ({ operationId, summary }) => ({
     operationId: `${operationId}OfPartner`,
     summary: `${summary}, of a partner`,
@@ -95,7 +98,7 @@ export function listBase<const L extends string, const O extends string>(
 ) {
   return new Elysia({ prefix: `${BASE_PATH}${list}` as const, tags: [tag] })
     .use(deps.checks)
-    .macro(loads("tenant", ({ principal, params }) => tenant(deps, principal, params)));
+    .macro(loads("tenant", ({ params, ...caller }) => tenant(deps, caller, params)));
 }
 
 /**
@@ -109,8 +112,8 @@ export function readingBase<const L extends string, const O extends string>(
   return new Elysia({ prefix: `${BASE_PATH}${audience.one}` as const, tags: [audience.tag] })
     .use(deps.checks)
     .macro(
-      loads("subscription", ({ principal, params }) =>
-        readableSubscription(deps, audience, principal, params),
+      loads("subscription", ({ params, ...caller }) =>
+        readableSubscription(deps, audience, caller, params),
       ),
     );
 }
@@ -119,10 +122,10 @@ export function readingBase<const L extends string, const O extends string>(
 export async function readableSubscription<L extends string, O extends string>(
   deps: WebhookRouteDeps,
   { tenant, id }: Audience<L, O>,
-  principal: Principal,
+  caller: Caller,
   params: Params,
 ) {
-  return findOpened(deps, principal, await tenant(deps, principal, params), params[id]);
+  return findOpened(deps, caller.principal, await tenant(deps, caller, params), params[id]);
 }
 
 /**

@@ -44,10 +44,10 @@ export function deliveryReadRoutes<const L extends string, const O extends strin
   const { access, describe } = audience;
   return readingBase(deps, audience)
     .macro(
-      loads("delivery", async ({ principal, params }) =>
+      loads("delivery", async ({ params, ...caller }) =>
         showEvent(
           deps,
-          await readableSubscription(deps, audience, principal, params),
+          await readableSubscription(deps, audience, caller, params),
           params["eventId"] ?? "",
         ),
       ),
@@ -97,8 +97,8 @@ export function deliveryReadRoutes<const L extends string, const O extends strin
 export function redeliveryRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .macro(
-      loads("event", async ({ principal, params }) => {
-        const subscription = await readableSubscription(deps, PARTNERS, principal, params);
+      loads("event", async ({ params, ...caller }) => {
+        const subscription = await readableSubscription(deps, PARTNERS, caller, params);
         return { subscription, id: await findEvent(deps, subscription, params["eventId"] ?? "") };
       }),
     )

@@ -392,7 +392,8 @@ async function written() {
            (select count(*)::int from sso_connections) as connections, (select count(*)::int from sso_domains) as domains,
            (select count(*)::int from provider_events) as events, (select count(*)::int from reviews) as reviews,
            (select count(*)::int from review_history) as history, (select count(*)::int from queued_entries) as entries,
-           (select count(*)::int from audit_log where action <> 'AUTHZ_DENIED') as audit`;
+           (select count(*)::int from audit_log
+             where action not in ('AUTHZ_DENIED', 'TENANT_READ')) as audit`;
   return { ...row };
 }
 

@@ -96,6 +96,23 @@ test("the list of another partner has no subscription of this one", async () => 
   expect((await look("", { partner: other })).body["data"]).toEqual([]);
 });
 
+test("looking leaves a row per operator, partner and hour, and a partner's own reads leave none", async () => {
+  const rows = () => world.audit("TENANT_READ");
+  await look("");
+  await look("", { partner: other });
+  const before = await rows();
+  for (const partner of [own, other])
+    expect(before.filter(({ details }) => Object(details).partner_id === partner)).toEqual([
+      { actor: world.tenants.superAdmin.id, details: { partner_id: partner } },
+    ]);
+  await Promise.all(["", `/${id}`, `/${id}/deliveries`].map((path) => look(path)));
+  await world.ask("GET", "");
+  expect(await rows()).toEqual(before);
+  world.clock.advance(3_600_000);
+  await look(`/${id}`, { as: await world.api.login(world.tenants.superAdmin.email) });
+  expect(await rows()).toHaveLength(before.length + 1);
+});
+
 test("an operator follows deliveries live, until the token ends", async () => {
   const root = world.api.listen();
   const token = await world.api.login(world.tenants.superAdmin.email);
