@@ -53,12 +53,13 @@ export interface ApiDeps {
 
 /** Defines all API routes that users, OAuth clients and review sites call. */
 export function apiRoutes(api: ApiDeps) {
-  const authenticator = createAuthenticator(api);
+  const failures = new FailureAudit(api);
+  const authenticator = createAuthenticator({ ...api, failures });
   const deps = {
     ...api,
     authenticator,
     checks: checks(authenticator, createKeyedRequests(api)),
-    failures: new FailureAudit(api),
+    failures,
     streams: new EventStreams(api),
     providers: new IdentityProviders(api),
   };

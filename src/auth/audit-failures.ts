@@ -1,23 +1,26 @@
 import type { Db } from "../../db/client.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import type { Clock } from "../lib/clock.ts";
-import { recordAudit } from "./queries/audit.ts";
+import { type AuditActor, recordAudit } from "./queries/audit.ts";
 import type { AuditAction } from "./audit-model.ts";
 
-/** Time in ms after an audit row of a failed attempt, during which repeats of the same failure are only counted. */
-const COUNTED_MS = 60_000;
 /**
- * Highest number of different failures of one audit action that get separate rows within `COUNTED_MS`. Further
- * failures share one row whose details are null.
+ * By audit action: the time in ms after the row of a failure during which repeats are only counted, and the highest number
+ * of different failures that get separate rows within that time. Further failures share one row whose details are null.
  */
-const MAX_DISTINCT = 100;
+const LIMITS = {
+  CLIENT_AUTH_FAILED: { countedMs: 60_000, distinct: 100 },
+  OTP_FAILED: { countedMs: 60_000, distinct: 100 },
+  PROVIDER_AUTH_FAILED: { countedMs: 60_000, distinct: 100 },
+  // A refused caller is signed in, so that strangers cannot use up the number.
+  AUTHZ_DENIED: { countedMs: 3_600_000, distinct: 10_000 },
+} as const satisfies Partial<Record<AuditAction, object>>;
 
 export interface Failure {
-  readonly action: Extract<
-    AuditAction,
-    "CLIENT_AUTH_FAILED" | "OTP_FAILED" | "PROVIDER_AUTH_FAILED"
-  >;
-  /** The details of the failure in the audit log. Failures with equal details count as repeats of each other. */
+  readonly action: keyof typeof LIMITS;
+  /** The caller whose request was refused; absent if the client is not authenticated. */
+  readonly actor?: AuditActor;
+  /** The details of the failure. Failures of one token with equal details count as repeats of each other. */
   readonly details: Readonly<Record<string, unknown>>;
 }
 
@@ -27,9 +30,9 @@ interface Recorded extends Failure {
 }
 
 /**
- * Audits failed attempts of unauthenticated clients without writing a row for each guess. The first failure is
- * written immediately. Repeats within the next minute are counted, and the count is stored in the next row of the
- * same failure. If no such failure follows, a separate row with the count is written together with the next failure
+ * Audits refused requests and failed attempts of unauthenticated clients without writing a row for each. The first
+ * failure is written immediately. Repeats within the time of `LIMITS` are counted, and the count is stored in the next row
+ * of the same failure. If no such failure follows, a separate row with the count is written together with the next failure
  * of any kind. Each process counts separately.
  */
 export class FailureAudit {
@@ -39,6 +42,7 @@ export class FailureAudit {
     CLIENT_AUTH_FAILED: new Map(),
     OTP_FAILED: new Map(),
     PROVIDER_AUTH_FAILED: new Map(),
+    AUTHZ_DENIED: new Map(),
   };
 
   constructor(deps: { readonly db: Db; readonly clock: Clock }) {
@@ -47,6 +51,7 @@ export class FailureAudit {
 
   async record(failure: Failure, requestContext: RequestContext): Promise<void> {
     const nowMs = this.#deps.clock.monotonicMs();
+    const { countedMs, distinct } = LIMITS[failure.action];
     const ofAction = this.#recorded[failure.action];
     const known = ofAction.get(keyOf(failure));
     if (known !== undefined && nowMs < known.untilMs) {
@@ -55,18 +60,22 @@ export class FailureAudit {
     }
     ofAction.delete(keyOf(failure));
     const expired = Object.values(this.#recorded).flatMap((some) => removeExpired(some, nowMs));
-    const counted = ofAction.size < MAX_DISTINCT ? failure : withoutDetails(failure);
+    const counted = ofAction.size < distinct ? failure : withoutDetails(failure);
     const same = ofAction.get(keyOf(counted));
     // The counters are updated before the first `await`, so that only one of several concurrent failures writes the
     // audit row.
     if (same !== undefined) same.repeats++;
     else
       await this.#begin(
-        { ...counted, untilMs: nowMs + COUNTED_MS, repeats: 0 },
+        { ...counted, untilMs: nowMs + countedMs, repeats: 0 },
         known,
         requestContext,
       );
-    for (const one of expired) await this.#write(one, null);
+    // The deletion of a company may have removed the user since the first row.
+    for (const { actor, ...one } of expired)
+      await this.#write({ ...one, ...(actor && { actor }) }, null).catch(() =>
+        this.#write(one, null),
+      );
   }
 
   /**
@@ -90,26 +99,31 @@ export class FailureAudit {
   }
 
   async #write(
-    { action, details, repeats }: Omit<Recorded, "untilMs">,
+    {
+      action,
+      actor = null,
+      details,
+      repeats,
+    }: Omit<Recorded, "untilMs" | "actor"> & { actor?: AuditActor | null },
     requestContext: RequestContext | null,
   ) {
     await recordAudit(this.#deps.db, {
       at: this.#deps.clock.now(),
       action,
-      actor: null,
+      actor,
       requestContext,
       details: { ...details, ...(repeats > 0 && { repeats }) },
     });
   }
 }
 
-const keyOf = ({ details }: Failure): string => JSON.stringify(details);
+const keyOf = ({ actor, details }: Failure): string => JSON.stringify([actor?.jti, details]);
 
 function withoutDetails({ action, details }: Failure): Failure {
   return { action, details: Object.fromEntries(Object.keys(details).map((name) => [name, null])) };
 }
 
-/** Removes remembered failures whose minute is over. Returns those with repeats that no other audit row will report. */
+/** Removes remembered failures whose time is over. Returns those with repeats that no other audit row will report. */
 function removeExpired(recorded: Map<string, Recorded>, nowMs: number): Recorded[] {
   const expired: Recorded[] = [];
   for (const [key, one] of recorded) {

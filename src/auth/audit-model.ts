@@ -26,7 +26,8 @@ export const AUDIT_ACTIONS = [
   // Audit row of a request with a wrong signature from a review site; details: repeats, and provider, which is null
   // if the sent text cannot be a provider.
   "PROVIDER_AUTH_FAILED",
-  // Audit row of access that was denied because of role, scope or tenant; details: method, path, reason.
+  // Audit row of access that was denied because of role, scope or tenant; details: method, path, reason and
+  // repeats, or the record of another tenant.
   "AUTHZ_DENIED",
   // Audit row of a sign-in that was ended from a list of sessions; details: session_id, revoked, user_id.
   "SESSION_REVOKED",

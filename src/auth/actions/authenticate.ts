@@ -11,7 +11,7 @@ import { Problem } from "../../lib/problem.ts";
 import { claimsMatch, type KeyRing } from "../key-ring.ts";
 import { keepNewestUses, saveUse } from "../queries/token-uses.ts";
 import { type BearerRow, findBearers, hasEnded, stampLastUse } from "../queries/tokens.ts";
-import { recordAccessDenied } from "./access-denied.ts";
+import type { FailureAudit } from "../audit-failures.ts";
 
 /**
  * Minimum time between two writes of a token's `last_used_at`. A resolution of one minute is enough to show which
@@ -212,12 +212,14 @@ class TokenUses {
  * Creates the functions that the HTTP layer uses to check bearer tokens, to record their use, and to audit denied
  * access.
  */
-export function createAuthenticator(deps: AuthenticateDeps): Authenticator {
+export function createAuthenticator(
+  deps: AuthenticateDeps & { readonly failures: FailureAudit },
+): Authenticator {
   const uses = new TokenUses(deps);
   return {
     noteUse: (principal, requestContext, route) => uses.note(principal, requestContext, route),
     authenticate: createAuthenticate(deps),
-    recordAccessDenied: (principal, requestContext, details) =>
-      recordAccessDenied(deps, principal, { requestContext, details }),
+    recordAccessDenied: (actor, requestContext, details) =>
+      deps.failures.record({ action: "AUTHZ_DENIED", actor, details }, requestContext),
   };
 }

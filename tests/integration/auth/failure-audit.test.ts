@@ -169,6 +169,52 @@ describe("repeats of an audited failure", () => {
   });
 });
 
+describe("refusals of a signed-in user", () => {
+  const denied = (token: string, path = "/admin/users") => api.call("GET", path, { token });
+  const HOUR_MS = 3_600_000;
+
+  test("are counted by token and route for an hour, in the next row", async () => {
+    const user = await world.freshUser();
+    const [first, second] = [await api.login(user.email), await api.login(user.email)];
+    const rows = async () =>
+      (
+        await database.db.sql<{ path: string; repeats: number | null }[]>`
+          select details ->> 'path' as path, (details ->> 'repeats')::int as repeats from audit_log
+           where action = 'AUTHZ_DENIED' and actor_id = ${user.id} order by id`
+      ).map(({ path, repeats }) => [path, repeats]);
+    const answers = await Promise.all(Array.from({ length: 5 }, () => denied(first)));
+    expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 403, 403]);
+    expect(await rows()).toEqual([["/admin/users", null]]);
+    await denied(second);
+    await denied(first, "/admin/plans");
+    clock.advance(HOUR_MS - 1);
+    await denied(first);
+    expect(await rows()).toHaveLength(3);
+    clock.advance(1);
+    await denied(first);
+    expect((await rows()).at(3)).toEqual(["/admin/users", 5]);
+  });
+
+  test("are reported without the user if the user was removed meanwhile", async () => {
+    const user = await world.freshUser();
+    const token = await api.login(user.email);
+    await denied(token);
+    await denied(token, "/admin/stores");
+    await denied(token, "/admin/stores");
+    const { sql } = database.db;
+    await sql`update audit_log set actor_id = null where actor_id = ${user.id}`;
+    for (const table of ["tokens", "authentication_events"])
+      await sql`delete from ${sql(table)} where user_id = ${user.id}`;
+    await sql`delete from users where id = ${user.id}`;
+    clock.advance(HOUR_MS);
+    expect((await denied(await api.login((await world.freshUser()).email))).status).toBe(403);
+    const [row] = await sql<{ actor: number | null }[]>`
+      select actor_id as actor from audit_log
+       where details ->> 'path' = '/admin/stores' and details ? 'repeats'`;
+    expect(row).toEqual({ actor: null });
+  });
+});
+
 const world = await startSignInWorld();
 const { database, clock, api } = world;
 
