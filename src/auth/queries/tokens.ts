@@ -79,7 +79,7 @@ const BEARER = {
   companyPartnerId: companies.partnerId,
   storeIds: nullable(list(userStores.storeId)),
   serviceScopes: nullable(services.scopes),
-  servicePartnerIds: nullable(services.partnerIds),
+  servicePartnerIds: services.partnerIds,
 };
 
 const bearer = statement({
