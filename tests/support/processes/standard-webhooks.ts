@@ -7,7 +7,7 @@ import { GO_ENV } from "./go.ts";
 import { pythonWith } from "./python.ts";
 
 /** A delivery as a receiver gives it to a library of Standard Webhooks, with the secret that the receiver has. */
-export interface Delivery {
+interface Delivery {
   readonly secret: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
