@@ -26,8 +26,10 @@ export function withoutEmpty(env: CommandContext["env"]): CommandContext["env"] 
  * the terminal. Lines and tabs stay.
  */
 export function printable(text: string): string {
-  const escaped = (one: string) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  return text.replaceAll(/[^\P{Cc}\t\n]|[\u2028-\u202e\u2066-\u2069]/gu, escaped);
+  return text.replaceAll(
+    /[^\P{Cc}\t\n]|[\u2028-\u202e\u2066-\u2069]/gu,
+    (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 export async function readAll(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {

@@ -185,8 +185,8 @@ export async function updateSubscription(
     const nextBatchAt = rescheduledBatchAt(current, settings.batchIntervalHours, times);
     const changes = { ...settings, nextBatchAt, updatedAt: now };
     await queries.changeSubscription(tx, current.id, changes);
-    const changed = changesOf(fields, current, settings);
-    const details = { subscription_id: current.id, fields, changes: changed };
+    const changed = { fields, changes: changesOf(fields, current, settings) };
+    const details = { subscription_id: current.id, ...changed };
     const by = { at: now, actor: principal, requestContext };
     await recordAudit(tx, { ...by, action: "WEBHOOK_UPDATED", details });
     const webhook = { ...current, ...changes };
@@ -354,12 +354,7 @@ export async function disableIn(
   await queries.changeSubscription(tx, id, changes);
   const { disabledNote: reason } = by;
   const details = { subscription_id: id, ...(reason !== null && { reason }) };
-  await recordAudit(tx, {
-    at: now,
-    action: "WEBHOOK_DISABLED",
-    actor: principal,
-    requestContext,
-    details,
-  });
+  const audit = { at: now, actor: principal, requestContext };
+  await recordAudit(tx, { ...audit, action: "WEBHOOK_DISABLED", details });
   return { ...current, ...changes };
 }
