@@ -116,7 +116,13 @@ function buildGo(): string | undefined {
     ["go", "build", "-o", "verify", "main.go"],
   ];
   const env = { ...process.env, ...GO_ENV };
-  const options = { cwd: FOLDER, env, stdout: "ignore", stderr: "ignore" } as const;
+  const options = {
+    cwd: FOLDER,
+    env,
+    stdout: "ignore",
+    stderr: "ignore",
+    timeout: 120_000,
+  } as const;
   const isBuilt = steps.every((command) => Bun.spawnSync(command, options).success);
   return isBuilt ? join(FOLDER, "verify") : undefined;
 }
