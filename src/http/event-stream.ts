@@ -3,11 +3,14 @@ import { Problem } from "../lib/problem.ts";
 import type { Principal } from "./principal.ts";
 
 /**
- * Limits of open event streams: per process, per user, per portal session, and for all portal sessions together whose
- * links one user made. Streams of portal sessions do not count as streams of that user.
+ * Limits of open event streams: per process, of which some are kept for operators; for the people of a partner and of its
+ * accounts; per user; per portal session; and for all portal sessions together whose links one user made. Streams of portal
+ * sessions count apart from those of people, also by partner.
  */
 export const STREAM_LIMITS = {
   perProcess: 200,
+  keptForOperators: 10,
+  perPartner: 50,
   perUser: 5,
   perPortalSession: 3,
   perPortalMaker: 50,
@@ -45,7 +48,7 @@ export function bookmarkOf(id: string): Uint8Array {
 export class EventStreams {
   readonly #deps: { readonly log: Log; readonly stopping?: AbortSignal | undefined };
   readonly #limits: typeof STREAM_LIMITS;
-  /** Numbers of open streams by user, by portal session, and by the user who made the portal link. */
+  /** Numbers of open streams by the keys of `boundsOf`. */
   readonly #counts = new Map<string, number>();
   #open = 0;
 
@@ -63,7 +66,7 @@ export class EventStreams {
    */
   open(viewer: Viewer, produce: (sink: EventSink, signal: AbortSignal) => Promise<void>): Response {
     const bounds = boundsOf(viewer, this.#limits);
-    this.#admit(bounds);
+    this.#admit(bounds, viewer);
     const disconnected = new AbortController();
     const signals = [disconnected.signal, ...(this.#deps.stopping ? [this.#deps.stopping] : [])];
     const flow = new Flow();
@@ -92,11 +95,13 @@ export class EventStreams {
     });
   }
 
-  #admit(bounds: readonly Bound[]): void {
+  #admit(bounds: readonly Bound[], { partnerId }: Viewer): void {
+    const { perProcess, keptForOperators } = this.#limits;
     const headers = { "Retry-After": String(RETRY_AFTER_S) };
     if (bounds.some(({ key, limit }) => (this.#counts.get(key) ?? 0) >= limit))
       throw new Problem("rate_limited", { headers, message: "Too many streams are open." });
-    if (this.#open >= this.#limits.perProcess) throw new Problem("overloaded", { headers });
+    if (this.#open >= perProcess - (partnerId === null ? 0 : keptForOperators))
+      throw new Problem("overloaded", { headers });
     for (const { key } of bounds) this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
     this.#open += 1;
   }
@@ -111,7 +116,7 @@ export class EventStreams {
   }
 }
 
-type Viewer = Pick<Principal, "userId" | "impersonatorId" | "tokenKind" | "jti">;
+type Viewer = Pick<Principal, "userId" | "partnerId" | "impersonatorId" | "tokenKind" | "jti">;
 
 /** The highest number of open streams that are counted under one key. */
 interface Bound {
@@ -120,11 +125,14 @@ interface Bound {
 }
 
 function boundsOf(
-  { userId, impersonatorId, tokenKind, jti }: Viewer,
-  { perUser, perPortalSession, perPortalMaker }: typeof STREAM_LIMITS,
+  { userId, partnerId, impersonatorId, tokenKind, jti }: Viewer,
+  { perPartner, perUser, perPortalSession, perPortalMaker }: typeof STREAM_LIMITS,
 ): Bound[] {
-  if (tokenKind !== "portal") return [{ key: `user:${userId}`, limit: perUser }];
+  const kind = tokenKind === "portal" ? "portals-of" : "people-of";
+  const ofPartner = partnerId === null ? [] : [{ key: `${kind}:${partnerId}`, limit: perPartner }];
+  if (tokenKind !== "portal") return [...ofPartner, { key: `user:${userId}`, limit: perUser }];
   return [
+    ...ofPartner,
     { key: `portal:${jti}`, limit: perPortalSession },
     { key: `portals:${impersonatorId ?? userId}`, limit: perPortalMaker },
   ];

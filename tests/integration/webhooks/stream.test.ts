@@ -211,8 +211,8 @@ test("are limited to five per user, and closing one makes room", async () => {
   });
 });
 
-const userOf = (userId: number) =>
-  ({ userId, impersonatorId: null, tokenKind: "access", jti: `of-${userId}` }) as const;
+const userOf = (userId: number, partnerId: number | null = 1) =>
+  ({ userId, partnerId, impersonatorId: null, tokenKind: "access", jti: `of-${userId}` }) as const;
 
 test("of portal sessions are limited to three each and 50 per creator, besides the five of the creator", async () => {
   const streams = new EventStreams({ log: world.api.deps.log });
@@ -229,6 +229,7 @@ test("of portal sessions are limited to three each and 50 per creator, besides t
   const session = (i: number, maker = 1, operator: number | null = null) =>
     ({
       userId: maker,
+      partnerId: maker,
       impersonatorId: operator,
       tokenKind: "portal",
       jti: `session-${i}`,
@@ -239,7 +240,7 @@ test("of portal sessions are limited to three each and 50 per creator, besides t
   for (let i = 0; i < 47; i++) expect(begin(session(1 + i))).toBeInstanceOf(Response);
   expect(begin(session(48))).toBe(refused);
   // Sessions of links that an operator created act as the owner, but count for the operator.
-  expect(begin(session(100, 1, 9))).toBeInstanceOf(Response);
+  expect(begin(session(100, 3, 9))).toBeInstanceOf(Response);
   expect(begin(session(200, 2))).toBeInstanceOf(Response);
   for (let i = 0; i < 5; i++) expect(begin(userOf(1))).toBeInstanceOf(Response);
   expect(begin(userOf(1))).toBe(refused);
@@ -248,10 +249,28 @@ test("of portal sessions are limited to three each and 50 per creator, besides t
   expect([begin(session(0)), begin(session(48))]).toEqual([refused, refused]);
 });
 
+test("of the people of one partner are limited to 50, and ten are kept for operators", () => {
+  const streams = new EventStreams({ log: world.api.deps.log });
+  const codeOf = (user: number, partnerId: number | null) => {
+    try {
+      streams.open(userOf(user, partnerId), () => new Promise(() => {}));
+      return "open";
+    } catch (error) {
+      return error instanceof Problem ? error.code : error;
+    }
+  };
+  for (let i = 0; i < 50; i++) expect(codeOf(i, 1)).toBe("open");
+  expect(codeOf(50, 1)).toBe("rate_limited");
+  for (let i = 0; i < 140; i++) expect(codeOf(100 + i, 2 + (i % 4))).toBe("open");
+  expect(codeOf(300, 6)).toBe("overloaded");
+  for (let i = 0; i < 10; i++) expect(codeOf(400 + i, null)).toBe("open");
+  expect(codeOf(410, null)).toBe("overloaded");
+});
+
 test("are limited per process, and end when the process stops", async () => {
   const stopping = new AbortController();
   const log = world.api.deps.log;
-  const limits = { ...STREAM_LIMITS, perProcess: 2, perUser: 2 };
+  const limits = { ...STREAM_LIMITS, perProcess: 2, keptForOperators: 0, perUser: 2 };
   const streams = new EventStreams({ log, stopping: stopping.signal }, limits);
   const begin = (user: number) =>
     streams.open(
