@@ -19,7 +19,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("button", { name: "Create partner" }).click();
     // The error is shown at its field, which gets the focus.
-    await dialog.getByText("must be text of 1 to 200 characters").waitFor();
+    await dialog.getByText("must be one line of 1 to 200 characters").waitFor();
     expect(await page.evaluate("document.activeElement.getAttribute('aria-invalid')")).toBe("true");
     await dialog.getByRole("textbox", { name: "Name" }).fill("Fresh Agency");
     await dialog.getByRole("switch", { name: "White label" }).click();

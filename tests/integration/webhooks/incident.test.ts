@@ -175,6 +175,7 @@ describe("the alert settings", () => {
     const rows = await world.audit("ALERTS_UPDATED");
     expect(rows.map((row) => row["details"])).toContainEqual({
       fields: ["recipients", "digest_minutes"],
+      changes: { digest_minutes: { from: 10, to: 0 } },
     });
   });
 
