@@ -41,7 +41,7 @@ export function partnerOwner(): Access {
   };
 }
 
-/** Access rule that admits only owners of an account, to whom the access of its other users belongs (contract 4.25). */
+/** Access rule that admits only owners of an account, who manage the access of its other users (contract 4.25). */
 export function accountOwner(): Access {
   return allow(
     ({ companyType, role }) => companyType === "account" && role === "account_owner",

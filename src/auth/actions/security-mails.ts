@@ -22,7 +22,7 @@ export interface SecurityMailDeps {
 interface Notice {
   readonly now: Date;
   readonly subject: string;
-  /** What has happened. */
+  /** A sentence that describes the event. */
   readonly event: string;
   readonly facts: readonly (readonly [name: string, value: string])[];
 }

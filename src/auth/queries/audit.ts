@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gte, lt, lte, or, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gte, lt, lte, or, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
 import { anyOf, idAfter, idBefore } from "../../../db/conditions.ts";
@@ -84,7 +84,7 @@ export async function recordAuditHourly(
 
 /** Lists the audit log of the whole platform for `GET /admin/audit-log`. */
 export async function listAudit(db: DbOrTx, query: AuditQuery, page: Page): Promise<AuditRow[]> {
-  return withNames(db, await auditRows(db, filterOf(query), page));
+  return withNames(db, await auditRows(db, newest(query, page)));
 }
 
 /** Handles `GET /partner/audit-log`: lists the actions of the users of a partner and of its accounts. */
@@ -94,7 +94,7 @@ export async function listAuditOfTenant(
   query: AuditQuery,
   page: Page,
 ): Promise<AuditRow[]> {
-  return withNames(db, await auditRowsOfTenant(db, partnerId, filterOf(query), page));
+  return withNames(db, await auditRowsOfTenant(db, partnerId, newest(query, page)));
 }
 
 /** The rows of one step of an export: those after a row, up to `through`, in the order of their ids. */
@@ -106,42 +106,27 @@ interface Slice {
 
 /** Lists a slice of the audit log of the whole platform. */
 export async function exportedAudit(db: DbOrTx, slice: Slice): Promise<AuditRow[]> {
-  return withNames(
-    db,
-    await db
-      .select()
-      .from(auditLog)
-      .where(isInSlice(slice))
-      .orderBy(asc(auditLog.id))
-      .limit(slice.limit),
-  );
+  const { limit } = slice;
+  return withNames(db, await auditRows(db, { where: isInSlice(slice), order: asc, limit }));
 }
 
-/** Lists a slice of the audit log of a partner and its accounts. The query is that of `auditRowsOfTenant`, oldest first. */
+/** Lists a slice of the audit log of a partner and its accounts. */
 export async function exportedAuditOfTenant(
   db: DbOrTx,
   partnerId: number,
   slice: Slice,
 ): Promise<AuditRow[]> {
-  const own = db
-    .select()
-    .from(auditLog)
-    .where(and(eq(auditLog.companyId, companies.id), isInSlice(slice)))
-    .orderBy(asc(auditLog.id))
-    .limit(slice.limit)
-    .as("own");
-  const found = await db
-    .select()
-    .from(companies)
-    .crossJoinLateral(own)
-    .where(or(eq(companies.id, partnerId), eq(companies.partnerId, partnerId)))
-    .orderBy(asc(own.id))
-    .limit(slice.limit);
-  return withNames(
-    db,
-    found.map((row) => row.own),
-  );
+  const { limit } = slice;
+  const rows = auditRowsOfTenant(db, partnerId, { where: isInSlice(slice), order: asc, limit });
+  return withNames(db, await rows);
 }
+
+/** Returns a page of the rows that match the query, newest first. */
+const newest = (query: AuditQuery, page: Page): Wanted => ({
+  where: conditionsOf(filterOf(query), page),
+  order: desc,
+  limit: page.limit + 1,
+});
 
 const isInSlice = ({ after, through }: Slice) =>
   and(idAfter(auditLog.id, after), lte(auditLog.id, through));
@@ -192,40 +177,40 @@ function conditionsOf({ action, actorId, companyId, since, until }: AuditFilter,
   );
 }
 
-/** Lists rows of the audit log by descending id, so the row that was written last comes first. */
-function auditRows(db: DbOrTx, filter: AuditFilter, page: Page): Promise<StoredRow[]> {
-  return db
-    .select()
-    .from(auditLog)
-    .where(conditionsOf(filter, page))
-    .orderBy(desc(auditLog.id))
-    .limit(page.limit + 1);
+interface Wanted {
+  readonly where: SQL | undefined;
+  /** The order of the ids: `desc` has the row that was written last first. */
+  readonly order: typeof asc;
+  readonly limit: number;
+}
+
+function auditRows(db: DbOrTx, { where, order, limit }: Wanted): Promise<StoredRow[]> {
+  return db.select().from(auditLog).where(where).orderBy(order(auditLog.id)).limit(limit);
 }
 
 /**
- * Lists the audit rows of a partner and its accounts, newest first. The query takes the newest rows of each company
- * from the index on the company and merges them, so it reads no row of another tenant.
+ * Lists the audit rows of a partner and its accounts. The query takes the first rows of each company from the index on
+ * the company and merges them, so it reads no row of another tenant.
  */
 async function auditRowsOfTenant(
   db: DbOrTx,
   partnerId: number,
-  filter: AuditFilter,
-  page: Page,
+  { where, order, limit }: Wanted,
 ): Promise<StoredRow[]> {
   const own = db
     .select()
     .from(auditLog)
-    .where(and(eq(auditLog.companyId, companies.id), conditionsOf(filter, page)))
-    .orderBy(desc(auditLog.id))
-    .limit(page.limit + 1)
+    .where(and(eq(auditLog.companyId, companies.id), where))
+    .orderBy(order(auditLog.id))
+    .limit(limit)
     .as("own");
   const found = await db
     .select()
     .from(companies)
     .crossJoinLateral(own)
     .where(or(eq(companies.id, partnerId), eq(companies.partnerId, partnerId)))
-    .orderBy(desc(own.id))
-    .limit(page.limit + 1);
+    .orderBy(order(own.id))
+    .limit(limit);
   return found.map((row) => row.own);
 }
 

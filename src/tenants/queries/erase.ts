@@ -316,8 +316,10 @@ export async function eraseSignIns(tx: Tx, userId: number, after: string): Promi
   return { rows: count, next: endOf(found, CHANGED_ROWS)?.id };
 }
 
-/** Keeps of the details of an audit row what is no free text: ids, kinds, numbers and lists of names of fields. The old and new
- * values of a change go. */
+/**
+ * Keeps of the details of an audit row what is no free text: ids, kinds, numbers and lists of names of fields. The old and
+ * new values of a change are removed.
+ */
 export const keptDetails = sql`(
   select coalesce(jsonb_object_agg(key, value), '{}') from jsonb_each(${auditLog.details})
    where jsonb_typeof(value) <> 'string' and key <> 'changes' or key ~ '(_id|^jti|^kid|^kind|^method|^type)$')`;

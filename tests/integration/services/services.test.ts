@@ -217,6 +217,30 @@ describe("actions", () => {
     expect(rows.map(({ id }) => id as number)).toEqual(reviews);
   });
 
+  test("of other requests are taken, while one of the group is refused and one waits for a locked sequence", async () => {
+    const one = async (fields: object) => {
+      const { status, body } = await record(writer, [action("response_post_connected", fields)]);
+      return [status, body["accepted"]];
+    };
+    let isWaiting = true;
+    const other = world.database.connect();
+    const { waiting } = await other.transaction(async (tx) => {
+      const held = await tx.sql`
+        select from outbox_sequences q join webhook_subscriptions s on s.id = q.subscription_id
+         where s.partner_id = ${partner().id} for update of q`;
+      expect(held.length).toBeGreaterThan(0);
+      const slow = one({}).finally(() => (isWaiting = false));
+      const others = await Promise.all([
+        ...Array.from({ length: 4 }, () => one({ store_review_site_id: otherSite })),
+        one({ store_review_site_id: 999_999 }),
+      ]);
+      expect(others).toEqual([...Array.from({ length: 4 }, () => [200, 1]), [422, undefined]]);
+      expect(isWaiting).toBe(true);
+      return { waiting: slow };
+    });
+    expect(await waiting).toEqual([200, 1]);
+  });
+
   test("with a known id are not taken again, also in parallel", async () => {
     const before = await historyLength();
     const some = [action("note_added"), action("note_added")];
@@ -247,13 +271,9 @@ describe("actions", () => {
   });
 
   test("of several partners are written together", async () => {
-    const [, two] = world.tenants.partners;
-    const site = await connectStore(world.database.db, two.accounts[0], {
-      provider: world.provider,
-    });
     const { body } = await record(writer, [
       action("note_added"),
-      action("response_post_connected", { store_review_site_id: site }),
+      action("response_post_connected", { store_review_site_id: otherSite }),
     ]);
     expect(body).toEqual({ accepted: 2, duplicates: 0 });
   });
@@ -326,12 +346,16 @@ const AT = "2026-05-01T08:00:00.000+00:00";
 
 let writer: { id: string; token: string };
 let reviewId = 0;
+/** A connection of the second partner. */
+let otherSite = 0;
 let count = 0;
 
 beforeAll(async () => {
   writer = await issue(await make({ scopes: ["actions:write"] }), 30);
   await report(world.api, world.provider, [created(world.siteId, "acted-on")]);
   reviewId = await reviewIdOf(world.database.db, "acted-on");
+  const [other] = world.tenants.partners[1].accounts;
+  otherSite = await connectStore(world.database.db, other, { provider: world.provider });
 });
 
 const partner = () => world.tenants.partners[0];
