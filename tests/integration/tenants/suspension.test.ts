@@ -104,6 +104,8 @@ describe("an account that is deactivated", () => {
       const others = await emitOther(2);
       await change("accounts", "deactivate");
       const late = await world.emit(4 - own.length);
+      // From then on no POST may start, also if the wake is lost.
+      await Bun.sleep(1_100);
       answer.resolve(200);
       await until("those of the other account", async () =>
         (await states(id, others)).every((state) => state === "delivered"),
