@@ -42,11 +42,13 @@ export function completeOperation(
       ...(requestBody !== undefined && { requestBody: withComponents(requestBody, components) }),
       responses: { ...ALWAYS, ...writtenOut(responses ?? null, components) },
     };
+  const isBearer = JSON.stringify(operation["security"] ?? "").includes("bearer");
   const checked = {
     ...route,
     takesBody: takesFields(hooks.body),
     isCounted: hooks.uncounted === undefined,
-    isBearer: JSON.stringify(operation["security"] ?? "").includes("bearer"),
+    isBearer,
+    isKeyed: route.method === "post" && isBearer && hooks.response["201"] !== undefined,
   };
   return {
     ...completed,
@@ -126,7 +128,7 @@ const IDEMPOTENCY_KEY = {
 };
 
 function parametersOf(
-  { path, method, hooks, isBearer }: DescribedRoute & { readonly isBearer: boolean },
+  { path, hooks, isKeyed }: DescribedRoute & { readonly isKeyed: boolean },
   components: Components,
 ): JsonObject {
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => ({
@@ -151,7 +153,6 @@ function parametersOf(
       example,
     };
   });
-  const isKeyed = method === "post" && isBearer && hooks.response?.["201"] !== undefined;
   const parameters = [...inPath, ...inQuery, ...(isKeyed ? [IDEMPOTENCY_KEY] : [])].map((one) =>
     shared(components, "parameters", namesOf(one.name), one),
   );
@@ -224,6 +225,8 @@ interface Checked {
   readonly takesBody: boolean;
   readonly isCounted: boolean;
   readonly isBearer: boolean;
+  /** Whether it accepts an `Idempotency-Key`. */
+  readonly isKeyed: boolean;
 }
 
 /** Responses that every operation has: status 405, for a method that the path does not support. */
@@ -250,12 +253,19 @@ function errorResponsesOf(
   );
 }
 
-function codesOfChecks({ path, hooks, takesBody, isBearer, isCounted }: Checked): ProblemCode[] {
+function codesOfChecks({
+  path,
+  hooks,
+  takesBody,
+  isBearer,
+  isKeyed,
+  isCounted,
+}: Checked): ProblemCode[] {
   const codes: (readonly [boolean, readonly ProblemCode[]])[] = [
     [isBearer, ["unauthenticated", "forbidden", "insufficient_scope"]],
     [takesBody, ["payload_too_large", "unsupported_media_type", "invalid_json"]],
     [isBearer && path.includes("{"), ["not_found"]],
-    [takesBody || hooks.query !== undefined, ["validation_failed"]],
+    [takesBody || isKeyed || hooks.query !== undefined, ["validation_failed"]],
     [isCounted, ["rate_limited"]],
     [true, ["unavailable"]],
   ];
