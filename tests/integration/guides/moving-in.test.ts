@@ -245,7 +245,9 @@ const counts = (said: string) =>
     ...numbers.map(Number),
   ]);
 
-const call = (path: string, init: RequestInit) => fetch(`${proxy.root}/api/v1${path}`, init);
+// Without kept connections: the proxy closes idle ones when it takes new paths, maybe while a request is sent.
+const call = (path: string, init: RequestInit) =>
+  fetch(`${proxy.root}/api/v1${path}`, { ...init, keepalive: false });
 
 /** Signs in through the proxy with the password that the user had before. */
 async function login(): Promise<{ token: string }> {
