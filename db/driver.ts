@@ -5,6 +5,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+import { IS_EXECUTABLE } from "../src/lib/version.ts";
+
 /** The expected digest of the driver's source, with the patch of db/patches applied. */
 const PATCHED = "f4b698fc657a4b784616809d6fa607a9";
 
@@ -15,6 +17,8 @@ const INSTALL = "run `bun install --production --frozen-lockfile` here first.";
  * statements and the handling of broken connections. Only `bun install` applies it; other installers omit it silently.
  */
 export function driverError(source = installedSource()): string | undefined {
+  // The build of the executable checks the driver that it puts inside.
+  if (IS_EXECUTABLE) return undefined;
   if (source === undefined) return `The PostgreSQL driver is not installed: ${INSTALL}`;
   const digest = digestOf(source);
   if (digest === PATCHED) return undefined;

@@ -1,4 +1,9 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
 import { readMigrationFiles } from "drizzle-orm/migrator";
+
+import { commandLine, ROOT } from "../src/lib/version.ts";
 
 import { connect, isPooled, type RawDb, type RawTx } from "./client.ts";
 import { isLockTimeout, isForbidden } from "./errors.ts";
@@ -109,9 +114,9 @@ async function schemaOfList(sql: Raw["sql"]): Promise<string> {
   return row?.name ?? DEFAULT_LIST;
 }
 
-const FOLDER = { migrationsFolder: `${import.meta.dir}/migrations` };
+const FOLDER = { migrationsFolder: join(ROOT, "db/migrations") };
 /** Brings a database of a version before the baseline to the baseline. */
-const UPGRADE = `${import.meta.dir}/upgrades/baseline.sql`;
+const UPGRADE = join(ROOT, "db/upgrades/baseline.sql");
 /** The first migration, and the oldest last one, of the databases that the upgrade is for. */
 const OLD = { first: 1_796_040_000_000, last: 1_796_140_000_000 };
 
@@ -121,7 +126,15 @@ export const FOREIGN_SCHEMA =
 
 export const OLD_SCHEMA =
   "This database has the schema of a version before the baseline: stop all processes, take a backup, and run " +
-  "`bun run migrate` (docs/operations/upgrades.md).";
+  `\`${commandLine("migrate")}\` (docs/operations/upgrades.md).`;
+
+/** The name of the last migration of this version. */
+export function schemaVersion(): string {
+  const journal: { entries: { tag: string }[] } = JSON.parse(
+    readFileSync(join(FOLDER.migrationsFolder, "meta/_journal.json"), "utf8"),
+  );
+  return journal.entries.at(-1)?.tag ?? "none";
+}
 
 /**
  * The schema of a database compared with this version:
@@ -178,5 +191,5 @@ export async function schemaError(db: Raw): Promise<string | undefined> {
   if (state.kind === "old") return OLD_SCHEMA;
   if (state.kind !== "behind") return undefined;
   const lacks = `${state.by} ${state.by === 1 ? "migration" : "migrations"}`;
-  return `The database lacks ${lacks} of this version: run \`bun run migrate\` first. Processes of the version before may go on meanwhile.`;
+  return `The database lacks ${lacks} of this version: run \`${commandLine("migrate")}\` first. Processes of the version before may go on meanwhile.`;
 }

@@ -4,6 +4,7 @@ import { serverTime } from "../db/server.ts";
 import { examine } from "../src/http/fields.ts";
 import { toFieldErrors } from "../src/http/rules.ts";
 import { isoInstant, systemClock } from "../src/lib/clock.ts";
+import { commandLine } from "../src/lib/version.ts";
 import { erasureErrors, requestErasure } from "../src/tenants/actions/erasures.ts";
 import { type Erasure, ErasureBody, type NewErasure } from "../src/tenants/erasure-model.ts";
 import { erasuresOf } from "../src/tenants/queries/erasures.ts";
@@ -11,8 +12,8 @@ import { runWithDatabase, UsageError } from "./operate/with-database.ts";
 
 const HELP = `Erases a person from the database of the settings. Without arguments it lists the last erasures.
 
-  bun run erase user <id>
-  bun run erase reviewer [<email>] [--review <id> …] [--partner <id>] [--account <id>]
+  ${commandLine("erase")} user <id>
+  ${commandLine("erase")} reviewer [<email>] [--review <id> …] [--partner <id>] [--account <id>]
 
 An <email> of \`-\` is read from the standard input, so that it stays out of the shell's history and the list of processes.`;
 

@@ -2,12 +2,13 @@
 import { open } from "node:fs/promises";
 
 import { systemClock } from "../src/lib/clock.ts";
+import { commandLine } from "../src/lib/version.ts";
 import { exportRecords } from "../src/transfer/export.ts";
 import { runWithDatabase, UsageError } from "./operate/with-database.ts";
 
-const HELP = `Writes the records of the database of the settings to a file of JSON lines, which \`bun run import\` takes.
+const HELP = `Writes the records of the database of the settings to a file of JSON lines, which \`${commandLine("import")}\` takes.
 
-  bun run export [options] <file.ndjson>
+  ${commandLine("export")} [options] <file.ndjson>
 
   --partner ID   only this partner with its accounts
   --account ID   only this account

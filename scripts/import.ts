@@ -3,12 +3,13 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 
 import { systemClock } from "../src/lib/clock.ts";
+import { commandLine } from "../src/lib/version.ts";
 import { importFile, type ImportResult, type Pace } from "../src/transfer/import.ts";
 import { runWithDatabase, UsageError } from "./operate/with-database.ts";
 
 const HELP = `Imports files of JSON lines into the database of the settings (docs/operations/import.md).
 
-  bun run import [options] <file.ndjson …>
+  ${commandLine("import")} [options] <file.ndjson …>
 
   --dry-run       check every line and change nothing
   --resume        continue after the last imported line of an interrupted run

@@ -14,11 +14,12 @@ import { listKeyUse } from "../src/auth/queries/keys.ts";
 import { isoInstant, systemClock } from "../src/lib/clock.ts";
 import { ConfigError, EXIT_CONFIG, readConfig } from "../src/lib/config.ts";
 import { createSecretBox, type SecretBox } from "../src/lib/secret-box.ts";
+import { commandLine } from "../src/lib/version.ts";
 import { runningProcesses } from "../src/master-key.ts";
 import { lackOf, reportOf, rotateMaster, showProcesses } from "./keys/rotate-master.ts";
 
 const COMMANDS = ["list", "rotate", "processes", "rotate-master", "rotate-master --force"];
-const USAGE = `Usage: bun run keys [${COMMANDS.join(" | ")}]`;
+const USAGE = `Usage: ${commandLine("keys")} [${COMMANDS.join(" | ")}]`;
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;
 

@@ -4,6 +4,7 @@ import { OLD_SCHEMA, schemaState } from "../../db/migrate.ts";
 import { serverTime } from "../../db/server.ts";
 import type { Config } from "../../src/lib/config.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { commandLine } from "../../src/lib/version.ts";
 import { MASTER_KEY_REMEDY, masterKeyError } from "../../src/master-key.ts";
 import { advice, fault, ok, type Finding } from "./finding.ts";
 
@@ -52,7 +53,10 @@ export async function lookAtSchema(db: RawDb): Promise<Finding> {
     return fault("made by another version of ReviewRelay", "Use an empty database.");
   if (state.kind === "old") return fault("older than the baseline", OLD_SCHEMA);
   if (state.kind === "behind")
-    return fault(`lacks ${state.by} of this version's migrations`, "Run `bun run migrate`.");
+    return fault(
+      `lacks ${state.by} of this version's migrations`,
+      `Run \`${commandLine("migrate")}\`.`,
+    );
   if (state.kind === "ahead") return ok(`ahead of this version by ${state.by}, which works`);
   if (state.kind === "hidden")
     return advice(
@@ -128,9 +132,9 @@ export async function lookAtContents({ sql }: RawDb): Promise<Finding> {
   if (invited > 0 && plans > 0 && sites > 0)
     return advice(
       said,
-      "Follow the link that setup showed, or create another one: `bun run setup --new-link`.",
+      `Follow the link that setup showed, or create another one: \`${commandLine("setup")} --new-link\`.`,
     );
-  return advice(said, "Run `bun run setup`, and follow the link that it shows.");
+  return advice(said, `Run \`${commandLine("setup")}\`, and follow the link that it shows.`);
 }
 
 /** Returns the receiver hosts of a few active subscriptions. */

@@ -5,12 +5,13 @@ import { writable } from "../../db/server.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { ConfigError, readConfig, type Config } from "../../src/lib/config.ts";
 import { createLog } from "../../src/lib/log.ts";
+import { commandLine } from "../../src/lib/version.ts";
 import * as database from "./database.ts";
 import { advice, fault, lookAt, ok, type Finding } from "./finding.ts";
 import { unknownSettings } from "./names.ts";
 import * as surroundings from "./surroundings.ts";
 
-const USAGE = `Usage: bun run doctor [--https URL]…
+const USAGE = `Usage: ${commandLine("doctor")} [--https URL]…
 
 Looks at the settings, PostgreSQL, Redis, the clock, the master key, descriptors, DNS, SMTP and https to receivers, and
 says what to do. --https names further places that deliveries have to reach. The exit status is 1 if there is a fault.`;
@@ -130,7 +131,7 @@ async function lookAtDatabase(config: Config, report: Report): Promise<URL[]> {
         return ok("PostgreSQL accepts writes");
       }, "Look at PostgreSQL's log, and at the space on its disk: /readyz is 503 for the same reason."),
     );
-    const remedy = "See the message; `bun run migrate` creates the tables.";
+    const remedy = `See the message; \`${commandLine("migrate")}\` creates the tables.`;
     const schema = await lookAt(() => database.lookAtSchema(db), remedy);
     report("schema", schema);
     report(

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 import { driverError } from "../../db/driver.ts";
+import { IS_EXECUTABLE, ROOT } from "../../src/lib/version.ts";
 
 /** EX_CONFIG of sysexits.h: a restart cannot help. */
 const EXIT_CONFIG = 78;
@@ -12,7 +13,8 @@ const EXIT_CONFIG = 78;
  * themselves.
  */
 export function requireInstalled(): void {
-  const fault = existsSync(join(import.meta.dirname, "../../node_modules"))
+  if (IS_EXECUTABLE) return;
+  const fault = existsSync(join(ROOT, "node_modules"))
     ? driverError()
     : "The dependencies are not installed: run `bun install --production --frozen-lockfile` here first.";
   if (fault === undefined) return;

@@ -12,9 +12,10 @@ import {
 } from "../../src/tenants/store-model.ts";
 import { normaliseEmail } from "../../src/auth/email.ts";
 import { settingOf, type Env } from "../../src/lib/settings-reader.ts";
+import { commandLine } from "../../src/lib/version.ts";
 import { isMailAddress } from "../../src/outbox/mail.ts";
 
-export const USAGE = `Usage: bun run setup [flags]
+export const USAGE = `Usage: ${commandLine("setup")} [flags]
 
 Creates missing records and changes no existing ones, so it can be run repeatedly. Missing values are asked for at
 a terminal. Each flag may also be given as an environment variable.

@@ -1,5 +1,6 @@
 // Formats the result of a setup.
 import { isoInstant } from "../../src/lib/clock.ts";
+import { commandLine } from "../../src/lib/version.ts";
 import type { Result } from "./apply.ts";
 
 interface Report extends Result {
@@ -65,11 +66,13 @@ function siteLines(sites: Result["sites"]): string[] {
 function nextSteps({ admin, plans, sites }: Report): string[] {
   return [
     ...(plans.length === 0
-      ? ["Create a plan, which accounts need: bun run setup --plan NAME"]
+      ? [`Create a plan, which accounts need: ${commandLine("setup")} --plan NAME`]
       : []),
-    ...(sites.length === 0 ? ["Create a review site: bun run setup --review-site SLUG=NAME"] : []),
-    "Check the environment: bun run doctor",
-    "Start the processes: bun run api, and one or more bun run dispatcher",
+    ...(sites.length === 0
+      ? [`Create a review site: ${commandLine("setup")} --review-site SLUG=NAME`]
+      : []),
+    `Check the environment: ${commandLine("doctor")}`,
+    `Start the processes: ${commandLine("api")}, and one or more ${commandLine("dispatcher")}`,
     ...passwordStep(admin),
     "Sign in, and create a partner, an account with its stores, and their connections: docs/operations/production.md",
   ];
@@ -79,7 +82,7 @@ function passwordStep(admin: Result["admin"]): string[] {
   if (admin === undefined || admin.hasPassword) return [];
   if (admin.link !== undefined) return ["Open the link and choose the administrator's password"];
   return [
-    `Open the link that an earlier run showed for ${admin.email}; for another one: bun run setup --new-link`,
+    `Open the link that an earlier run showed for ${admin.email}; for another one: ${commandLine("setup")} --new-link`,
   ];
 }
 

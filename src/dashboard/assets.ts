@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 
 import type { Encodings } from "../lib/encodings.ts";
+import { IS_EXECUTABLE, ROOT } from "../lib/version.ts";
 
 /**
  * Built file of the dashboard that browsers load. Its name contains a hash of its content, so that browsers can
@@ -24,8 +25,9 @@ export interface Built {
   readonly assets: readonly Asset[];
 }
 
-const ROOT = join(import.meta.dirname, "../..");
-const BUILD = join(import.meta.dirname, "build.ts");
+const BUILD = join(ROOT, "src/dashboard/build.ts");
+/** The build inside the executable. */
+const EXECUTABLE_BUILD = join(ROOT, "dist/dashboard.json");
 const CODINGS = ["br", "gzip", "identity"] as const;
 
 /**
@@ -33,6 +35,7 @@ const CODINGS = ["br", "gzip", "identity"] as const;
  * first, which takes some seconds.
  */
 export async function builtDashboard(): Promise<Built> {
+  if (IS_EXECUTABLE) return readBuilt(EXECUTABLE_BUILD);
   const file = await fileOfBuild();
   if (existsSync(file)) return readBuilt(file);
   if (await isWritable(dirname(file))) {

@@ -3,9 +3,11 @@ import { join } from "node:path";
 
 import { Marked } from "marked";
 
+import { ROOT } from "../lib/version.ts";
 import { CATALOG } from "../outbox/event.ts";
+import EXAMPLES from "./event-examples.json" with { type: "json" };
 
-const HERE = import.meta.dirname;
+const HERE = join(ROOT, "src/docs");
 
 /** A guide as HTML, with its sections for the search index. */
 export interface RenderedGuide {
@@ -109,8 +111,7 @@ function snippet(name: string): string {
 type Examples = Readonly<Record<string, { readonly full: string; readonly minimal: string }>>;
 
 function eventSections(): string {
-  const text = readFileSync(join(HERE, "event-examples.json"), "utf8");
-  const examples: Examples = JSON.parse(text);
+  const examples: Examples = EXAMPLES;
   return CATALOG.map((one) => {
     const { full, minimal } = examples[one.value] ?? { full: "{}", minimal: "{}" };
     const batch = one.in_batch ? "Part of a batch." : "Not part of a batch.";

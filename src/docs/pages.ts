@@ -1,21 +1,20 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 
 import type { ServedFile } from "../http/files.ts";
 import { bundleForNode } from "../lib/bundle.ts";
+import { IS_EXECUTABLE, ROOT } from "../lib/version.ts";
 import { type RenderedGuide, renderGuide } from "./guide.ts";
 
-const HERE = import.meta.dirname;
-const SWAGGER_UI = {
-  style: import.meta.resolve("swagger-ui-dist/swagger-ui.css"),
-  script: import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js"),
-};
+const HERE = join(ROOT, "src/docs");
+const SWAGGER_UI = join(ROOT, "node_modules/swagger-ui-dist");
 /**
  * Path of the command line program for partners. The program is bundled from this path and not imported, because it
  * is a separate program.
  */
-const COMMAND = join(HERE, "../cli/main.ts");
+const COMMAND = join(ROOT, "src/cli/main.ts");
+/** The bundled program inside the executable. */
+const BUNDLED_COMMAND = join(ROOT, "dist/reviewrelay.mjs");
 const SAMPLES = join(HERE, "verify");
 const TEXT = "text/plain; charset=utf-8";
 const HTML = "text/html; charset=utf-8";
@@ -42,13 +41,15 @@ export function docPages(serverRoot: string): ServedFile[] {
     })),
     { path: "/docs/reference", contentType: HTML, body: referencePage },
     { path: "/docs/search.json", contentType: JSON_TYPE, body: () => searchIndex(render) },
-    { path: "/docs/reviewrelay.mjs", contentType: SCRIPT, body: () => bundleForNode(COMMAND) },
+    IS_EXECUTABLE
+      ? file("/docs/reviewrelay.mjs", SCRIPT, BUNDLED_COMMAND)
+      : { path: "/docs/reviewrelay.mjs", contentType: SCRIPT, body: () => bundleForNode(COMMAND) },
     ...readdirSync(SAMPLES).map((name) => file(`/docs/samples/${name}`, TEXT, join(SAMPLES, name))),
     file("/docs/docs.css", CSS, join(HERE, "docs.css")),
     file("/docs/docs.js", SCRIPT, join(HERE, "docs.js")),
     file("/docs/reference.js", SCRIPT, join(HERE, "reference.js")),
-    file("/docs/swagger-ui.css", CSS, fileURLToPath(SWAGGER_UI.style)),
-    file("/docs/swagger-ui-bundle.js", SCRIPT, fileURLToPath(SWAGGER_UI.script)),
+    file("/docs/swagger-ui.css", CSS, join(SWAGGER_UI, "swagger-ui.css")),
+    file("/docs/swagger-ui-bundle.js", SCRIPT, join(SWAGGER_UI, "swagger-ui-bundle.js")),
   ];
 }
 

@@ -3,7 +3,7 @@ import { Registry } from "prom-client";
 import type { Clock } from "./clock.ts";
 import { readCounter, readGauge } from "./metrics.ts";
 import { type Checks, showReadiness, type Readiness } from "./readiness.ts";
-import { VERSION } from "./version.ts";
+import { COMMIT, VERSION } from "./version.ts";
 
 /** Matches the path without a URL parser, which would throw at an invalid `Host` header. */
 const PATH = /^(?:https?:\/\/[^/?#]*)?(\/[^?#]*)/;
@@ -71,9 +71,9 @@ function showProcess(registry: Registry, clock: Clock): void {
     {
       name: "reviewrelay_build_info",
       help: "Always 1; the labels name the versions.",
-      labelNames: ["version", "bun"],
+      labelNames: ["version", "commit", "bun"],
     },
-    () => [[{ version: VERSION, bun: Bun.version }, 1]],
+    () => [[{ version: VERSION, commit: COMMIT, bun: Bun.version }, 1]],
   );
   const startedS = clock.now().getTime() / 1_000;
   readGauge(

@@ -3,6 +3,7 @@ import { isIP } from "node:net";
 import type { RedisOptions } from "ioredis";
 
 import { parseNetworks } from "./egress.ts";
+import { commandLine } from "./version.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -219,7 +220,7 @@ export function settingOf(env: Env, name: string): string | undefined {
     const code = error instanceof Error ? Reflect.get(error, "code") : undefined;
     const remedy =
       name === WRITTEN_BY_SETUP && code === "ENOENT"
-        ? ": `bun run setup` writes it, into a folder that is there"
+        ? `: \`${commandLine("setup")}\` writes it, into a folder that is there`
         : "";
     throw new Error(`cannot be read from ${name}_FILE (${String(code)})${remedy}`, {
       cause: error,

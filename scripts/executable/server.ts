@@ -1,0 +1,68 @@
+// Entry point of the executable `reviewrelay-server`, which has all processes and the operator's commands.
+import { schemaVersion } from "../../db/migrate.ts";
+import { COMMIT, VERSION } from "../../src/lib/version.ts";
+
+interface Command {
+  readonly says: string;
+  /** Imports the module of the command, which runs it. */
+  readonly run: () => Promise<unknown>;
+}
+
+const COMMANDS: Readonly<Record<string, Command>> = {
+  api: {
+    says: "the HTTP API with the dashboard and the guides",
+    run: () => import("../../src/main.ts"),
+  },
+  dispatcher: {
+    says: "delivers webhooks, mails and alerts",
+    run: () => import("../../dispatcher/main.ts"),
+  },
+  all: {
+    says: "an API and a dispatcher, each in a process of its own",
+    run: () => import("./all.ts"),
+  },
+  migrate: {
+    says: "brings the database to the schema of this version",
+    run: () => import("../migrate.ts"),
+  },
+  setup: {
+    says: "prepares an empty database, and shows the first sign-in",
+    run: () => import("../setup.ts"),
+  },
+  doctor: {
+    says: "checks settings, stores and network, and suggests remedies",
+    run: () => import("../doctor.ts"),
+  },
+  keys: {
+    says: "lists and rotates the signing keys and the master key",
+    run: () => import("../keys.ts"),
+  },
+  import: { says: "imports a platform's own data", run: () => import("../import.ts") },
+  export: { says: "writes the data to a file", run: () => import("../export.ts") },
+  erase: { says: "erases a person", run: () => import("../erase.ts") },
+};
+/** EX_USAGE of sysexits.h. */
+const EXIT_USAGE = 64;
+
+const USAGE = [
+  "Usage: reviewrelay-server <command> [arguments]",
+  "",
+  ...Object.entries(COMMANDS).map(([name, { says }]) => `  ${name.padEnd(12)}${says}`),
+  "",
+  "`reviewrelay-server --version` prints the version, the commit and the schema. Settings are environment variables, and",
+  "the commands explain their arguments with --help.",
+].join("\n");
+
+const [name = ""] = process.argv.splice(2, 1);
+const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+
+if (command !== undefined) {
+  await command.run();
+} else if (name === "--version") {
+  console.log(`reviewrelay-server ${VERSION}, commit ${COMMIT}, schema ${schemaVersion()}`);
+} else if (["", "--help", "-h", "help"].includes(name)) {
+  console.log(USAGE);
+} else {
+  console.error(`There is no command ${name}.\n\n${USAGE}`);
+  process.exitCode = EXIT_USAGE;
+}
