@@ -128,6 +128,14 @@ export const partners = alias(companies, "partners");
 
 export const isPartnerOfCompany = eq(partners.id, companies.partnerId);
 
+/** The names of a company and of its partner. The query joins `partners` by `isPartnerOfCompany`. */
+export const companyNames = {
+  companyName: companies.name,
+  companyBrand: companies.brandName,
+  partnerName: partners.name,
+  partnerBrand: partners.brandName,
+};
+
 /** Whether the company and the partner above it are active; otherwise none of their users can sign in. */
 export const isTenantActive =
   sql`(${companies.isActive} and coalesce(${partners.isActive}, true))`.mapWith(companies.isActive);

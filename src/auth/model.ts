@@ -3,7 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { orNull, storableText } from "../http/text.ts";
 
 /** Allowed lengths of a new password, in characters (contract 4.17). Sign-in has the same upper limit. */
-const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
+export const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
 
 export const newPassword = Object.assign(storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max]), {
   title: "NewPassword",

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { dictionary } from "@zxcvbn-ts/language-common";
 
-import { email, newPassword, presentedPassword } from "./model.ts";
+import { email, newPassword, PASSWORD_LENGTH, presentedPassword } from "./model.ts";
 
 const codeType = Type.Union([
   Type.Literal("forgot_password"),
@@ -103,6 +103,29 @@ const COMMON: ReadonlySet<string> = new Set(dictionary["passwords-common"]);
 
 export function isCommonPassword(password: string): boolean {
   return COMMON.has(password.toLowerCase());
+}
+
+/** The length from which a word counts as one of the context. Shorter words occur in other words by chance. */
+const CONTEXT_WORD_MIN = 4;
+
+/**
+ * Returns the validation error of a new password that has too few characters besides the words of its context
+ * (contract 4.17). `names` are those of the user and of the companies, and the email. A passphrase that mentions one of
+ * them is long enough without it.
+ */
+export function contextError(
+  password: string,
+  names: readonly (string | null | undefined)[],
+): string | undefined {
+  const words = ["ReviewRelay", ...names]
+    .flatMap((name) => name?.toLowerCase().split(/[^\p{L}\p{M}\p{N}]+/u) ?? [])
+    .filter((word) => word.length >= CONTEXT_WORD_MIN)
+    // A longer word is removed before a shorter one that it contains.
+    .toSorted((a, b) => b.length - a.length);
+  const lower = password.toLowerCase();
+  const rest = words.reduce((text, word) => text.replaceAll(word, ""), lower);
+  if (rest === lower || Array.from(rest).length >= PASSWORD_LENGTH.min) return undefined;
+  return `must have ${PASSWORD_LENGTH.min} characters besides the email and the names of the user, the company and the service`;
 }
 
 /** Returns the validation error that the schema of a new password cannot express: a password that is too common. */

@@ -267,6 +267,8 @@ export const ROLES_OF = {
 export interface Employer {
   readonly type: keyof typeof ROLES_OF;
   readonly storeIds: readonly number[];
+  /** The names and brand names of the company and its partner. */
+  readonly names: readonly (string | null)[];
 }
 
 const ROLES = Object.values(ROLES_OF).flat();

@@ -1,4 +1,4 @@
-import { passwordError } from "../auth/password-model.ts";
+import { contextError, passwordError } from "../auth/password-model.ts";
 import type { ValidParts } from "../http/fields.ts";
 import type { RuleErrors } from "../http/rules.ts";
 import { isMailAddress } from "../outbox/mail.ts";
@@ -26,7 +26,11 @@ export function userErrors(
     company_id: companyId !== undefined && employer === undefined ? "is not a company" : undefined,
     email: email === undefined ? undefined : emailError(email, isTaken),
     role: misplaced,
-    password: password === undefined ? undefined : passwordError(password),
+    password:
+      password === undefined
+        ? undefined
+        : (passwordError(password) ??
+          contextError(password, [email, body.name, ...(employer?.names ?? [])])),
     // The rule for stores depends on the role, so it is not checked while the role is invalid.
     store_ids: misplaced === undefined ? storesError(body, employer) : undefined,
   };

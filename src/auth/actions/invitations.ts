@@ -18,7 +18,7 @@ import {
   saveInvitation,
 } from "../queries/users.ts";
 import { openOwnSession } from "./open-session.ts";
-import type { ResetDeps } from "./passwords.ts";
+import { checkContext, type ResetDeps } from "./passwords.ts";
 
 /** Time in ms for which an invitation link is valid (contract 4.22). */
 const INVITATION_TTL_MS = 7 * 86_400_000;
@@ -94,6 +94,7 @@ export async function acceptInvitation(
   // spend CPU on a password hash.
   const userId = await findInvited(deps.db, codeHash, deps.clock.now());
   if (userId === undefined) throw new Problem("invalid_code");
+  await checkContext(deps.db, userId, password);
   const hash = await deps.passwords.hash(password);
   const now = deps.clock.now();
   return deps.db.transaction(async (tx) => {

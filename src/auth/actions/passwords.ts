@@ -13,11 +13,13 @@ import { emailDigest } from "../email.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { passwordChangedMail } from "../mails.ts";
 import type { ResetAnswer } from "../model.ts";
+import { contextError } from "../password-model.ts";
 import * as access from "../queries/sessions.ts";
 import {
   changePassword,
   deleteInvitationOf,
   findCodeRecipient,
+  findPasswordContext,
   findPerson,
   type PersonRow,
 } from "../queries/users.ts";
@@ -50,6 +52,7 @@ export async function resetPassword(
   { principal, requestContext }: Caller,
   password: string,
 ): Promise<ResetAnswer> {
+  await checkContext(deps.db, principal.userId, password);
   const hash = await deps.passwords.hash(password, requestContext.ip);
   const now = deps.clock.now();
   const answer = await deps.db.transaction(async (tx) => {
@@ -64,6 +67,12 @@ export async function resetPassword(
   });
   await deps.schedule.wake([MAIL_WAKE]);
   return answer;
+}
+
+/** Rejects a new password that hardly differs from names of the user and the companies (contract 4.17). */
+export async function checkContext(db: Db, userId: number, password: string): Promise<void> {
+  const error = contextError(password, (await findPasswordContext(db, userId)) ?? []);
+  if (error !== undefined) throw invalid({ password: [error] });
 }
 
 async function endEverything(

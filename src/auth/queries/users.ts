@@ -2,7 +2,12 @@ import { and, asc, eq, gt, inArray, isNull, ne, sql, type SQL } from "drizzle-or
 import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { isPartnerOfCompany, isUserActive, partners } from "../../../db/conditions.ts";
+import {
+  companyNames,
+  isPartnerOfCompany,
+  isUserActive,
+  partners,
+} from "../../../db/conditions.ts";
 import { companies, users } from "../../../db/schema/companies.ts";
 import { invitations } from "../../../db/schema/sign-in.ts";
 import { neverNull } from "../../../db/statement.ts";
@@ -17,6 +22,17 @@ export type PersonRow = Pick<typeof users.$inferSelect, keyof typeof person>;
 export async function findPerson(db: DbOrTx, userId: number): Promise<PersonRow | undefined> {
   const [row] = await db.select(person).from(users).where(eq(users.id, userId));
   return row;
+}
+
+/** Finds the names and the email that a new password of the user must not consist of; undefined for no user. */
+export async function findPasswordContext(db: DbOrTx, userId: number) {
+  const [row] = await db
+    .select({ email, name, ...companyNames })
+    .from(users)
+    .innerJoin(companies, eq(companies.id, companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(eq(id, userId));
+  return row && Object.values(row);
 }
 
 /**

@@ -1,6 +1,14 @@
 import { and, desc, eq, exists, gte, isNotNull, ne, sql } from "drizzle-orm";
 
-import { arrayOf, idBefore, nthId, someHas } from "../../../db/conditions.ts";
+import {
+  arrayOf,
+  companyNames,
+  idBefore,
+  isPartnerOfCompany,
+  nthId,
+  partners,
+  someHas,
+} from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { onlyRow } from "../../../db/statement.ts";
 import { companies, stores, users, userStores } from "../../../db/schema/companies.ts";
@@ -105,10 +113,11 @@ export async function employerOf(db: DbOrTx, companyId: number): Promise<Employe
     .from(stores)
     .where(eq(stores.accountId, companies.id));
   const [row] = await db
-    .select({ type: companies.type, storeIds: arrayOf(ownStores) })
+    .select({ type: companies.type, storeIds: arrayOf(ownStores), names: companyNames })
     .from(companies)
+    .leftJoin(partners, isPartnerOfCompany)
     .where(eq(companies.id, companyId));
-  return row;
+  return row && { ...row, names: Object.values(row.names) };
 }
 
 /** Whether a user other than `except` has the email. */

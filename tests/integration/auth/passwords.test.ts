@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 
-import { auditLog } from "../../../db/schema/companies.ts";
+import { auditLog, companies } from "../../../db/schema/companies.ts";
 import { emailCodes, signInLocks } from "../../../db/schema/sign-in.ts";
 import { authenticationEvents, tokens } from "../../../db/schema/tokens.ts";
 import { emailDigest } from "../../../src/auth/email.ts";
@@ -256,6 +256,23 @@ describe("a new password", () => {
     const user = await freshUser();
     expect((await reset(await api.login(user.email), password)).status).toBe(200);
     expect((await login(user.email, password)).status).toBe(200);
+  });
+
+  test("that hardly differs from the email or a name of user, partner or service is 422 on password", async () => {
+    const user = await freshUser();
+    const [partner] = tenants.partners;
+    await database.db
+      .update(companies)
+      .set({ name: "Northwind Agency" })
+      .where(eq(companies.id, partner.id));
+    const token = await api.login(user.email);
+    const local = user.email.split("@")[0] ?? "";
+    for (const password of ["Northwind-2026", "brand-p1-99", `${local}1234`, "ReviewRelay1"]) {
+      const answer = await reset(token, password);
+      expect([password, answer.status]).toEqual([password, 422]);
+      expect(Object.keys(answer.body["errors"] as object)).toEqual(["password"]);
+    }
+    expect((await reset(token, "northwind in 2026 is fine")).status).toBe(200);
   });
 
   test("in a body with another field is 422 on that", async () => {

@@ -76,6 +76,8 @@ describe("a new user", () => {
     expect(
       fieldsOf(await create({ company_id: 999_999, email: "a,b@x.test", password: "password1" })),
     ).toEqual([422, ["company_id", "email", "password"]]);
+    const named = { name: "Mara Lindqvist", password: "lindqvist2026" };
+    expect(fieldsOf(await create(named))).toEqual([422, ["password"]]);
   });
 
   test("needs a unique email, also if several are created at once", async () => {
