@@ -1,6 +1,8 @@
+import type { Config } from "../../lib/config.ts";
 import type { Authorization } from "../actions/authorize.ts";
 import { destinationOf } from "../redirect-uri.ts";
 import { html, pageResponse } from "./page.ts";
+import { inWords } from "./sign-in.ts";
 
 /** Descriptions of the scopes, as the consent page shows them to the user. */
 const IN_WORDS: Readonly<Record<string, string>> = {
@@ -13,9 +15,15 @@ const IN_WORDS: Readonly<Record<string, string>> = {
   impersonate: "act for the owners of your accounts",
 };
 
+interface Consent {
+  readonly ticket: string;
+  readonly email: string;
+  readonly config: Pick<Config, "accessTokenTtlS" | "refreshTokenTtlS">;
+}
+
 export function consentPage(
   authorization: Authorization,
-  { ticket, email }: { ticket: string; email: string },
+  { ticket, email, config }: Consent,
 ): Response {
   const { client, redirectUri, scope } = authorization;
   const scopes = scope.split(" ").map((one) => html`<li>${IN_WORDS[one] ?? one}</li> `);
@@ -26,6 +34,7 @@ export function consentPage(
     <ul>
       ${scopes}
     </ul>
+    <p class="soft">${lifeOf(client, config)} You can end it in the dashboard, under Security.</p>
     <p class="soft">
       Afterwards you are sent to ${destinationOf(redirectUri)}. Go on only if you trust it.
     </p>
@@ -36,4 +45,10 @@ export function consentPage(
     </form>`;
   const title = `Allow ${client.name} to act for you?`;
   return pageResponse({ branding: client.branding, title, body, redirectUri }, { status: 200 });
+}
+
+function lifeOf({ grantTypes }: Authorization["client"], config: Consent["config"]): string {
+  return grantTypes.includes("refresh_token")
+    ? `The access lasts for as long as the app renews it within ${inWords(config.refreshTokenTtlS)}.`
+    : `The access ends after ${inWords(config.accessTokenTtlS)}.`;
 }

@@ -72,10 +72,15 @@ export function redirectPage({ client }: Authorization, url: string, head: PageH
   return pageResponse({ branding: client.branding, title, body, refreshTo: url }, head);
 }
 
-/** Formats the remaining time of a sign-in lock for people, such as "1 minute 5 seconds". */
+const DAY_S = 86_400;
+
+/** Formats a time for people, such as "1 minute 5 seconds". */
 export function inWords(seconds: number): string {
-  const [minutes, rest] = [Math.floor(seconds / 60), seconds % 60];
-  const parts = [count(minutes, "minute"), count(rest, "second")];
+  const parts = [
+    count(Math.floor(seconds / DAY_S), "day"),
+    count(Math.floor(seconds / 60) % (DAY_S / 60), "minute"),
+    count(seconds % 60, "second"),
+  ];
   return parts.filter((part) => part !== undefined).join(" ") || "1 second";
 }
 

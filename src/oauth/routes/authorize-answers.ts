@@ -99,7 +99,7 @@ export function continueFlow(
   if (kind === "code") return sendBack(deps, authorization, { code: secret });
   const signedIn = { secret, email };
   const ticket = sealTicket(deps, browser, { query, signedIn, ttlMs: PAGE_TTL_MS });
-  return consentPage(authorization, { ticket, email });
+  return consentPage(authorization, { ticket, email, config: deps.config });
 }
 
 /*

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { BASE_PATH } from "../../../src/http/access.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { createLog } from "../../../src/lib/log.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";
@@ -51,6 +53,18 @@ test("no line contains a token, a password, a code or a personal address", async
   const said = api.lines.join("\n");
   for (const secret of [token, PASSWORD, "123456", "not-a-token", email])
     expect(said).not.toContain(secret);
+});
+
+test("a value with line breaks and quotes stays in the one line of its event", () => {
+  const lines: string[] = [];
+  const log = createLog({ level: "info", role: "api", clock: systemClock }, (line) =>
+    lines.push(line),
+  );
+  const error = 'a\n{"level":"info","event":"auth.forged"}\r\u001b[2K';
+  log.warn("mail.attempted", { error });
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toMatch(/^[^\p{Cc}]+\n$/u);
+  expect(JSON.parse(lines[0] ?? "")).toMatchObject({ event: "mail.attempted", error });
 });
 
 test("ACCESS_LOG=off leaves the lines out", async () => {

@@ -45,6 +45,7 @@ describe("the authorization code flow", () => {
     const asked = await browser.signIn(user.email);
     expectPage(asked, 200);
     expect(asked.text).toContain("everything that you can do here");
+    expect(asked.text).toContain("for as long as the app renews it within 30 days.");
     const answer = await browser.submit({ action: "allow" });
     expect(answer.status).toBe(303);
     const { place, params } = returned(answer);
@@ -484,7 +485,7 @@ describe("the page", () => {
     expect(text).toContain('<html lang="en">');
     expect(text).toContain('name="viewport"');
     for (const field of ["email", "password"]) expect(text).toContain(`<label for="${field}">`);
-    expect(text).toContain('autocomplete="current-password"');
+    expect(text).toMatch(/type="password"\s+autocomplete="current-password"/);
   });
 
   test("escapes text from elsewhere", async () => {

@@ -9,6 +9,8 @@ test.each([
   [60, "1 minute"],
   [61, "1 minute 1 second"],
   [900, "15 minutes"],
+  [86_399, "1439 minutes 59 seconds"],
+  [2_592_000, "30 days"],
 ])("%d seconds are %s", (seconds, words) => {
   expect(inWords(seconds)).toBe(words);
 });
