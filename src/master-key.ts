@@ -8,6 +8,7 @@ import { processes } from "../db/schema/dispatchers.ts";
 import { erasures } from "../db/schema/erasures.ts";
 import { reviewSites } from "../db/schema/providers.ts";
 import { keyedRequests, ssoConnections } from "../db/schema/sign-in.ts";
+import { secondFactorChallenges, secondFactors } from "../db/schema/second-factors.ts";
 import { signingKeys, tokens } from "../db/schema/tokens.ts";
 import { webhookSubscriptions } from "../db/schema/webhooks.ts";
 import type { Clock } from "./lib/clock.ts";
@@ -77,6 +78,17 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     word: "sso",
     owner: ssoConnections.companyId,
     key: ssoConnections.id,
+  },
+  {
+    sealed: secondFactors.sealedSecret,
+    word: "totp",
+    owner: secondFactors.userId,
+    key: secondFactors.id,
+  },
+  {
+    sealed: secondFactorChallenges.sealedSecret,
+    word: "new-totp",
+    key: secondFactorChallenges.jti,
   },
   { sealed: keyedRequests.sealedResponse, word: "idempotency", key: keyedRequests.key },
   {

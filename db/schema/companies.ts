@@ -40,6 +40,8 @@ export const companies = pgTable(
     whiteLabelEnabled: boolean("white_label_enabled").notNull().default(false),
     brandName: text("brand_name"),
     whiteLabelDomain: text("white_label_domain").unique("companies_white_label_domain_key"),
+    /** Whether the company's own people need a second factor (contract 4.27). */
+    requireSecondFactor: boolean("require_second_factor").notNull().default(false),
     externalId: externalId(),
     createdAt: instant("created_at").notNull(),
     updatedAt: updatedAt(),

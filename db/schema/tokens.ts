@@ -81,6 +81,8 @@ export const authenticationEvents = pgTable("authentication_events", {
   userAgent: text("user_agent"),
   at: instant("at").notNull(),
   logoutTime: instant("logout_time"),
+  /** The last proof of a second factor in this session; the sign-in itself if an identity provider confirmed it. */
+  factorAt: instant("factor_at"),
 });
 
 /** Live tokens. A JWT is valid only while its row exists, so a token is revoked by deleting its row (contract 4.3). */
@@ -98,6 +100,7 @@ export const tokens = pgTable(
         "password_reset",
         "portal",
         "service",
+        "challenge",
       ],
     }).notNull(),
     userId: userId("user_id").notNull(),

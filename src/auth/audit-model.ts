@@ -17,6 +17,18 @@ export const AUDIT_ACTIONS = [
   // Audit row of a sign-in lock after five wrong passwords in a row; details: method, locked_until.
   "AUTH_LOCKED",
   "AUTH_LOGOUT",
+  // Audit rows of a user's second factors; details: factor_id, kind.
+  "SECOND_FACTOR_ADDED",
+  "SECOND_FACTOR_REMOVED",
+  // Audit row of a wrong proof; details: method, and locked_until if it locked the codes of the user's app.
+  "SECOND_FACTOR_FAILED",
+  // Audit row of a recovery code that was used; details: left, the number of the others.
+  "RECOVERY_CODE_USED",
+  "RECOVERY_CODES_MADE",
+  // Audit row of an operator who removed all second factors of a user; details: user_id, factors (their number), revoked.
+  "SECOND_FACTORS_RESET",
+  // Audit row of the requirement of a second factor, changed by an Owner; details: company_id, changes.
+  "SECOND_FACTOR_POLICY",
   // Audit row of an OAuth client that failed to authenticate; details: client_id, which is null if the sent text
   // cannot be a client id. The first failure is written immediately; `repeats` in the next row counts the failures
   // within the minute after it. The same goes for the next two actions.

@@ -74,7 +74,8 @@ type Standing =
   | "portal"
   | "password_reset"
   | "refresh"
-  | "service";
+  | "service"
+  | "challenge";
 
 /** The kinds of tokens that each demand of a route accepts; this is the table of contract 3.10. */
 const TAKEN: Readonly<Record<TokenDemand, readonly Standing[]>> = {
@@ -83,6 +84,8 @@ const TAKEN: Readonly<Record<TokenDemand, readonly Standing[]>> = {
   person: ["sign_in", "first_party"],
   sign_in: ["sign_in"],
   password: ["sign_in", "first_party", "password_reset"],
+  factor: ["sign_in", "first_party", "challenge"],
+  challenge: ["challenge"],
   service: ["service"],
 };
 
@@ -101,6 +104,7 @@ function standingOf({ tokenKind, signInMethod, isThirdParty }: Kind): Standing {
     case "password_reset":
     case "refresh":
     case "service":
+    case "challenge":
       return tokenKind;
   }
 }

@@ -112,6 +112,21 @@ export function passwordSetter(): Access {
   };
 }
 
+/** Access rule that admits the user in person, or a sign-in that waits for a second factor (contract 4.27). */
+export function factorHolder(): Access {
+  const own = ownSignIn("*");
+  return {
+    scope: undefined,
+    takes: "factor",
+    refuse: (principal) => (isTaken(principal, "challenge") ? undefined : own.refuse(principal)),
+  };
+}
+
+/** Access rule that admits only a sign-in that waits for a second factor (contract 4.27). */
+export function waitingSignIn(): Access {
+  return allow(() => true, undefined, { takes: "challenge" });
+}
+
 /** Access rule of self-service. It admits every user with a token in the user's own hands (contract 3.3). */
 export function selfService(): Access {
   return allow(() => true, "*", { takes: "own" });

@@ -1,8 +1,6 @@
+import { OWN_BRAND } from "../lib/branded-mail.ts";
 import type { NewMail } from "../outbox/mail.ts";
 import type { CodeType } from "./password-model.ts";
-
-/** Sender name of mails for tenants that have no brand name. */
-const OWN_BRAND = "ReviewRelay";
 
 interface MailContent {
   readonly subject: string;

@@ -12,6 +12,7 @@ import { loginAnswer, loginBody, messageAnswer, verifyTokenAnswer } from "./mode
 import { discoverAnswer, discoverBody } from "./password-model.ts";
 import { type PasswordRouteDeps, passwordRoutes } from "./routes/passwords.ts";
 import { type PersonalTokenRouteDeps, personalTokenRoutes } from "./routes/personal-tokens.ts";
+import { type SecondFactorRouteDeps, secondFactorRoutes } from "./routes/second-factors.ts";
 import { impersonationRoute, type SessionRouteDeps, sessionRoutes } from "./routes/sessions.ts";
 
 interface SignInRouteDeps extends LogInDeps {
@@ -38,7 +39,7 @@ function signInStartRoutes(deps: SignInRouteDeps) {
       body: loginBody,
       response: {
         200: loginAnswer,
-        401: errorResponse("invalid_credentials"),
+        401: errorResponse("invalid_credentials", "second_factor_required"),
         429: errorResponse("account_locked"),
         503: errorResponse("overloaded"),
       },
@@ -113,10 +114,12 @@ interface AuthRouteDeps
     SignInRouteDeps,
     PersonalTokenRouteDeps,
     SessionRouteDeps,
+    SecondFactorRouteDeps,
     Omit<PasswordRouteDeps, "codes"> {
   readonly config: SignInRouteDeps["config"] &
     PasswordRouteDeps["config"] &
     SessionRouteDeps["config"] &
+    SecondFactorRouteDeps["config"] &
     Pick<Config, "masterKey" | "masterKeyPrevious">;
 }
 
@@ -125,6 +128,7 @@ export function authRoutes(deps: AuthRouteDeps) {
   return new Elysia({ name: "auth" })
     .use(signInRoutes(deps))
     .use(passwordRoutes({ ...deps, codes: createCodeMac(deps.config) }))
+    .use(secondFactorRoutes(deps))
     .use(personalTokenRoutes(deps))
     .use(sessionRoutes(deps))
     .use(impersonationRoute(deps));

@@ -9,9 +9,19 @@ import type { Principal, Scope } from "./principal.ts";
  * - `person`: a token from a sign-in, directly or through a first-party client
  * - `sign_in`: a token from the login or the SSO exchange
  * - `password`: the same tokens as `person`, and the token of a mailed reset code
+ * - `factor`: the same tokens as `person`, and the token of a sign-in that waits for a second factor
+ * - `challenge`: only the token of a sign-in that waits for a second factor
  * - `service`: a token of a service of the platform
  */
-export type TokenDemand = "any" | "own" | "person" | "sign_in" | "password" | "service";
+export type TokenDemand =
+  | "any"
+  | "own"
+  | "person"
+  | "sign_in"
+  | "password"
+  | "factor"
+  | "challenge"
+  | "service";
 
 /**
  * The access rule of a route. `refuse` runs after the token was verified and returns an error code, or undefined to

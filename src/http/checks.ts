@@ -296,9 +296,11 @@ async function countAddress(
 
 /**
  * Returns the subject of the rate limit. Sessions of a portal link are counted separately from the user who made the
- * link (contract 2.9).
+ * link, and a sign-in that waits for a second factor counts for its address, so that it takes nothing from the user
+ * (contract 2.9).
  */
-function subjectOf(principal: Principal): Subject {
+function subjectOf(principal: Principal, { ip }: RequestContext): Subject {
+  if (principal.tokenKind === "challenge") return { kind: "signIn", id: ip };
   const user = String(principal.impersonatorId ?? principal.userId);
   return principal.tokenKind === "portal"
     ? { kind: "portal", id: principal.jti, maker: user }
@@ -328,7 +330,7 @@ async function admit(
       throw error;
     });
   // A service introspects a token for each request of its own users, so no limit of a user fits it (contract 2.9).
-  if (principal.tokenKind !== "service") await meter.count(subjectOf(principal));
+  if (principal.tokenKind !== "service") await meter.count(subjectOf(principal, requestContext));
   const path = route.slice(BASE_PATH.length);
   authenticator.noteUse(principal, requestContext, `${request.method} ${path}`);
   const deniedCode = access.refuse(principal);

@@ -77,6 +77,7 @@ function bodyOf(problem: Problem, requestContext: RequestContext) {
     code: problem.code,
     request_id: requestContext.requestId,
     ...(problem.errors && { errors: problem.errors }),
+    ...problem.members,
   };
 }
 

@@ -35,7 +35,8 @@ export type TokenKind =
   | "impersonation"
   | "password_reset"
   | "portal"
-  | "service";
+  | "service"
+  | "challenge";
 
 /** The way in which the user signed in. All tokens of the same family share it (contract 4.3). */
 export type SignInMethod =
@@ -69,6 +70,12 @@ export interface Principal {
   readonly familyId: string | null;
   /** The sign-in method of the token's family; null for tokens without a family. */
   readonly signInMethod: SignInMethod | null;
+  /** The time of the sign-in; null for tokens without a family. */
+  readonly signedInAt: Date | null;
+  /** The last proof of a second factor in the session (contract 4.27); null without one. */
+  readonly factorAt: Date | null;
+  /** Whether the session must prove a second factor before a route with step-up. */
+  readonly needsStepUp: boolean;
   /** The OAuth client of the token; null for tokens of the service's own pages. */
   readonly clientId: string | null;
   /** Whether a partner or another third party holds the token, rather than the service or a first-party client. */

@@ -1,5 +1,5 @@
 /** The name and colour in mails of tenants without a brand. */
-const OWN_BRAND = "ReviewRelay";
+export const OWN_BRAND = "ReviewRelay";
 const OWN_COLOR = "#1f6feb";
 
 /** The appearance of a tenant's mails. */

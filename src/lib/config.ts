@@ -27,6 +27,8 @@ export interface Config {
   readonly mailFrom: Mailbox;
   /** Whether people are told by mail of new devices, owners and tokens, and of changed webhooks. */
   readonly securityMails: boolean;
+  /** Whether the platform's own people need a second factor (contract 4.27). */
+  readonly operatorsRequireSecondFactor: boolean;
   readonly port: number;
   readonly host: string;
   /** `{server_root}` of the specification, without a trailing slash. */
@@ -119,6 +121,8 @@ export function readConfig(env: Env = process.env): Config {
     smtpUrl: read.optional("SMTP_URL", () => read.url("SMTP_URL", ["smtp:", "smtps:"])),
     mailFrom: read.mailbox("MAIL_FROM", "ReviewRelay <no-reply@localhost>"),
     securityMails: read.choice("SECURITY_MAILS", "off", ["on", "off"]) === "on",
+    operatorsRequireSecondFactor:
+      read.choice("OPERATORS_REQUIRE_SECOND_FACTOR", "off", ["on", "off"]) === "on",
     port,
     host,
     serverRoot: read.origin(

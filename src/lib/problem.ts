@@ -8,8 +8,16 @@ const PROBLEMS = {
   invalid_code: [400, "The code is invalid, expired or already used."],
   unauthenticated: [401, "Unauthenticated."],
   invalid_credentials: [401, "These credentials do not match our records."],
+  second_factor_required: [
+    401,
+    "A second factor is required. Go on with the challenge token at POST /login/second-factor.",
+  ],
   invalid_signature: [401, "The signature does not match the request body."],
   forbidden: [403, "This action is not allowed for your user."],
+  step_up_required: [
+    403,
+    "Prove a second factor first, at POST /account/second-factors/step-up; without one, sign in again.",
+  ],
   insufficient_scope: [403, "The token lacks the scope that this action needs."],
   not_found: [404, "Not found."],
   method_not_allowed: [405, "This path does not support the method."],
@@ -39,6 +47,8 @@ const PROBLEMS = {
   company_active: [409, "The company is active; deactivate it first."],
   deletion_requested: [409, "The company is to be deleted; cancel that first."],
   deletion_running: [409, "The company is being deleted, which cannot be cancelled."],
+  last_factor: [409, "Your company requires a second factor; add another one first."],
+  no_second_factor: [409, "Set up a second factor of your own first."],
   last_super_admin: [409, "The last active super-admin cannot be deactivated."],
   payload_too_large: [413, "The request body is too large."],
   unsupported_media_type: [415, "The request body must be application/json."],
@@ -71,6 +81,8 @@ export abstract class HttpError extends Error {
 
 interface ProblemDetail {
   readonly errors?: FieldErrors;
+  /** Members of the body besides those of every error. */
+  readonly members?: Readonly<Record<string, unknown>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly message?: string;
 }
@@ -80,12 +92,14 @@ export class Problem extends HttpError {
   override readonly name = "Problem";
   readonly code: ProblemCode;
   readonly errors: FieldErrors | undefined;
+  readonly members: Readonly<Record<string, unknown>> | undefined;
 
-  constructor(code: ProblemCode, { errors, headers = {}, message }: ProblemDetail = {}) {
+  constructor(code: ProblemCode, { errors, headers = {}, members, message }: ProblemDetail = {}) {
     const [status, text] = PROBLEMS[code];
     super(message ?? text, { status, headers });
     this.code = code;
     this.errors = errors;
+    this.members = members;
   }
 }
 

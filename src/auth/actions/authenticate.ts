@@ -8,6 +8,7 @@ import { inBatches } from "../../lib/batches.ts";
 import type { Config } from "../../lib/config.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import { Problem } from "../../lib/problem.ts";
+import { isFresh, isSession, requiresFactor } from "../factor-rules.ts";
 import { claimsMatch, type KeyRing } from "../key-ring.ts";
 import { keepNewestUses, saveUse } from "../queries/token-uses.ts";
 import { type BearerRow, findBearers, hasEnded, stampLastUse } from "../queries/tokens.ts";
@@ -32,7 +33,7 @@ interface AuthenticateDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly keys: KeyRing;
-  readonly config: Pick<Config, "sessionLimits">;
+  readonly config: Pick<Config, "sessionLimits" | "operatorsRequireSecondFactor">;
 }
 
 const LOOK_UPS = {
@@ -65,7 +66,7 @@ export function createAuthenticate(
     const now = deps.clock.now();
     if (row === undefined || hasEnded(row, now) || !claimsMatch(claims, row))
       throw new Problem("unauthenticated");
-    const principal = principalOf(row, claims.jti);
+    const principal = principalOf(deps.config, row, { jti: claims.jti, now });
     stampUse(principal, requestContext, { seen: row.lastUsedAt, at: now });
     return principal;
   };
@@ -79,7 +80,11 @@ async function lookUp(
   return jtis.map((jti) => found.get(jti));
 }
 
-function principalOf(row: BearerRow, jti: string): Principal {
+function principalOf(
+  config: AuthenticateDeps["config"],
+  row: BearerRow,
+  { jti, now }: { readonly jti: string; readonly now: Date },
+): Principal {
   const isPartner = row.companyType === "partner";
   return {
     userId: row.userId,
@@ -95,6 +100,9 @@ function principalOf(row: BearerRow, jti: string): Principal {
     jti,
     familyId: row.familyId,
     signInMethod: row.signInMethod,
+    signedInAt: row.signedInAt,
+    factorAt: row.factorAt,
+    needsStepUp: requiresFactor(config, row) && isSession(row) && !isFresh(row.factorAt, now),
     clientId: row.clientId,
     isThirdParty: row.clientIsFirstParty === false,
     impersonatorId: row.impersonatorId,

@@ -17,8 +17,8 @@ import {
   findMailRecipient,
   saveInvitation,
 } from "../queries/users.ts";
-import { openOwnSession } from "./open-session.ts";
-import { checkContext, type ResetDeps } from "./passwords.ts";
+import { checkContext, freshSession, type ResetDeps } from "./passwords.ts";
+import { signedInOr } from "./second-step.ts";
 
 /** Time in ms for which an invitation link is valid (contract 4.22). */
 const INVITATION_TTL_MS = 7 * 86_400_000;
@@ -97,7 +97,7 @@ export async function acceptInvitation(
   await checkContext(deps.db, userId, password);
   const hash = await deps.passwords.hash(password);
   const now = deps.clock.now();
-  return deps.db.transaction(async (tx) => {
+  const answer = await deps.db.transaction(async (tx) => {
     // `changePassword` locks the user's row until the commit. If a password reset runs at the same time, the later of
     // the two transactions no longer finds the invitation.
     const person = await changePassword(tx, { userId, hash, now });
@@ -106,8 +106,7 @@ export async function acceptInvitation(
     const actor = { userId, companyId: person.companyId, impersonatorId: null };
     const details = { method: "invitation", revoked: 0 };
     await recordAudit(tx, { at: now, action: "PASSWORD_RESET", actor, requestContext, details });
-    const signIn = { user: person, method: "password_reset", requestContext, now } as const;
-    const { location_count: _, ...answer } = await openOwnSession(tx, deps, signIn);
-    return answer;
+    return freshSession(tx, deps, person, { requestContext, now });
   });
+  return signedInOr(answer);
 }

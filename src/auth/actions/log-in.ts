@@ -24,13 +24,18 @@ import {
 } from "../queries/sign-in.ts";
 import { type SecurityMailDeps, tellOfSignIn } from "./security-mails.ts";
 import { openOwnSession } from "./open-session.ts";
+import { secondStep, type SecondStepDeps, signedInOr } from "./second-step.ts";
 
-export interface LogInDeps extends AttemptDeps, SecurityMailDeps {
+export interface LogInDeps extends AttemptDeps, SecurityMailDeps, SecondStepDeps {
   readonly keys: KeyRing;
-  readonly config: Pick<Config, "lockScheduleS" | "accessTokenTtlS" | "securityMails">;
+  readonly config: Pick<Config, "lockScheduleS" | "accessTokenTtlS" | "securityMails"> &
+    SecondStepDeps["config"];
 }
 
-/** Handles `POST /login`: verifies the password and opens a session. */
+/**
+ * Handles `POST /login`: verifies the password and opens a session, or throws the challenge of a user who needs a second
+ * factor.
+ */
 export async function logIn(
   deps: LogInDeps,
   { email, password }: LoginBody,
@@ -38,10 +43,12 @@ export async function logIn(
 ): Promise<LoginAnswer> {
   const attempt = { email, password, method: "login", requestContext } as const;
   const outcome = await attemptSignIn(deps, attempt, async (tx, user, now) => {
+    const step = await secondStep(tx, deps, { userId: user.id, method: "login", now });
+    if (step !== undefined) return step;
     await tellOfSignIn(tx, deps, { userId: user.id, requestContext, now });
     return openOwnSession(tx, deps, { user, method: "login", requestContext, now });
   });
-  if (outcome.kind === "right") return outcome.value;
+  if (outcome.kind === "right") return signedInOr(outcome.value);
   throw problemOf(outcome);
 }
 

@@ -26,6 +26,8 @@ interface SignIn {
   readonly clientId: string | null;
   readonly scope: string;
   readonly requestContext: RequestContext;
+  /** Whether the person proved a second factor in this sign-in. */
+  readonly hasProved?: boolean;
   readonly now: Date;
 }
 
@@ -45,7 +47,7 @@ export async function openOwnSession(
 export async function openSession(
   tx: Tx,
   deps: SessionDeps,
-  { user, method, clientId, scope, requestContext, now }: SignIn,
+  { user, method, clientId, scope, requestContext, hasProved = false, now }: SignIn,
 ): Promise<IssuedToken & { familyId: string }> {
   const familyId = ulid(now.getTime());
   const { ip, userAgent } = requestContext;
@@ -57,6 +59,8 @@ export async function openSession(
     ip,
     userAgent,
     at: now,
+    // The factor of the identity provider counts (contract 4.27).
+    factorAt: hasProved || method === "sso" ? now : null,
   });
   const issued = await issueToken(tx, deps.keys, {
     kind: "access",

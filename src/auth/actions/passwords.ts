@@ -20,6 +20,7 @@ import {
   deleteInvitationOf,
   findCodeRecipient,
   findPasswordContext,
+  findMailRecipient,
   findPerson,
   type PersonRow,
 } from "../queries/users.ts";
@@ -28,6 +29,7 @@ import { holdToken } from "../queries/tokens.ts";
 import { holdCodes, issueCode, type ResendDeps } from "./codes.ts";
 import { type AttemptDeps, attemptSignIn } from "./log-in.ts";
 import { openOwnSession } from "./open-session.ts";
+import { secondStep, type SecondStep, type SecondStepDeps, signedInOr } from "./second-step.ts";
 
 export interface ResetDeps {
   readonly db: Db;
@@ -36,7 +38,7 @@ export interface ResetDeps {
   readonly keys: KeyRing;
   readonly passwords: Passwords;
   readonly schedule: Waker;
-  readonly config: Pick<Config, "accessTokenTtlS">;
+  readonly config: Pick<Config, "accessTokenTtlS"> & SecondStepDeps["config"];
 }
 
 interface Reset extends Caller {
@@ -45,7 +47,7 @@ interface Reset extends Caller {
 
 /**
  * Handles `POST /reset-password`. One transaction stores the new password hash, ends every token and code of the
- * user, and issues one new token (contract 4.15).
+ * user, and issues one new token (contract 4.15), or a challenge token to a user who needs a second factor.
  */
 export async function resetPassword(
   deps: ResetDeps,
@@ -63,10 +65,11 @@ export async function resetPassword(
     if (person === undefined || !(await holdToken(tx, principal.jti)))
       throw new Problem("unauthenticated");
     await endEverything(tx, person, { principal, requestContext, now });
-    return freshSession(tx, deps, person, { principal, requestContext, now });
+    await tellOfReset(tx, deps, person, now);
+    return freshSession(tx, deps, person, { requestContext, now });
   });
   await deps.schedule.wake([MAIL_WAKE]);
-  return answer;
+  return signedInOr(answer);
 }
 
 /** Rejects a new password that hardly differs from names of the user and the companies (contract 4.17). */
@@ -95,23 +98,30 @@ async function endEverything(
   });
 }
 
-async function freshSession(
+/** Signs a user in whose password was just set, or asks for a second factor. */
+export async function freshSession(
   tx: Tx,
-  deps: ResetDeps,
-  person: PersonRow,
-  { requestContext, now }: Reset,
-): Promise<ResetAnswer> {
-  const signIn = { user: person, method: "password_reset", requestContext, now } as const;
+  deps: Pick<ResetDeps, "keys" | "config">,
+  user: Pick<PersonRow, "id" | "companyId">,
+  { requestContext, now }: Pick<Reset, "requestContext" | "now">,
+): Promise<ResetAnswer | SecondStep> {
+  const method = "password_reset";
+  const step = await secondStep(tx, deps, { userId: user.id, method, now });
+  if (step !== undefined) return step;
+  const signIn = { user, method, requestContext, now } as const;
   const { location_count: _, ...answer } = await openOwnSession(tx, deps, signIn);
-  const { enabled, brand_name } = answer.white_label;
-  if (isMailAddress(person.email))
-    await queueMails(
-      tx,
-      deps,
-      [passwordChangedMail(person.email, enabled ? brand_name : null)],
-      now,
-    );
   return answer;
+}
+
+async function tellOfReset(
+  tx: Tx,
+  deps: Pick<ResetDeps, "box">,
+  { email }: PersonRow,
+  now: Date,
+): Promise<void> {
+  if (!isMailAddress(email)) return;
+  const brand = (await findMailRecipient(tx, email))?.brand ?? null;
+  await queueMails(tx, deps, [passwordChangedMail(email, brand)], now);
 }
 
 export interface ChangeDeps extends AttemptDeps, ResendDeps {

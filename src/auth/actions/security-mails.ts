@@ -64,6 +64,41 @@ export async function tellOfToken(
   });
 }
 
+const FACTOR_CHANGES = {
+  added: { subject: "A new second factor", event: "A second factor was added to your sign-in." },
+  removed: {
+    subject: "A second factor was removed",
+    event: "A second factor was removed from your sign-in.",
+  },
+} as const;
+
+/** Tells a user about a second factor of the user. */
+export async function tellOfFactor(
+  tx: Tx,
+  deps: SecurityMailDeps,
+  one: { userId: number; change: keyof typeof FACTOR_CHANGES; name: string; now: Date },
+): Promise<void> {
+  if (!deps.config.securityMails) return;
+  const { userId, change, name, now } = one;
+  const facts = [["Second factor", name]] as const;
+  await queue(tx, deps, await findMailed(tx, userId), { now, ...FACTOR_CHANGES[change], facts });
+}
+
+/** Tells a user, whatever the setting is, that an operator removed all second factors of the user. */
+export async function tellOfLostFactors(
+  tx: Tx,
+  deps: Pick<SecurityMailDeps, "box">,
+  { userId, now }: { userId: number; now: Date },
+): Promise<void> {
+  await queue(tx, deps, await findMailed(tx, userId), {
+    now,
+    subject: "Your second factors were removed",
+    event:
+      "An operator of the platform removed all second factors of your sign-in, and ended your sessions and tokens.",
+    facts: [],
+  });
+}
+
 interface NewOwner {
   readonly owner: { readonly id: number; readonly name: string; readonly companyId: number };
   readonly role: Role;
@@ -142,7 +177,7 @@ function inert([fact, value]: Notice["facts"][number]): Notice["facts"][number] 
 
 async function queue(
   tx: Tx,
-  deps: SecurityMailDeps,
+  deps: Pick<SecurityMailDeps, "box">,
   people: readonly Mailed[],
   { now, subject, event, facts }: Notice,
 ): Promise<void> {

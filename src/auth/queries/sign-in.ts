@@ -239,8 +239,14 @@ export async function findDomainPolicy(db: DbOrTx, domain: string) {
 }
 
 /** A recorded sign-in. Its id is the family id of all tokens that come from it. */
-export type AuthenticationEvent = Omit<typeof authenticationEvents.$inferSelect, "logoutTime">;
+export type AuthenticationEvent = Omit<
+  typeof authenticationEvents.$inferSelect,
+  "logoutTime" | "factorAt"
+>;
 
-export async function insertAuthenticationEvent(tx: Tx, event: AuthenticationEvent): Promise<void> {
+export async function insertAuthenticationEvent(
+  tx: Tx,
+  event: AuthenticationEvent & { readonly factorAt?: Date | null },
+): Promise<void> {
   await tx.insert(authenticationEvents).values(event);
 }

@@ -82,7 +82,11 @@ function newPasswordRoutes(deps: PasswordRouteDeps) {
         rules: ({ body: { password } }: RuleInput<typeof resetBody>) => ({
           password: password && passwordError(password),
         }),
-        response: { 200: resetAnswer, 503: errorResponse("overloaded") },
+        response: {
+          200: resetAnswer,
+          401: errorResponse("second_factor_required"),
+          503: errorResponse("overloaded"),
+        },
         detail: {
           operationId: "resetPassword",
           summary: "Set a new password and end everything that was signed in",
@@ -103,6 +107,7 @@ function newPasswordRoutes(deps: PasswordRouteDeps) {
         response: {
           200: resetAnswer,
           400: errorResponse("invalid_code"),
+          401: errorResponse("second_factor_required"),
           503: errorResponse("overloaded"),
         },
         detail: {

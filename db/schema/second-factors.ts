@@ -1,0 +1,74 @@
+import { sql } from "drizzle-orm";
+import {
+  bigint,
+  integer,
+  pgTable,
+  primaryKey,
+  smallint,
+  text,
+  uniqueIndex,
+} from "drizzle-orm/pg-core";
+
+import { users } from "./companies.ts";
+import { bytes, bytewise, instant } from "./columns.ts";
+import { tokens } from "./tokens.ts";
+
+/** The factors of a user go with the user. */
+const ownerId = () =>
+  integer("user_id")
+    .notNull()
+    .references(() => users.id, { onDelete: "cascade" });
+
+/** The second factors of users: passkeys, and at most one authenticator app of each user (contract 4.27). */
+export const secondFactors = pgTable(
+  "second_factors",
+  {
+    id: bytewise("id").primaryKey(),
+    userId: ownerId(),
+    kind: text("kind", { enum: ["totp", "passkey"] }).notNull(),
+    name: text("name").notNull(),
+    /** The secret of an authenticator app, sealed with the ids of user and factor as associated data. */
+    sealedSecret: text("sealed_secret"),
+    /** The time step of the last accepted code of an app; no code of this step or an earlier one is accepted again. */
+    lastStep: integer("last_step"),
+    /** The WebAuthn credential of a passkey: its id in base64url, its COSE key and its signature counter. */
+    credentialId: text("credential_id").unique("second_factors_credential_id_key"),
+    publicKey: bytes("public_key"),
+    signCount: bigint("sign_count", { mode: "number" }),
+    transports: text("transports").array().notNull().default([]),
+    createdAt: instant("created_at").notNull(),
+    lastUsedAt: instant("last_used_at"),
+  },
+  (t) => [
+    uniqueIndex("second_factors_one_app")
+      .on(t.userId)
+      .where(sql`kind = 'totp'`),
+  ],
+);
+
+/** The recovery codes that a user has not used yet. */
+export const recoveryCodes = pgTable(
+  "recovery_codes",
+  { userId: ownerId(), codeHash: text("code_hash").notNull() },
+  (t) => [primaryKey({ columns: [t.userId, t.codeHash] })],
+);
+
+/**
+ * What a token has begun with second factors, deleted with the token: a sign-in that waits for one (tokens of kind
+ * `challenge`), or a factor that is being set up or proved.
+ */
+export const secondFactorChallenges = pgTable("second_factor_challenges", {
+  jti: bytewise("jti")
+    .primaryKey()
+    .references(() => tokens.jti, { onDelete: "cascade" }),
+  /** The way of the sign-in that waits; null for the token of a session. */
+  method: text("method", { enum: ["login", "password_reset", "authorization_code"] }),
+  /** The number of wrong answers. */
+  tries: smallint("tries").notNull().default(0),
+  /** The challenge of the last WebAuthn options, and when they were fetched. */
+  passkeyChallenge: text("passkey_challenge"),
+  passkeyAt: instant("passkey_at"),
+  /** The secret of an authenticator app that is being set up, sealed with the jti, and when it was made. */
+  sealedSecret: text("sealed_secret"),
+  secretAt: instant("secret_at"),
+});

@@ -1,0 +1,172 @@
+import type { Tx } from "../../../db/client.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import { addMs, isoInstant } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
+import { invalid, Problem } from "../../lib/problem.ts";
+import type { SecretBox } from "../../lib/secret-box.ts";
+import { hashSecret } from "../../lib/secrets.ts";
+import { lockedUntil, retryAfterS } from "../decide.ts";
+import { emailDigest } from "../email.ts";
+import { OPTIONS_TTL_MS, plainRecoveryCode, stepOfCode } from "../factor-rules.ts";
+import type { AssertionBody, FactorMethod, ProofBody } from "../factor-model.ts";
+import { type Passkey, verifyAssertion } from "../passkeys.ts";
+import { type AuditActor, recordAudit } from "../queries/audit.ts";
+import * as queries from "../queries/second-factors.ts";
+import {
+  findLockTime,
+  forgetLock,
+  settleRightAttempt,
+  settleWrongAttempt,
+} from "../queries/sign-in.ts";
+
+export interface ProofDeps {
+  readonly box: SecretBox;
+  readonly config: Pick<Config, "serverRoot" | "lockScheduleS">;
+}
+
+/** A proof of a second factor, and the token with which it was sent. */
+export interface SentProof {
+  readonly userId: number;
+  readonly jti: string;
+  readonly proof: ProofBody;
+  readonly actor: AuditActor;
+  readonly requestContext: RequestContext;
+  readonly now: Date;
+}
+
+/** The result of a proof. `locked` means that codes of the user's app are refused for a while. */
+export type ProofOutcome =
+  | { readonly kind: "right" }
+  | { readonly kind: "wrong"; readonly field: keyof ProofBody }
+  | { readonly kind: "locked"; readonly retryAfterS: number };
+
+/**
+ * Checks a proof of a second factor and records the result (contract 4.27). The caller must have locked the user and
+ * the token, so that two requests never use the same code, and must commit whatever the result is.
+ */
+export async function proveFactor(tx: Tx, deps: ProofDeps, sent: SentProof): Promise<ProofOutcome> {
+  const { code, recovery_code: recoveryCode, passkey } = sent.proof;
+  if (passkey !== undefined)
+    return settled(tx, sent, "passkey", await byPasskey(tx, deps, sent, passkey));
+  if (recoveryCode !== undefined)
+    return settled(tx, sent, "recovery_code", await byRecoveryCode(tx, sent, recoveryCode));
+  return byCode(tx, deps, sent, code ?? "");
+}
+
+/** Renders the result of a proof as the error of a route. */
+export function problemOfProof(outcome: Exclude<ProofOutcome, { kind: "right" }>): Problem {
+  if (outcome.kind === "wrong")
+    return invalid({ [outcome.field]: ["is wrong, has expired or was used before"] });
+  const retryAfter = String(outcome.retryAfterS);
+  return new Problem("account_locked", {
+    message: "Too many wrong codes; codes of the app are locked for a while.",
+    headers: { "Retry-After": retryAfter },
+    errors: { code: [`is locked after too many wrong ones; try again in ${retryAfter} s`] },
+  });
+}
+
+/** Forgets the wrong codes of a user, and lifts the lock. */
+export function forgetCodeLock(tx: Tx, userId: number): Promise<void> {
+  return forgetLock(tx, lockKey(userId));
+}
+
+/** The key of a user's lock of codes beside the locks of emails; no email has this form. */
+const lockKey = (userId: number): string => emailDigest(`second-factor:${userId}`);
+
+async function byCode(
+  tx: Tx,
+  { box, config }: ProofDeps,
+  sent: SentProof,
+  code: string,
+): Promise<ProofOutcome> {
+  const { userId, now } = sent;
+  const digest = lockKey(userId);
+  const until = lockedUntil(await findLockTime(tx, digest), now);
+  if (until !== undefined) return { kind: "locked", retryAfterS: retryAfterS(until, now) };
+  const app = (await queries.factorsOf(tx, userId)).find(({ kind }) => kind === "totp");
+  const secret = app?.sealedSecret ? box.open(app.sealedSecret, totpContext(app)) : undefined;
+  const step =
+    app && secret ? stepOfCode(code, { secret, lastStep: app.lastStep }, now) : undefined;
+  if (app === undefined || step === undefined) {
+    const lock = await settleWrongAttempt(tx, { digest, now, scheduleS: config.lockScheduleS });
+    return settled(tx, sent, "totp", false, lock?.lockedUntil ?? null);
+  }
+  await queries.stampFactor(tx, app.id, { lastStep: step, lastUsedAt: now });
+  await settleRightAttempt(tx, { digest, now });
+  return { kind: "right" };
+}
+
+/** Returns the associated data with which the secret of an app is sealed. */
+export function totpContext({
+  userId,
+  id,
+}: {
+  readonly userId: number;
+  readonly id: string;
+}): string {
+  return `totp:${userId}:${id}`;
+}
+
+async function byRecoveryCode(tx: Tx, sent: SentProof, typed: string): Promise<boolean> {
+  const { userId, actor, requestContext, now } = sent;
+  if (!(await queries.useRecoveryCode(tx, userId, hashSecret(plainRecoveryCode(typed)))))
+    return false;
+  const details = { left: await queries.countRecoveryCodes(tx, userId) };
+  await recordAudit(tx, { at: now, action: "RECOVERY_CODE_USED", actor, requestContext, details });
+  return true;
+}
+
+async function byPasskey(
+  tx: Tx,
+  { config }: ProofDeps,
+  { userId, jti, now }: SentProof,
+  proof: AssertionBody,
+): Promise<boolean> {
+  const challenge = await takeChallenge(tx, jti, now);
+  const known = await queries.factorsOf(tx, userId);
+  const row = known.find(({ credentialId }) => credentialId === proof.id);
+  const passkey = row && passkeyOf(row);
+  if (challenge === undefined || row === undefined || passkey === undefined) return false;
+  const signCount = await verifyAssertion(config, challenge, { passkey, proof });
+  if (signCount === undefined) return false;
+  await queries.stampFactor(tx, row.id, { signCount, lastUsedAt: now });
+  return true;
+}
+
+/** Takes the challenge of the options that were fetched last with this token. It is good for one answer. */
+export async function takeChallenge(tx: Tx, jti: string, now: Date): Promise<string | undefined> {
+  const { passkeyChallenge = null, passkeyAt = null } =
+    (await queries.findChallenge(tx, jti)) ?? {};
+  if (passkeyChallenge === null || passkeyAt === null) return undefined;
+  await queries.saveChallenge(tx, { jti, passkeyChallenge: null, passkeyAt: null });
+  return addMs(passkeyAt, OPTIONS_TTL_MS) > now ? passkeyChallenge : undefined;
+}
+
+/** Returns the credential of a factor that is a passkey. */
+export function passkeyOf(row: queries.FactorRow): Passkey | undefined {
+  const { credentialId, publicKey, signCount, transports } = row;
+  if (credentialId === null || publicKey === null || signCount === null) return undefined;
+  return { credentialId, publicKey, signCount, transports };
+}
+
+const FIELDS = { totp: "code", recovery_code: "recovery_code", passkey: "passkey" } as const;
+
+/** Audits a wrong proof. */
+async function settled(
+  tx: Tx,
+  { actor, requestContext, now }: SentProof,
+  method: FactorMethod,
+  isRight: boolean,
+  locked: Date | null = null,
+): Promise<ProofOutcome> {
+  if (isRight) return { kind: "right" };
+  const details = { method, ...(locked && { locked_until: isoInstant(locked) }) };
+  await recordAudit(tx, {
+    at: now,
+    action: "SECOND_FACTOR_FAILED",
+    actor,
+    requestContext,
+    details,
+  });
+  return { kind: "wrong", field: FIELDS[method] };
+}

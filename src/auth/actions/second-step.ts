@@ -1,0 +1,175 @@
+import type { Db, Tx } from "../../../db/client.ts";
+import type { Caller } from "../../http/principal.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
+import { Problem } from "../../lib/problem.ts";
+import type { Challenge, FactorMethod, ProofBody } from "../factor-model.ts";
+import {
+  CHALLENGE_TTL_S,
+  ENROL_TTL_S,
+  requiresFactor,
+  TRIES_PER_CHALLENGE,
+} from "../factor-rules.ts";
+import type { LoginAnswer } from "../model.ts";
+import type { AuditActor } from "../queries/audit.ts";
+import * as queries from "../queries/second-factors.ts";
+import { deleteToken, holdToken } from "../queries/tokens.ts";
+import type { PersonRow } from "../queries/users.ts";
+import { holdPerson } from "./client-session.ts";
+import { issueToken, openOwnSession, type SessionDeps } from "./open-session.ts";
+import { type ProofDeps, type ProofOutcome, problemOfProof, proveFactor } from "./prove-factor.ts";
+import { type SecurityMailDeps, tellOfSignIn } from "./security-mails.ts";
+
+/** The scope of a challenge token, which is no part of `*` and opens the routes of second factors alone. */
+const SCOPE = "second-factor";
+
+export interface SecondStepDeps {
+  readonly keys: SessionDeps["keys"];
+  readonly config: Pick<Config, "operatorsRequireSecondFactor">;
+}
+
+type WaitingMethod = NonNullable<queries.ChallengeRow["method"]>;
+
+interface WaitingSignIn {
+  readonly userId: number;
+  readonly method: WaitingMethod;
+  readonly now: Date;
+}
+
+/** A sign-in that waits for a second factor: its token, and what the user is told. */
+export interface SecondStep {
+  readonly jti: string;
+  readonly challenge: Challenge;
+}
+
+/**
+ * Makes the challenge token of a user who needs a second factor to go on; undefined for everybody else (contract 4.27).
+ * The caller must have verified the password, and have locked the user's row.
+ */
+export async function secondStep(
+  tx: Tx,
+  deps: SecondStepDeps,
+  { userId, method, now }: WaitingSignIn,
+): Promise<SecondStep | undefined> {
+  const state = await queries.factorStateOf(tx, userId);
+  const enrol = !state.hasTotp && !state.hasPasskey;
+  if (enrol && !requiresFactor(deps.config, state)) return undefined;
+  const ttlS = enrol ? ENROL_TTL_S : CHALLENGE_TTL_S;
+  const none = { familyId: null, clientId: null, impersonatorId: null };
+  const grant = { kind: "challenge", userId, scope: SCOPE, ttlS, now, ...none } as const;
+  const { token, jti } = await issueToken(tx, deps.keys, grant);
+  await queries.saveChallenge(tx, { jti, method });
+  const challenge = { challenge_token: token, expires_in: ttlS, methods: methodsOf(state), enrol };
+  return { jti, challenge };
+}
+
+function methodsOf({ hasTotp, hasPasskey, codesLeft }: queries.FactorState): FactorMethod[] {
+  return [
+    ...(hasTotp ? ["totp" as const] : []),
+    ...(hasPasskey ? ["passkey" as const] : []),
+    ...(codesLeft > 0 ? ["recovery_code" as const] : []),
+  ];
+}
+
+/** Returns the answer to a right password, or throws `second_factor_required` with the challenge. */
+export function signedInOr<T extends object>(outcome: T | SecondStep): T {
+  if (!("challenge" in outcome)) return outcome;
+  throw new Problem("second_factor_required", { members: { second_factor: outcome.challenge } });
+}
+
+export interface AnswerDeps extends ProofDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+}
+
+interface Answer {
+  readonly userId: number;
+  readonly jti: string;
+  readonly proof: ProofBody;
+  /** The token of the request as the actor of the audit log; absent at the authorize page, which has none. */
+  readonly actor?: AuditActor;
+  readonly requestContext: RequestContext;
+}
+
+/** `ended`: the challenge token is used up, or the user is not active any more. */
+export type AnswerOutcome<T> =
+  | { readonly kind: "right"; readonly value: T }
+  | Exclude<ProofOutcome, { kind: "right" }>
+  | { readonly kind: "ended" };
+
+interface Proved {
+  readonly user: PersonRow;
+  readonly method: WaitingMethod;
+  readonly now: Date;
+}
+
+/**
+ * Checks the proof of a sign-in that waits. A right one uses up the challenge token and runs `onRight` in the same
+ * transaction; the fifth wrong one ends the token.
+ */
+export async function answerChallenge<T>(
+  deps: AnswerDeps,
+  { userId, jti, proof, actor, requestContext }: Answer,
+  onRight: (tx: Tx, proved: Proved) => Promise<T>,
+): Promise<AnswerOutcome<T>> {
+  const now = deps.clock.now();
+  return deps.db.transaction(async (tx): Promise<AnswerOutcome<T>> => {
+    const person = await holdPerson(tx, userId);
+    const challenge = (await holdToken(tx, jti)) ? await queries.findChallenge(tx, jti) : undefined;
+    const method = challenge?.method ?? undefined;
+    if (person === undefined || challenge === undefined || method === undefined)
+      return { kind: "ended" };
+    const by = actor ?? { userId, companyId: person.companyId, impersonatorId: null };
+    const sent = { userId, jti, proof, actor: by, requestContext, now };
+    const outcome = await proveFactor(tx, deps, sent);
+    if (outcome.kind === "right") {
+      await deleteToken(tx, jti);
+      return { kind: "right", value: await onRight(tx, { user: person, method, now }) };
+    }
+    if (outcome.kind === "wrong") {
+      const tries = challenge.tries + 1;
+      if (tries < TRIES_PER_CHALLENGE) await queries.saveChallenge(tx, { jti, tries });
+      else await deleteToken(tx, jti);
+    }
+    return outcome;
+  });
+}
+
+export interface FinishDeps extends AnswerDeps, SessionDeps, SecurityMailDeps {
+  readonly config: AnswerDeps["config"] & SessionDeps["config"] & SecurityMailDeps["config"];
+}
+
+/** Handles `POST /login/second-factor`: finishes a sign-in by the proof of a second factor. */
+export async function finishSignIn(
+  deps: FinishDeps,
+  { principal, requestContext }: Caller,
+  proof: ProofBody,
+): Promise<LoginAnswer> {
+  const { userId, jti } = principal;
+  const answer = { userId, jti, proof, actor: principal, requestContext };
+  const outcome = await answerChallenge(deps, answer, (tx, proved) =>
+    openProved(tx, deps, { ...proved, requestContext }),
+  );
+  if (outcome.kind === "right") return outcome.value;
+  throw outcome.kind === "ended" ? new Problem("unauthenticated") : problemOfProof(outcome);
+}
+
+/** Opens the session of a sign-in whose second factor was proved. */
+export async function openProved(
+  tx: Tx,
+  deps: SessionDeps & SecurityMailDeps,
+  {
+    user,
+    method,
+    requestContext,
+    now,
+  }: Omit<Proved, "user"> & {
+    readonly user: Pick<PersonRow, "id" | "companyId">;
+    readonly requestContext: RequestContext;
+  },
+): Promise<LoginAnswer> {
+  if (method === "login") await tellOfSignIn(tx, deps, { userId: user.id, requestContext, now });
+  const signIn = { user, method, requestContext, hasProved: true, now };
+  return openOwnSession(tx, deps, signIn);
+}

@@ -1,0 +1,180 @@
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
+
+import { type RowOf, shown } from "../http/shown.ts";
+import { instantAnswer, lineText, orNull, storableText } from "../http/text.ts";
+import { literals } from "../http/principal.ts";
+import { loginAnswer } from "./model.ts";
+
+const closed = { additionalProperties: false } as const;
+const instant = instantAnswer();
+const name = Type.Optional(lineText([1, 100]));
+
+/** The ways in which a user can prove a second factor. */
+export const FACTOR_METHODS = ["totp", "passkey", "recovery_code"] as const;
+export type FactorMethod = (typeof FACTOR_METHODS)[number];
+
+/** What a 401 `second_factor_required` says besides the members of every error. */
+export const challengeObject = Type.Object(
+  {
+    challenge_token: Type.String({
+      description: "A bearer token for the routes of second factors.",
+    }),
+    expires_in: Type.Integer(),
+    methods: Type.Array(literals(FACTOR_METHODS, { title: "FactorMethod" })),
+    enrol: Type.Boolean({ description: "Whether the user has to set up a factor first." }),
+  },
+  {
+    title: "SecondFactorChallenge",
+    examples: [{ expires_in: 300, methods: ["totp"], enrol: false }],
+  },
+);
+export type Challenge = Static<typeof challengeObject>;
+
+/** A value in base64url of at most `max` characters, as browsers send the parts of a credential. */
+const base64url = (max: number): TSchema & { static: string } =>
+  Type.String({
+    pattern: `^[A-Za-z0-9_-]{1,${max}}$`,
+    explain: `must be base64url of at most ${max} characters`,
+    examples: ["T2Zmd2hpdGU"],
+  });
+
+/** The longest id of a credential has 1,023 bytes (WebAuthn Level 3, 4). */
+const credentialId = base64url(1_364);
+const CLIENT_DATA = 8_192;
+/** Browsers add further members to a credential, which are ignored. */
+const open = { additionalProperties: true } as const;
+
+const assertionBody = Type.Object(
+  {
+    id: credentialId,
+    response: Type.Object(
+      {
+        clientDataJSON: base64url(CLIENT_DATA),
+        authenticatorData: base64url(4_096),
+        signature: base64url(8_192),
+      },
+      { ...open, title: "PasskeyAssertionResponse" },
+    ),
+  },
+  { ...open, title: "PasskeyAssertion" },
+);
+export type AssertionBody = Static<typeof assertionBody>;
+
+export const proofBody = Type.Object(
+  {
+    code: Type.Optional(
+      Type.String({
+        pattern: "^[0-9]{6}$",
+        explain: "must be the six digits of the app",
+        examples: ["492039"],
+      }),
+    ),
+    recovery_code: Type.Optional(
+      Object.assign(storableText([1, 64]), { examples: ["7k2m-9xw4-p0qe-3rtz"] }),
+    ),
+    passkey: Type.Optional(assertionBody),
+  },
+  { ...closed, title: "FactorProof", examples: [{ code: "492039" }] },
+);
+export type ProofBody = Static<typeof proofBody>;
+
+const credentialBody = Type.Object(
+  {
+    id: credentialId,
+    response: Type.Object(
+      {
+        clientDataJSON: base64url(CLIENT_DATA),
+        attestationObject: base64url(32_768),
+        transports: Type.Optional(
+          Type.Array(Type.String({ pattern: "^[a-z-]{1,32}$", examples: ["internal"] }), {
+            maxItems: 10,
+          }),
+        ),
+      },
+      { ...open, title: "NewPasskeyResponse" },
+    ),
+  },
+  { ...open, title: "NewPasskeyCredential" },
+);
+export type CredentialBody = Static<typeof credentialBody>;
+
+export const newPasskeyBody = Type.Object(
+  { credential: credentialBody, name },
+  { ...closed, title: "NewPasskey", examples: [{ name: "Laptop" }] },
+);
+
+export const confirmTotpBody = Type.Object(
+  {
+    code: Type.String({
+      pattern: "^[0-9]{6}$",
+      explain: "must be the six digits of the app",
+      examples: ["492039"],
+    }),
+    name,
+  },
+  { ...closed, title: "NewAuthenticatorApp", examples: [{ code: "492039", name: "Phone" }] },
+);
+
+export const newTotpAnswer = Type.Object(
+  {
+    secret: Type.String({ description: "The secret in base 32." }),
+    uri: Type.String({ description: "The `otpauth://` URI for a QR code." }),
+  },
+  { title: "AuthenticatorAppSecret" },
+);
+
+const factorObject = Type.Object(
+  {
+    id: Type.String(),
+    kind: literals(["totp", "passkey"], { title: "FactorKind" }),
+    name: Type.String(),
+    created_at: instant,
+    last_used_at: orNull(instant),
+  },
+  { title: "SecondFactor", examples: [{ kind: "totp", name: "Phone" }] },
+);
+export type FactorAnswer = Static<typeof factorObject>;
+
+export function showFactor(row: RowOf<typeof factorObject>): FactorAnswer {
+  return shown(factorObject, row);
+}
+
+export const factorsAnswer = Type.Object(
+  {
+    factors: Type.Array(factorObject),
+    recovery_codes_left: Type.Integer(),
+    is_required: Type.Boolean({
+      description: "Whether the company of the user requires a factor.",
+    }),
+    fresh_until: orNull(instant),
+  },
+  { title: "SecondFactors", examples: [{ recovery_codes_left: 10, is_required: false }] },
+);
+export type FactorsAnswer = Static<typeof factorsAnswer>;
+
+const codes = Type.Array(Type.String({ examples: ["7k2m-9xw4-p0qe-3rtz"] }));
+
+export const newFactorAnswer = Type.Object(
+  {
+    factor: factorObject,
+    recovery_codes: orNull(codes),
+    sign_in: orNull(loginAnswer),
+  },
+  { title: "NewSecondFactor", examples: [{ recovery_codes: null, sign_in: null }] },
+);
+export type NewFactorAnswer = Static<typeof newFactorAnswer>;
+
+export const recoveryCodesAnswer = Type.Object(
+  { recovery_codes: codes },
+  { title: "RecoveryCodes" },
+);
+export const freshAnswer = Type.Object({ fresh_until: instant }, { title: "FreshSession" });
+
+/** The options that a browser passes to `navigator.credentials`, as WebAuthn defines their JSON. */
+const optionsOf = (title: string) =>
+  Type.Object(
+    { challenge: Type.String({ examples: ["T2Zmd2hpdGU"] }) },
+    { ...open, title, description: "JSON as WebAuthn Level 3 defines it." },
+  );
+export const creationOptionsAnswer = optionsOf("PasskeyCreationOptions");
+export const requestOptionsAnswer = optionsOf("PasskeyRequestOptions");
