@@ -13,12 +13,21 @@ export interface Ticket {
   readonly query: string;
   /** The sign-in, while a signed-in user is asked for consent; null before that. */
   readonly signedIn: { readonly secret: string; readonly email: string } | null;
+  /** The sign-in that waits for a second factor (contract 4.27); absent without one. */
+  readonly waiting?: WaitingUser;
   /**
    * The PKCE verifier of a single sign-on. The one-time code that comes back is valid only with this verifier, and so
    * only with this ticket.
    */
   readonly verifier?: string;
   readonly expiresAtMs: number;
+}
+
+/** A user who has typed the right password, and the id of the challenge token of this sign-in. */
+export interface WaitingUser {
+  readonly userId: number;
+  readonly jti: string;
+  readonly email: string;
 }
 
 interface TicketDeps {

@@ -28,7 +28,7 @@ import {
   stepOfCode,
   totpUri,
 } from "../factor-rules.ts";
-import { creationOptions, requestOptions, verifyCreated } from "../passkeys.ts";
+import { creationOptions, verifyCreated } from "../passkeys.ts";
 import { recordAudit } from "../queries/audit.ts";
 import * as queries from "../queries/second-factors.ts";
 import { deleteToken } from "../queries/tokens.ts";
@@ -37,6 +37,7 @@ import { recordAccessDenied } from "./access-denied.ts";
 import { holdCaller } from "./open-session.ts";
 import {
   passkeyOf,
+  passkeyOptions,
   problemOfProof,
   proveFactor,
   takeChallenge,
@@ -119,7 +120,7 @@ export async function beginPasskey(deps: OwnFactorDeps, { principal }: Caller) {
   return deps.db.transaction(async (tx) => {
     const { factors } = await holdForChange(tx, principal, { now, adds: "passkey" });
     const { issuer: rpName, user } = await partiesOf(tx, userId);
-    const known = passkeysOf(factors);
+    const known = factors.flatMap((row) => passkeyOf(row) ?? []);
     const options = await creationOptions(deps.config, { user, rpName, known });
     await queries.saveChallenge(tx, { jti, passkeyChallenge: options.challenge, passkeyAt: now });
     return options;
@@ -153,10 +154,8 @@ export async function passkeyRequest(deps: OwnFactorDeps, { principal }: Caller)
   const { userId, jti } = principal;
   return deps.db.transaction(async (tx) => {
     await holdCaller(tx, principal);
-    const known = passkeysOf(await queries.factorsOf(tx, userId));
-    if (known.length === 0) throw new Problem("not_found");
-    const options = await requestOptions(deps.config, known);
-    await queries.saveChallenge(tx, { jti, passkeyChallenge: options.challenge, passkeyAt: now });
+    const options = await passkeyOptions(tx, deps, { userId, jti, now });
+    if (options === undefined) throw new Problem("not_found");
     return options;
   });
 }
@@ -301,9 +300,6 @@ async function makeRecoveryCodes(tx: Tx, userId: number): Promise<string[]> {
   await queries.insertRecoveryCodes(tx, userId, hashes);
   return codes;
 }
-
-const passkeysOf = (rows: readonly queries.FactorRow[]) =>
-  rows.flatMap((row) => passkeyOf(row) ?? []);
 
 /** Returns the user, and the name under which an app and a browser show the service: the brand of the tenant. */
 async function partiesOf(tx: Tx, userId: number) {

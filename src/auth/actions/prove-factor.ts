@@ -9,7 +9,7 @@ import { lockedUntil, retryAfterS } from "../decide.ts";
 import { emailDigest } from "../email.ts";
 import { OPTIONS_TTL_MS, plainRecoveryCode, stepOfCode } from "../factor-rules.ts";
 import type { AssertionBody, FactorMethod, ProofBody } from "../factor-model.ts";
-import { type Passkey, verifyAssertion } from "../passkeys.ts";
+import { type Passkey, requestOptions, verifyAssertion } from "../passkeys.ts";
 import { type AuditActor, recordAudit } from "../queries/audit.ts";
 import * as queries from "../queries/second-factors.ts";
 import {
@@ -140,6 +140,19 @@ export async function takeChallenge(tx: Tx, jti: string, now: Date): Promise<str
   if (passkeyChallenge === null || passkeyAt === null) return undefined;
   await queries.saveChallenge(tx, { jti, passkeyChallenge: null, passkeyAt: null });
   return addMs(passkeyAt, OPTIONS_TTL_MS) > now ? passkeyChallenge : undefined;
+}
+
+/** Makes the options with which a browser proves a passkey, for one answer with this token; undefined without a passkey. */
+export async function passkeyOptions(
+  tx: Tx,
+  { config }: Pick<ProofDeps, "config">,
+  { userId, jti, now }: Pick<SentProof, "userId" | "jti" | "now">,
+) {
+  const known = (await queries.factorsOf(tx, userId)).flatMap((row) => passkeyOf(row) ?? []);
+  if (known.length === 0) return undefined;
+  const options = await requestOptions(config, known);
+  await queries.saveChallenge(tx, { jti, passkeyChallenge: options.challenge, passkeyAt: now });
+  return options;
 }
 
 /** Returns the credential of a factor that is a passkey. */

@@ -44,24 +44,38 @@ export interface SecondStep {
 }
 
 /**
- * Makes the challenge token of a user who needs a second factor to go on; undefined for everybody else (contract 4.27).
- * The caller must have verified the password, and have locked the user's row.
+ * Returns what a user with a right password has to do besides: prove a second factor, set one up (`enrol`), or nothing
+ * (contract 4.27). The caller must have locked the user's row.
+ */
+export async function neededStep(
+  tx: Tx,
+  { config }: Pick<SecondStepDeps, "config">,
+  userId: number,
+): Promise<{ readonly kind: "none" | "prove" | "enrol"; readonly methods: FactorMethod[] }> {
+  const state = await queries.factorStateOf(tx, userId);
+  const methods = methodsOf(state);
+  if (state.hasTotp || state.hasPasskey) return { kind: "prove", methods };
+  return { kind: requiresFactor(config, state) ? "enrol" : "none", methods };
+}
+
+/**
+ * Makes the challenge token of a user who needs a second factor to go on; undefined for everybody else. The caller must
+ * have verified the password, and have locked the user's row.
  */
 export async function secondStep(
   tx: Tx,
   deps: SecondStepDeps,
   { userId, method, now }: WaitingSignIn,
 ): Promise<SecondStep | undefined> {
-  const state = await queries.factorStateOf(tx, userId);
-  const enrol = !state.hasTotp && !state.hasPasskey;
-  if (enrol && !requiresFactor(deps.config, state)) return undefined;
+  const { kind: step, methods } = await neededStep(tx, deps, userId);
+  if (step === "none") return undefined;
+  const enrol = step === "enrol";
   const ttlS = enrol ? ENROL_TTL_S : CHALLENGE_TTL_S;
   const none = { familyId: null, clientId: null, impersonatorId: null };
   const grant = { kind: "challenge", userId, scope: SCOPE, ttlS, now, ...none } as const;
   const { token, jti } = await issueToken(tx, deps.keys, grant);
   await queries.saveChallenge(tx, { jti, method });
-  const challenge = { challenge_token: token, expires_in: ttlS, methods: methodsOf(state), enrol };
-  return { jti, challenge };
+  return { jti, challenge: { challenge_token: token, expires_in: ttlS, methods, enrol } };
 }
 
 function methodsOf({ hasTotp, hasPasskey, codesLeft }: queries.FactorState): FactorMethod[] {
@@ -134,6 +148,14 @@ export async function answerChallenge<T>(
     }
     return outcome;
   });
+}
+
+/** Locks a user and the challenge token of a sign-in. Returns false if either has ended. */
+export async function isWaiting(
+  tx: Tx,
+  { userId, jti }: Pick<Answer, "userId" | "jti">,
+): Promise<boolean> {
+  return (await holdPerson(tx, userId)) !== undefined && (await holdToken(tx, jti));
 }
 
 export interface FinishDeps extends AnswerDeps, SessionDeps, SecurityMailDeps {

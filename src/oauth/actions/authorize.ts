@@ -2,6 +2,13 @@ import type { Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import { holdPerson, holdPersonInClient } from "../../auth/actions/client-session.ts";
 import { type AttemptOutcome, attemptSignIn } from "../../auth/actions/log-in.ts";
+import { passkeyOptions } from "../../auth/actions/prove-factor.ts";
+import {
+  answerChallenge,
+  type AnswerOutcome,
+  isWaiting,
+  secondStep,
+} from "../../auth/actions/second-step.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { addMs } from "../../lib/clock.ts";
 import { hashSecret, newSecret } from "../../lib/secrets.ts";
@@ -38,6 +45,16 @@ export interface SignedIn {
   readonly secret: string;
 }
 
+/** What the page asks for after a right password: a second factor, or to set one up elsewhere. */
+export type NextStep =
+  | (FactorChoice & { readonly kind: "factor"; readonly jti: string; readonly userId: number })
+  | { readonly kind: "enrol" };
+
+/** The ways in which a user can prove a second factor on the page, and the options for the user's passkeys. */
+export interface FactorChoice {
+  readonly options: Awaited<ReturnType<typeof passkeyOptions>>;
+}
+
 /**
  * Signs a user in with the password form of the authorize page. A first-party client needs no consent, because it is
  * part of the service.
@@ -50,7 +67,7 @@ export function signInAtPage(
     password,
     requestContext,
   }: { email: string; password: string; requestContext: RequestContext },
-): Promise<AttemptOutcome<SignedIn>> {
+): Promise<AttemptOutcome<SignedIn | NextStep>> {
   const { client } = authorization;
   const admits = (user: { partnerId: number | null }) => admitsUser(client, user);
   const attempt = {
@@ -60,9 +77,45 @@ export function signInAtPage(
     requestContext,
     admits,
   } as const;
-  return attemptSignIn(deps, attempt, async (tx, user, now) => {
-    const kind = client.firstParty ? "code" : "consent";
-    return { kind, secret: await issue(tx, authorization, { kind, userId: user.id, now }) };
+  return attemptSignIn(deps, attempt, async (tx, { id: userId }, now) => {
+    const step = await secondStep(tx, deps, { userId, method: GRANT, now });
+    if (step === undefined) return signedIn(tx, authorization, { userId, now });
+    if (step.challenge.enrol) return { kind: "enrol" as const };
+    const { jti } = step;
+    const options = await passkeyOptions(tx, deps, { userId, jti, now });
+    return { kind: "factor" as const, jti, userId, options };
+  });
+}
+
+async function signedIn(
+  tx: Tx,
+  authorization: Authorization,
+  { userId, now }: { userId: number; now: Date },
+): Promise<SignedIn> {
+  const kind = authorization.client.firstParty ? "code" : "consent";
+  return { kind, secret: await issue(tx, authorization, { kind, userId, now }) };
+}
+
+/** Goes on with a sign-in at the page by the proof of a second factor. */
+export function proveAtPage(
+  deps: OAuthDeps,
+  authorization: Authorization,
+  answer: Parameters<typeof answerChallenge>[1],
+): Promise<AnswerOutcome<SignedIn>> {
+  return answerChallenge(deps, answer, (tx, { user, now }) =>
+    signedIn(tx, authorization, { userId: user.id, now }),
+  );
+}
+
+/** Offers the second factors again, after a wrong proof. */
+export function offerFactors(
+  deps: OAuthDeps,
+  { userId, jti }: { readonly userId: number; readonly jti: string },
+): Promise<FactorChoice | undefined> {
+  const now = deps.clock.now();
+  return deps.db.transaction(async (tx) => {
+    const isOpen = await isWaiting(tx, { userId, jti });
+    return isOpen ? { options: await passkeyOptions(tx, deps, { userId, jti, now }) } : undefined;
   });
 }
 

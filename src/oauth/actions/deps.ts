@@ -23,5 +23,6 @@ export interface OAuthDeps {
     | "refreshTokenTtlS"
     | "refreshLeewayS"
     | "sessionLimits"
+    | "operatorsRequireSecondFactor"
   >;
 }

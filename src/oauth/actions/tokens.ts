@@ -10,6 +10,7 @@ import {
 } from "../../auth/actions/client-session.ts";
 import { findClientToken, revokeClientToken } from "../../auth/actions/inspect-token.ts";
 import { attemptSignIn } from "../../auth/actions/log-in.ts";
+import { neededStep } from "../../auth/actions/second-step.ts";
 import { refreshSession } from "../../auth/actions/refresh-session.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { hashSecret } from "../../lib/secrets.ts";
@@ -74,6 +75,7 @@ async function grantByPassword(
     deps,
     { email, password, method, requestContext, admits },
     async (tx, user, now) => {
+      if ((await neededStep(tx, deps, user.id)).kind !== "none") return undefined;
       const session = await openClientSession(tx, deps, {
         user,
         method,
@@ -86,7 +88,11 @@ async function grantByPassword(
       return session;
     },
   );
-  if (outcome.kind === "right") return answerOf(deps, scope, outcome.value);
+  if (outcome.kind === "right") {
+    if (outcome.value !== undefined) return answerOf(deps, scope, outcome.value);
+    const page = `${deps.config.serverRoot}/oauth/authorize`;
+    throw new OAuthError("invalid_grant", `The user needs a second factor; sign in at ${page}.`);
+  }
   if (outcome.kind === "wrong")
     throw new OAuthError("invalid_grant", "The email or the password is wrong.");
   // A locked sign-in gives the status 429 (contract 4.9).

@@ -47,6 +47,8 @@ interface PageContent {
   readonly body: Html;
   /** The redirect URI to which the page's form may lead; undefined for a page without a form. */
   readonly redirectUri?: string;
+  /** The text of the page's only script. */
+  readonly script?: string;
   /** URL to which the browser continues without a click of the user. */
   readonly refreshTo?: string;
 }
@@ -57,8 +59,8 @@ export interface PageHead {
 }
 
 /**
- * Renders an HTML page of the service (contract 5.4). The page has no script, and only the logo comes from another
- * origin.
+ * Renders an HTML page of the service (contract 5.4). Only the page that asks for a passkey has a script, and only the
+ * logo comes from another origin.
  */
 export function pageResponse(content: PageContent, { status, headers = {} }: PageHead): Response {
   const nonce = randomBytes(16).toString("base64");
@@ -75,8 +77,13 @@ export function pageResponse(content: PageContent, { status, headers = {} }: Pag
   });
 }
 
-function document({ branding, title, body, refreshTo }: PageContent, nonce: string): Html {
+function document({ branding, title, body, script, refreshTo }: PageContent, nonce: string): Html {
   const logo = logoOf(branding);
+  // The nonce is base64, which needs no escape.
+  const withScript =
+    script === undefined
+      ? body
+      : new Html(`${body.text}\n<script nonce="${nonce}">${script}</script>`);
   // This meta element replaces the header's `no-referrer` within the document. Under `no-referrer`, browsers would
   // submit the form with `Origin: null`, and the origin check could not distinguish it from a form of another site.
   return html`<html lang="en">
@@ -97,7 +104,7 @@ function document({ branding, title, body, refreshTo }: PageContent, nonce: stri
           ${logo && html`<img src="${logo.src}" alt="" />`}<span>${branding.name}</span>
         </header>
         <h1>${title}</h1>
-        ${body}
+        ${withScript}
       </main>
     </body>
   </html> `;
@@ -107,11 +114,15 @@ function document({ branding, title, body, refreshTo }: PageContent, nonce: stri
  * Builds the content security policy of a page. Browsers also apply `form-action` to the redirects that answer a
  * form, so the policy must name the client's redirect target.
  */
-function contentSecurityPolicy({ branding, redirectUri }: PageContent, nonce: string): string {
+function contentSecurityPolicy(
+  { branding, redirectUri, script }: PageContent,
+  nonce: string,
+): string {
   const logo = logoOf(branding);
   const targets = redirectUri === undefined ? "'none'" : `'self' ${formTargetsOf(redirectUri)}`;
   return [
     "default-src 'none'",
+    ...(script === undefined ? [] : [`script-src 'nonce-${nonce}'`]),
     `style-src 'nonce-${nonce}'`,
     `img-src ${logo?.origin ?? "'none'"}`,
     `form-action ${targets}`,

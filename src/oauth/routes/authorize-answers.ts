@@ -7,6 +7,7 @@ import {
   type Authorization,
   checkAuthorization,
   type CheckedAuthorization,
+  type FactorChoice,
   PAGE_TTL_MS,
   type SignedIn,
   signInByProvider,
@@ -14,10 +15,11 @@ import {
 import type { OAuthDeps } from "../actions/deps.ts";
 import { Params } from "../form.ts";
 import { consentPage } from "../pages/consent.ts";
+import { factorPage } from "../pages/factor.ts";
 import { failurePage } from "../pages/page.ts";
 import { redirectPage, signInPage } from "../pages/sign-in.ts";
 import { withParams } from "../redirect-uri.ts";
-import { type BrowserCookie, openTicket, sealTicket } from "../ticket.ts";
+import { type BrowserCookie, openTicket, sealTicket, type WaitingUser } from "../ticket.ts";
 
 /* Contains the responses with which a step at `/oauth/authorize` may end. */
 
@@ -66,7 +68,7 @@ export function sendBack(
   return new Response(null, { status, headers });
 }
 
-interface SignInProblem {
+export interface SignInProblem {
   readonly status: number;
   readonly problem: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -100,6 +102,26 @@ export function continueFlow(
   const signedIn = { secret, email };
   const ticket = sealTicket(deps, browser, { query, signedIn, ttlMs: PAGE_TTL_MS });
   return consentPage(authorization, { ticket, email, config: deps.config });
+}
+
+/** Asks for a second factor, after a right password or a wrong proof. */
+export function askForFactor(
+  deps: OAuthDeps,
+  { browser, query, authorization }: PageRequest,
+  {
+    waiting,
+    options,
+    problem,
+  }: FactorChoice & {
+    readonly waiting: WaitingUser;
+    readonly problem?: SignInProblem;
+  },
+): Response {
+  const sealed = { query, signedIn: null, waiting, ttlMs: PAGE_TTL_MS };
+  const ticket = sealTicket(deps, browser, sealed);
+  const { status = 200, headers = {} } = problem ?? {};
+  const page = { authorization, ticket, options, problem: problem?.problem };
+  return factorPage(page, { status, headers });
 }
 
 /*

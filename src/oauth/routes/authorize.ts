@@ -1,6 +1,8 @@
 import { Elysia } from "elysia";
 
+import { type ProofBody, proofBody } from "../../auth/factor-model.ts";
 import type { Checks } from "../../http/checks.ts";
+import { examine } from "../../http/fields.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { queryOf } from "../../http/text.ts";
 import { AUTHORIZE_RETURN } from "../../sso/places.ts";
@@ -9,15 +11,26 @@ import {
   checkAuthorization,
   denyConsent,
   grantConsent,
+  offerFactors,
   PAGE_TTL_MS,
+  proveAtPage,
   signInAtPage,
 } from "../actions/authorize.ts";
 import { readForm, type Params } from "../form.ts";
 import { failurePage } from "../pages/page.ts";
 import { inWords, signInPage } from "../pages/sign-in.ts";
-import { BrowserCookie, newBrowser, openTicket, sealTicket, type Ticket } from "../ticket.ts";
 import {
+  BrowserCookie,
+  newBrowser,
+  openTicket,
+  sealTicket,
+  type Ticket,
+  type WaitingUser,
+} from "../ticket.ts";
+import {
+  askForFactor,
   showSignInAgain,
+  type SignInProblem,
   type PageRequest,
   EXPIRED,
   continueFlow,
@@ -108,11 +121,13 @@ async function proceed(deps: PageDeps, { requestContext, raw }: SentForm): Promi
   if (checked.kind !== "good") return rejectRequest(deps, checked);
   const step = { requestContext, form, browser, ticket, authorization: checked.authorization };
   // A form that was sent without a button counts as `sign_in`, unless the user has signed in already.
-  const action = form.one("action") ?? (ticket.signedIn === null ? "sign_in" : undefined);
+  const first = ticket.waiting === undefined ? "sign_in" : "prove";
+  const action = form.one("action") ?? (ticket.signedIn === null ? first : undefined);
   if (action === "deny") return deny(deps, step);
   if (isExpired) return showSignInAgain(deps, pageRequestOf(step), EXPIRED);
   if (action === "sign_in") return signIn(deps, step);
   if (action === "sso") return startProviderSignIn(deps, pageRequestOf(step), requestContext);
+  if (action === "prove" && ticket.waiting !== undefined) return prove(deps, step, ticket.waiting);
   if (action === "allow" && ticket.signedIn !== null) return allow(deps, step, ticket.signedIn);
   return failurePage(STALE, { status: 400 });
 }
@@ -153,7 +168,54 @@ async function signIn(deps: PageDeps, step: Step): Promise<Response> {
     const headers = { "Retry-After": String(outcome.retryAfterS) };
     return showSignInAgain(deps, request, { status: 429, problem, headers });
   }
-  return continueFlow(deps, request, { ...outcome.value, email });
+  const { value } = outcome;
+  if (value.kind === "enrol")
+    return showSignInAgain(deps, request, { status: 403, problem: enrolFirst(deps) });
+  if (value.kind === "factor") {
+    const { userId, jti, options } = value;
+    return askForFactor(deps, request, { waiting: { userId, jti, email }, options });
+  }
+  return continueFlow(deps, request, { ...value, email });
+}
+
+const enrolFirst = ({ config }: PageDeps) =>
+  `Your company requires a second factor. Set one up at ${config.serverRoot}/dashboard first.`;
+
+async function prove(deps: PageDeps, step: Step, waiting: WaitingUser): Promise<Response> {
+  const { authorization, form, requestContext } = step;
+  const request = { ...pageRequestOf(step), email: waiting.email };
+  const proof = readProof(form);
+  const outcome =
+    proof && (await proveAtPage(deps, authorization, { ...waiting, proof, requestContext }));
+  if (outcome?.kind === "right")
+    return continueFlow(deps, request, { ...outcome.value, email: waiting.email });
+  const choice = outcome?.kind === "ended" ? undefined : await offerFactors(deps, waiting);
+  if (choice === undefined) return showSignInAgain(deps, request, EXPIRED);
+  return askForFactor(deps, request, { ...choice, waiting, problem: proofProblem(outcome) });
+}
+
+function proofProblem(outcome: Awaited<ReturnType<typeof proveAtPage>> | undefined): SignInProblem {
+  if (outcome?.kind !== "locked")
+    return { status: 400, problem: "The code is wrong, or was used before." };
+  const wait = inWords(outcome.retryAfterS);
+  const problem = `There were too many wrong codes. Codes of the app are locked; try again in ${wait}.`;
+  return { status: 429, problem, headers: { "Retry-After": String(outcome.retryAfterS) } };
+}
+
+/** Reads the proof of the form: that of a passkey, six digits of an app, or a recovery code. */
+function readProof(form: Params): ProofBody | undefined {
+  const [passkey, code = ""] = [form.one("passkey"), form.one("code")?.trim()];
+  const typed = /^\d{6}$/.test(code) ? { code } : { recovery_code: code };
+  const examined = examine(proofBody, passkey === undefined ? typed : { passkey: parsed(passkey) });
+  return "value" in examined ? examined.value : undefined;
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
 }
 
 async function allow(
