@@ -85,7 +85,7 @@ describe("the authorize page", () => {
     expect(names.map((name) => plain(page.headers.get(name) ?? ""))).toEqual([
       "text/html; charset=utf-8",
       "no-store",
-      "default-src 'none'; style-src 'nonce-NONCE'; img-src 'none'; form-action 'self' https://app.example; base-uri 'none'; frame-ancestors 'none'",
+      "default-src 'none'; style-src 'nonce-NONCE'; img-src 'none'; form-action 'self' https:; base-uri 'none'; frame-ancestors 'none'",
       "no-referrer",
     ]);
   });
