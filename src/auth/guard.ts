@@ -81,6 +81,19 @@ export function firstHand(access: Access): Access {
   return narrowed(access, "own");
 }
 
+/**
+ * Narrows `access` to fresh sessions, for people of whom a second factor is required. It is for routes that show a secret,
+ * or that make, change or end something that can act (contract 4.27).
+ */
+export function withStepUp(access: Access): Access {
+  return {
+    ...access,
+    stepUp: true,
+    refuse: (principal) =>
+      access.refuse(principal) ?? (principal.needsStepUp ? "step_up_required" : undefined),
+  };
+}
+
 function narrowed({ scope, refuse }: Access, takes: TokenDemand): Access {
   return {
     scope,

@@ -32,6 +32,8 @@ export interface Access {
   readonly scope?: Scope | undefined;
   /** The kind of token that `refuse` requires, for the route's OpenAPI description. */
   readonly takes: TokenDemand;
+  /** Whether a session must be fresh where a second factor is required (contract 4.27). */
+  readonly stepUp?: boolean;
   readonly refuse: (principal: Principal) => ProblemCode | undefined;
 }
 

@@ -139,13 +139,18 @@ export type Checks = ReturnType<typeof checks>;
 
 /**
  * Returns the security requirements of a route for its OpenAPI description: a bearer token from any source, or a
- * token of an OAuth client, with the required scope. Adds `x-token` if the route does not accept every kind of token.
+ * token of an OAuth client, with the required scope. Adds `x-token` if the route does not accept every kind of token,
+ * and `x-step-up` if it asks for a fresh session.
  */
-function describedOf({ scope, takes }: Access) {
+function describedOf({ scope, takes, stepUp }: Access) {
   const scopes = scope === undefined ? [] : [scope];
   const isOfPerson = takes !== "service";
   const security = [{ bearer: scopes }, ...(isOfPerson ? [{ oauth: scopes }] : [])];
-  return { security, ...(takes !== "any" && { "x-token": takes }) };
+  return {
+    security,
+    ...(takes !== "any" && { "x-token": takes }),
+    ...(stepUp === true && { "x-step-up": true }),
+  };
 }
 
 interface Fields {
@@ -335,6 +340,8 @@ async function admit(
   authenticator.noteUse(principal, requestContext, `${request.method} ${path}`);
   const deniedCode = access.refuse(principal);
   if (deniedCode === undefined) return principal;
+  // The caller may do it after a proof, so this is no refusal for the audit log.
+  if (deniedCode === "step_up_required") throw new Problem(deniedCode);
   await authenticator.recordAccessDenied(principal, requestContext, {
     method: request.method,
     path,

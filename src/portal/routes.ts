@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import { findCompany } from "../tenants/actions/companies.ts";
 import type { Company } from "../tenants/model.ts";
 import { adminRoutesBase, changing } from "../tenants/routes/base.ts";
-import { firstHand, inPerson, partnerAdmin } from "../auth/guard.ts";
+import { firstHand, inPerson, partnerAdmin, withStepUp } from "../auth/guard.ts";
 import { BASE_PATH } from "../http/access.ts";
 import { tenantOf } from "../http/principal.ts";
 import type { Checks } from "../http/checks.ts";
@@ -96,7 +96,7 @@ function linkRoutes(deps: PortalRouteDeps) {
       async ({ principal, requestContext, body, status }) =>
         status(201, await makeOwnLink(deps, { principal, requestContext }, body)),
       {
-        access: partnerAdmin("webhooks:read"),
+        access: withStepUp(partnerAdmin("webhooks:read")),
         body: portalLinkBody,
         rules: ({ principal, body }: RuleInput<typeof portalLinkBody>) =>
           pageErrors(deps, tenantOf(principal), body),

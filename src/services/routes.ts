@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
-import { inPerson, platformService, superAdmin } from "../auth/guard.ts";
+import { inPerson, platformService, superAdmin, withStepUp } from "../auth/guard.ts";
 import { apiTokenKey, isApiTokenKey } from "../auth/actions/api-tokens.ts";
 import { BASE_PATH } from "../http/access.ts";
 import type { Checks } from "../http/checks.ts";
@@ -55,7 +55,7 @@ export function serviceRoutes(deps: ServiceRouteDeps) {
 
 const reading = superAdmin();
 /** A service acts for whole partners, so only a person makes or changes one (contract 3.9). */
-const changing = inPerson(reading);
+const changing = withStepUp(inPerson(reading));
 const show = shownAs(ServiceObject);
 
 function adminBase({ checks, ...deps }: ServiceRouteDeps) {

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
-import { inPerson, superAdmin } from "../auth/guard.ts";
+import { inPerson, superAdmin, withStepUp } from "../auth/guard.ts";
 import { loginAnswer } from "../auth/model.ts";
 import { BASE_PATH } from "../http/access.ts";
 import type { Checks } from "../http/checks.ts";
@@ -145,7 +145,7 @@ const reading = superAdmin();
  * Access rule for changes of an SSO connection. A connection decides as which user a person is signed in, so a change
  * needs the user in person (contract 3.9).
  */
-const changing = inPerson(reading);
+const changing = withStepUp(inPerson(reading));
 
 /** Defines the routes that manage SSO connections (contract 4.13 and 10.2). */
 function connectionRoutes(deps: ConnectionRouteDeps) {

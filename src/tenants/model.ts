@@ -73,6 +73,13 @@ export const syncedFields = {
 };
 export const updatedSince = { updated_since: Type.Optional(instantText()) };
 
+/** The requirement of contract 4.27, as an operator sets it. */
+const changedRequirement = {
+  require_second_factor: Type.Boolean({
+    description: "Whether the company's own people need a second factor.",
+  }),
+};
+
 const whiteLabel = Type.Object(
   {
     brand_name: lineText([1, NAME_CHARS]),
@@ -109,6 +116,7 @@ export const PartnerChanges = Type.Partial(
     ...branding,
     white_label: orNull(whiteLabel),
     ...changedExternalId,
+    ...changedRequirement,
   }),
   {
     ...closed,
@@ -138,7 +146,13 @@ export type NewAccount = Static<typeof AccountBody>;
 
 /** Any subset of the fields of an account. An account stays with its partner. */
 export const AccountChanges = Type.Partial(
-  Type.Object({ name: displayName, plan_id: rowId(), ...branding, ...changedExternalId }),
+  Type.Object({
+    name: displayName,
+    plan_id: rowId(),
+    ...branding,
+    ...changedExternalId,
+    ...changedRequirement,
+  }),
   { ...closed, title: "AccountChanges", examples: [{ plan_id: 4 }] },
 );
 export type AccountUpdate = Static<typeof AccountChanges>;
@@ -204,9 +218,26 @@ const companyFields = {
   is_active: Type.Boolean(),
   primary_color: Type.String(),
   logo_url: nullableText,
+  require_second_factor: Type.Boolean({
+    description: "Whether the company's own people need a second factor.",
+  }),
   created_at: instantAnswer(),
   ...syncedFields,
 };
+
+export const SecurityObject = Type.Object(
+  {
+    require_second_factor: Type.Boolean({
+      description: "Whether the company's own people need a second factor.",
+    }),
+  },
+  { title: "SecuritySettings", examples: [{ require_second_factor: true }] },
+);
+export const SecurityBody = Type.Object(SecurityObject.properties, {
+  ...closed,
+  title: "SecurityChanges",
+  examples: [{ require_second_factor: true }],
+});
 
 export const PartnerObject = Type.Object(
   {

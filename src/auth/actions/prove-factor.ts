@@ -70,6 +70,12 @@ export function forgetCodeLock(tx: Tx, userId: number): Promise<void> {
   return forgetLock(tx, lockKey(userId));
 }
 
+/** Deletes the factors, the recovery codes and the lock of codes of a user. Returns the number of factors. */
+export async function dropFactors(tx: Tx, userId: number): Promise<number> {
+  await forgetCodeLock(tx, userId);
+  return queries.deleteFactorsOf(tx, userId);
+}
+
 /** The key of a user's lock of codes beside the locks of emails; no email has this form. */
 const lockKey = (userId: number): string => emailDigest(`second-factor:${userId}`);
 

@@ -150,6 +150,11 @@ export async function answerChallenge<T>(
   });
 }
 
+/** Whether a user has a second factor. */
+export async function hasFactor(tx: Tx, userId: number): Promise<boolean> {
+  return (await queries.factorsOf(tx, userId)).length > 0;
+}
+
 /** Locks a user and the challenge token of a sign-in. Returns false if either has ended. */
 export async function isWaiting(
   tx: Tx,

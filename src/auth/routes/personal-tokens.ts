@@ -9,7 +9,7 @@ import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import { errorResponse } from "../../http/errors.ts";
 import * as api from "../actions/api-tokens.ts";
 import * as dashboard from "../actions/dashboard-token.ts";
-import { dashboardSignIn, ownSignIn } from "../guard.ts";
+import { dashboardSignIn, ownSignIn, withStepUp } from "../guard.ts";
 import {
   apiTokenBody,
   apiTokenObject,
@@ -29,7 +29,7 @@ export function personalTokenRoutes(deps: PersonalTokenRouteDeps) {
 }
 
 function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
-  const access = dashboardSignIn();
+  const access = withStepUp(dashboardSignIn());
   const missing = errorResponse("not_found");
   return new Elysia({ prefix: `${BASE_PATH}/account/api-token`, tags: ["Self-service"] })
     .use(deps.checks)
@@ -142,7 +142,7 @@ function apiTokenRoutes(deps: PersonalTokenRouteDeps) {
       async ({ principal, requestContext, body, status }) =>
         status(201, await api.makeApiToken(deps, { principal, requestContext }, body)),
       {
-        access,
+        access: withStepUp(access),
         body: apiTokenBody,
         response: { 201: newApiTokenAnswer, 409: errorResponse("limit_reached") },
         detail: { ...CREATE_PERSONAL_ACCESS_TOKEN },

@@ -10,7 +10,7 @@ import type { Config } from "../../lib/config.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import { accountErrors, impersonateOwner, type ImpersonateDeps } from "../actions/impersonate.ts";
 import { endSession, findOwnSession, listSessions } from "../actions/sessions.ts";
-import { partnerAdmin, selfService } from "../guard.ts";
+import { partnerAdmin, selfService, withStepUp } from "../guard.ts";
 import {
   impersonationAnswer,
   impersonationBody,
@@ -79,7 +79,7 @@ export function impersonationRoute(deps: SessionRouteDeps) {
       async ({ principal, requestContext, body, status }) =>
         status(201, await impersonateOwner(deps, { principal, requestContext }, body)),
       {
-        access: partnerAdmin("impersonate"),
+        access: withStepUp(partnerAdmin("impersonate")),
         body: impersonationBody,
         rules: ({ principal, body }: RuleInput<typeof impersonationBody>) =>
           accountErrors(deps, principal, body.account_id),

@@ -49,6 +49,7 @@ export function completeOperation(
     isCounted: hooks.uncounted === undefined,
     isBearer,
     isKeyed: route.method === "post" && isBearer && hooks.response["201"] !== undefined,
+    asksForProof: operation["x-step-up"] === true,
   };
   return {
     ...completed,
@@ -227,6 +228,7 @@ interface Checked {
   readonly isBearer: boolean;
   /** Whether it accepts an `Idempotency-Key`. */
   readonly isKeyed: boolean;
+  readonly asksForProof: boolean;
 }
 
 /** Responses that every operation has: status 405, for a method that the path does not support. */
@@ -253,16 +255,11 @@ function errorResponsesOf(
   );
 }
 
-function codesOfChecks({
-  path,
-  hooks,
-  takesBody,
-  isBearer,
-  isKeyed,
-  isCounted,
-}: Checked): ProblemCode[] {
+function codesOfChecks(route: Checked): ProblemCode[] {
+  const { path, hooks, takesBody, isBearer, isKeyed, isCounted, asksForProof } = route;
   const codes: (readonly [boolean, readonly ProblemCode[]])[] = [
     [isBearer, ["unauthenticated", "forbidden", "insufficient_scope"]],
+    [asksForProof, ["step_up_required"]],
     [takesBody, ["payload_too_large", "unsupported_media_type", "invalid_json"]],
     [isBearer && path.includes("{"), ["not_found"]],
     [takesBody || isKeyed || hooks.query !== undefined, ["validation_failed"]],

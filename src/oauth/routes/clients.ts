@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
-import { partnerAdmin, superAdmin } from "../../auth/guard.ts";
+import { partnerAdmin, superAdmin, withStepUp } from "../../auth/guard.ts";
 import { type Access, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
 import { loads } from "../../http/request-state.ts";
@@ -102,7 +102,7 @@ function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<
         return status(201, withSecret(created));
       },
       {
-        access,
+        access: withStepUp(access),
         body: newClientBody,
         rules: ({ body }: RuleInput<typeof newClientBody>) => clientErrors(body, group),
         response: { 201: newClientObject, 409: errorResponse("limit_reached") },
@@ -161,7 +161,7 @@ function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Gr
   // new object.
   const updating = () =>
     ({
-      access,
+      access: withStepUp(access),
       client: true,
       body: clientChanges,
       rules: ({ body, client: before }: RuleInput<typeof clientChanges> & FoundClient) =>
@@ -196,7 +196,7 @@ function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Gr
         return status(204, undefined);
       },
       {
-        access,
+        access: withStepUp(access),
         client: true,
         response: { 204: Type.Void() },
         detail: {
@@ -220,7 +220,7 @@ function secretRoute<const P extends string>(deps: ClientRouteDeps, group: Group
       return withSecret(await actions.rotateClientSecret(deps, administrator, client.clientId));
     },
     {
-      access,
+      access: withStepUp(access),
       client: true,
       body: NO_FIELDS,
       response: { 200: newClientObject },

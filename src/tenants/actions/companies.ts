@@ -163,10 +163,16 @@ export function changeAccount(
 }
 
 function changesOf(
-  body: Pick<PartnerUpdate, "name" | "primary_color" | "logo_url" | "external_id">,
+  body: Pick<
+    PartnerUpdate,
+    "name" | "primary_color" | "logo_url" | "external_id" | "require_second_factor"
+  >,
 ) {
   const { name, primary_color: primaryColor, logo_url: logoUrl, external_id: externalId } = body;
-  return { name, primaryColor, logoUrl, externalId };
+  return {
+    ...{ name, primaryColor, logoUrl, externalId },
+    requireSecondFactor: body.require_second_factor,
+  };
 }
 
 /** Changes columns of a company; undefined ones keep their values. */

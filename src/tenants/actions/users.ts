@@ -1,5 +1,6 @@
 import type { Tx } from "../../../db/client.ts";
-import { tellOfOwner } from "../../auth/actions/security-mails.ts";
+import { dropFactors, forgetCodeLock } from "../../auth/actions/prove-factor.ts";
+import { tellOfLostFactors, tellOfOwner } from "../../auth/actions/security-mails.ts";
 import { recordAccessDenied } from "../../auth/actions/access-denied.ts";
 import { changesOf } from "../../auth/audit-changes.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
@@ -261,6 +262,27 @@ export async function activateUser(
   });
 }
 
+/**
+ * Deletes the second factors and recovery codes of a user who has lost them. All access of the user ends, because a thief
+ * may have the password: the user signs in again, and is told by mail.
+ */
+export async function resetFactors(
+  deps: Pick<AdminDeps, "db" | "clock" | "box" | "schedule">,
+  { principal: actor, requestContext }: Caller,
+  { id }: User,
+): Promise<void> {
+  const now = deps.clock.now();
+  await deps.db.transaction(async (tx) => {
+    if (!(await queries.holdUser(tx, id))) throw new Problem("not_found");
+    const factors = await dropFactors(tx, id);
+    const details = { user_id: id, factors, revoked: await endAccess(tx, [id], now) };
+    const action = "SECOND_FACTORS_RESET";
+    await recordAudit(tx, { at: now, action, actor, requestContext, details });
+    await tellOfLostFactors(tx, deps, { userId: id, now });
+  });
+  await deps.schedule.wake([MAIL_WAKE]);
+}
+
 /** Removes a user's sign-in lock (contract 4.8) before it expires. */
 export async function unlockUser(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
@@ -270,6 +292,7 @@ export async function unlockUser(
   const now = clock.now();
   return db.transaction(async (tx) => {
     await liftLock(tx, email);
+    await forgetCodeLock(tx, id);
     const details = { user_id: id };
     await recordAudit(tx, {
       at: now,

@@ -12,7 +12,8 @@ import { changedSince, type Changes, isWanted, type Wanted } from "./wanted.ts";
 
 function selectCompanies(db: DbOrTx) {
   const { id, name, isActive, primaryColor, logoUrl, externalId, createdAt, updatedAt } = companies;
-  const { brandName, whiteLabelDomain, whiteLabelEnabled, partnerId, planId } = companies;
+  const { brandName, whiteLabelDomain, whiteLabelEnabled, partnerId, planId, requireSecondFactor } =
+    companies;
   const ownStores = eq(stores.accountId, id);
   return db
     .select({
@@ -27,6 +28,7 @@ function selectCompanies(db: DbOrTx) {
       brandName,
       domain: whiteLabelDomain,
       whiteLabelEnabled,
+      requireSecondFactor,
       partnerId,
       partnerName: partners.name,
       planId,
@@ -127,6 +129,16 @@ export async function updateCompany(
   changes: Changes<typeof companies.$inferInsert>,
 ): Promise<void> {
   await tx.update(companies).set(changes).where(eq(companies.id, id));
+}
+
+/** Whether a company requires a second factor of its people. */
+export async function requiresSecondFactor(db: DbOrTx, id: number): Promise<boolean> {
+  const { requireSecondFactor } = companies;
+  const [row] = await db
+    .select({ requireSecondFactor })
+    .from(companies)
+    .where(eq(companies.id, id));
+  return row?.requireSecondFactor ?? false;
 }
 
 /** Deletes a company with its settings. Fails if anything else refers to the company. */

@@ -195,6 +195,16 @@ export async function isLastOfRole(
   return isActive && !rows.some((one) => one.id !== id && one.canSignIn);
 }
 
+/** Locks a user, active or not, so that no token is issued to it before the commit. Returns false if it is gone. */
+export async function holdUser(tx: Tx, id: number): Promise<boolean> {
+  const rows = await tx
+    .select({ id: users.id })
+    .from(users)
+    .where(eq(users.id, id))
+    .for("no key update");
+  return rows.length > 0;
+}
+
 /**
  * Activates or deactivates a user. The statement waits for transactions that issue tokens to the user. Returns false
  * if the user is already in that state.

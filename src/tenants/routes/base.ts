@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 
-import { firstHand, inPerson, superAdmin } from "../../auth/guard.ts";
+import { firstHand, inPerson, superAdmin, withStepUp } from "../../auth/guard.ts";
 import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
 import type { AdminDeps } from "../actions/deps.ts";
@@ -11,7 +11,7 @@ export interface AdminRouteDeps extends AdminDeps {
 
 export const administrating = superAdmin();
 /** Access rule of administrative routes that write (contract 3.10), except those that use `provisioning`. */
-export const changing = inPerson(administrating);
+export const changing = withStepUp(inPerson(administrating));
 /**
  * Access rule for routes that create plans, stores and connections of stores. None of these can sign in, so a script
  * may create them with a personal access token.

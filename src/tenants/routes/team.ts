@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import { AuditExporter } from "../../auth/actions/export-audit.ts";
 import { listAuditOfTenant } from "../../auth/queries/audit.ts";
 import { auditEntry, AuditExport, auditExportQuery, auditQuery } from "../../auth/audit-model.ts";
-import { inPerson, partnerAdmin, partnerOwner } from "../../auth/guard.ts";
+import { inPerson, partnerAdmin, partnerOwner, withStepUp } from "../../auth/guard.ts";
 import { teamAccessRoutes } from "../../auth/routes/team.ts";
 import { type Access, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
@@ -29,6 +29,7 @@ import {
 import { companiesOf } from "../queries/companies.ts";
 import { storesOf } from "../queries/stores.ts";
 import { StoreObject, storeQuery } from "../store-model.ts";
+import { securityRoutes } from "./security.ts";
 
 interface TeamAccess {
   readonly reading: Access;
@@ -180,7 +181,7 @@ const reading = partnerAdmin("*");
  * Access rule for changes of a partner's team: an owner in person, because the changes decide about access to the
  * partner.
  */
-const managing = inPerson(partnerOwner());
+const managing = withStepUp(inPerson(partnerOwner()));
 
 /** Defines the routes for a partner's own team, accounts, stores, audit log, sign-ins and tokens (contract 10.5). */
 export function partnerRoutes(deps: PartnerRouteDeps) {
@@ -188,7 +189,8 @@ export function partnerRoutes(deps: PartnerRouteDeps) {
     .use(teamRoutes(deps, { reading, managing }))
     .use(companyRoutes(deps))
     .use(auditRoutes(deps))
-    .use(teamAccessRoutes(deps));
+    .use(teamAccessRoutes(deps))
+    .use(securityRoutes(deps));
 }
 
 function base({ checks }: Pick<PartnerRouteDeps, "checks">) {

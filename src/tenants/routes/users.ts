@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import { loads } from "../../http/request-state.ts";
@@ -88,6 +89,11 @@ const ACTIVATE_USER = {
   summary: "Activate a user again",
   description: "Earlier tokens stay revoked.",
 };
+const RESET_FACTORS = {
+  operationId: "resetSecondFactors",
+  summary: "Delete all second factors of a user who has lost them",
+  description: "Revokes every token of the user at once, and tells the user by mail.",
+};
 const UNLOCK_USER = {
   operationId: "unlockUser",
   summary: "Lift the sign-in lock of a user",
@@ -130,6 +136,19 @@ function userStateRoutes(deps: AdminRouteDeps) {
         body: NO_FIELDS,
         response: { 200: UserObject },
         detail: { ...ACTIVATE_USER },
+      },
+    )
+    .delete(
+      "/:id/second-factors",
+      async ({ principal, requestContext, user, status }) => {
+        await actions.resetFactors(deps, { principal, requestContext }, user);
+        return status(204, undefined);
+      },
+      {
+        access: changing,
+        user: true,
+        response: { 204: Type.Void() },
+        detail: { ...RESET_FACTORS },
       },
     )
     .post(

@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 
-import { partnerAdmin } from "../../auth/guard.ts";
+import { partnerAdmin, withStepUp } from "../../auth/guard.ts";
 import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
@@ -68,7 +68,7 @@ export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
         return { ...showSettings(settings), secret };
       },
       {
-        access: writing,
+        access: withStepUp(writing),
         body: NO_FIELDS,
         response: { 200: AlertSettingsWithSecret, 404: errorResponse("not_found") },
         detail: {
@@ -82,7 +82,7 @@ export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
       "/secret",
       ({ principal, requestContext }) => showSecret(deps, { principal, requestContext }),
       {
-        access: writing,
+        access: withStepUp(writing),
         body: NO_FIELDS,
         response: { 200: SecretAnswer, 404: errorResponse("not_found") },
         detail: {

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 
-import { inPerson } from "../../auth/guard.ts";
+import { inPerson, withStepUp } from "../../auth/guard.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { errorResponse } from "../../http/errors.ts";
 import { TEST_EVENT } from "../../outbox/event.ts";
@@ -55,7 +55,7 @@ export function secretRoutes(deps: WebhookRouteDeps) {
         };
       },
       {
-        access: writing,
+        access: withStepUp(writing),
         subscription: true,
         body: RotateBody,
         emptyBody: true,
@@ -90,7 +90,7 @@ export function secretRoutes(deps: WebhookRouteDeps) {
       ({ principal, requestContext, subscription }) =>
         showSecret(deps, { principal, requestContext }, subscription),
       {
-        access: writing,
+        access: withStepUp(writing),
         subscription: true,
         body: NO_FIELDS,
         response: { 200: SubscriptionSecretAnswer },
@@ -187,7 +187,7 @@ export function stateRoutes(deps: WebhookRouteDeps) {
     );
 }
 
-const operating = inPerson(OPERATORS.access);
+const operating = withStepUp(inPerson(OPERATORS.access));
 
 /** Serves operators who disable, enable or delete a subscription of a partner (contract 10.3). */
 export function operatorStateRoutes(deps: WebhookRouteDeps) {
