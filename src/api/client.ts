@@ -1,5 +1,6 @@
 import { treaty } from "@elysiajs/eden/treaty2";
 
+import type { Challenge } from "../auth/factor-model.ts";
 import type { Api } from "./routes.ts";
 
 /** An error response of the API, thrown by the typed client. */
@@ -13,9 +14,11 @@ export class ApiError extends Error {
   readonly requestId: string;
   /** The seconds of the `Retry-After` header; undefined if the response has no such header. */
   readonly retryAfterS: number | undefined;
+  /** The second step of a sign-in, for the code `second_factor_required`. */
+  readonly secondFactor: Challenge | undefined;
 
   constructor(response: Response, body: unknown) {
-    const { message, code, request_id, errors }: Partial<Record<string, unknown>> = Object(body);
+    const { message, code, request_id, errors, second_factor }: ErrorBody = Object(body);
     const retryAfter = response.headers.get("Retry-After");
     super(typeof message === "string" ? message : `The API answered ${response.status}.`);
     this.status = response.status;
@@ -23,7 +26,12 @@ export class ApiError extends Error {
     this.requestId = typeof request_id === "string" ? request_id : "";
     this.errors = { ...Object(errors) };
     this.retryAfterS = retryAfter === null ? undefined : Number(retryAfter);
+    this.secondFactor = second_factor;
   }
+}
+
+interface ErrorBody extends Partial<Record<string, unknown>> {
+  readonly second_factor?: Challenge;
 }
 
 interface ApiClientOptions {
@@ -33,13 +41,16 @@ interface ApiClientOptions {
   readonly token: () => string | undefined;
   /** Called for every response with status 401. */
   readonly onUnauthorized?: () => void;
+  /** Sends the requests in place of the global `fetch`. */
+  readonly fetcher?: (...request: Parameters<typeof fetch>) => Promise<Response>;
 }
 
 /**
  * Creates a typed client from the API's routes, used as `api.partner.webhooks({ id }).test.post()`. Path parameters
  * are inserted without encoding, so the caller must encode values that are more than an id.
  */
-export function createApiClient({ serverRoot, token, onUnauthorized }: ApiClientOptions) {
+export function createApiClient(options: ApiClientOptions) {
+  const { serverRoot, token, onUnauthorized, fetcher = fetch } = options;
   const headers = () => {
     const bearer = token();
     return bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
@@ -49,7 +60,10 @@ export function createApiClient({ serverRoot, token, onUnauthorized }: ApiClient
     if (status === 401) onUnauthorized?.();
   };
   // `parseDate: false` keeps instants as the strings that the API sends.
-  return treaty<Api>(serverRoot, { headers, onRequest, onResponse, parseDate: false }).api.v1;
+  const config = { headers, onRequest, onResponse, parseDate: false };
+  // The assertion is safe because treaty only calls the function.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return treaty<Api>(serverRoot, { ...config, fetcher: fetcher as typeof fetch }).api.v1;
 }
 
 /**

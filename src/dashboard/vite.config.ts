@@ -11,7 +11,7 @@ export const FRAMED_BY = "{{framed-by}}";
  * the charts. They are left out of the shared chunks.
  */
 const RARELY_NEEDED =
-  /NumberInput|number-format|Pill|use-pills|event-examples|verify|webhooks\/form|uplot|ui\/chart|stats\/stats-series|stats\/.*-chart/;
+  /NumberInput|number-format|Pill|use-pills|event-examples|verify|app\/factors|uqr|webhooks\/form|uplot|ui\/chart|stats\/stats-series|stats\/.*-chart/;
 const OF_PAGES = /app\/pages\//;
 const OF_WEBHOOKS = /app\/pages\/webhooks\//;
 

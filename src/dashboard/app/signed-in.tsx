@@ -3,12 +3,16 @@ import { useEffect } from "react";
 import { Redirect, Route, Router, Switch } from "wouter";
 
 import { areasOf } from "./areas.ts";
-import { PageBoundary } from "./shell/page.tsx";
+import { page, PageBoundary } from "./shell/page.tsx";
 import { Search } from "./search/search.tsx";
-import { useSession } from "./session/session.tsx";
+import { useSession, useSessionState } from "./session/session.tsx";
 import { ActingBanner, Shell } from "./shell/shell.tsx";
+import { Dialog } from "./ui/dialog.tsx";
 import { notify } from "./ui/notify.ts";
 import { NotFound } from "./ui/states.tsx";
+
+/** Proof that a request waits for. A separate chunk, because few requests demand one. */
+const StepUp = page(() => import("./factors/step-up.tsx"));
 
 /** Renders all pages that need a signed-in user. A separate chunk, so that the sign-in page does not load this code. */
 export function Page() {
@@ -41,6 +45,27 @@ export function Page() {
           </Switch>
         </PageBoundary>
       </Shell>
+      <StepUpDialog />
     </Router>
+  );
+}
+
+/**
+ * Dialog that asks for a proof of a second factor while a request of any page waits for it. It lies above the
+ * dialog that sent the request.
+ */
+function StepUpDialog() {
+  const { asked } = useSessionState();
+  const cancel = () => asked?.answer(false);
+  return (
+    <Dialog
+      opened={asked !== undefined}
+      onClose={cancel}
+      title="Confirm that it is you"
+      zIndex="calc(var(--mantine-z-index-modal) + 1)"
+      centered
+    >
+      {asked && <StepUp asked={asked} />}
+    </Dialog>
   );
 }

@@ -11,12 +11,20 @@ import { openPage } from "./browser.ts";
 const HEIGHT = 900;
 const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 
+interface ServedOptions {
+  /** Host of the address: `localhost` for passkeys, which browsers do not bind to an IP address. */
+  readonly host?: "127.0.0.1" | "localhost";
+}
+
 /** Starts the API with its own address as `serverRoot`, because links in mails and single sign-on contain it. */
-export async function serveDashboard(options: Parameters<typeof startApi>[0]) {
+export async function serveDashboard({
+  host = "127.0.0.1",
+  ...options
+}: Parameters<typeof startApi>[0] & ServedOptions) {
   const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
   const { port } = probe;
   await probe.stop(true);
-  const root = `http://127.0.0.1:${port}`;
+  const root = `http://${host}:${port}`;
   const api = await startApi({ ...options, config: { ...options.config, serverRoot: root } });
   api.listen(port);
   return { api, root };
@@ -142,6 +150,27 @@ async function toFieldErrors(
   return violations
     .filter(isMeant)
     .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 160)}`));
+}
+
+/**
+ * Fails if axe-core finds anything in a state of the page, or if the page is wider than its window, in any look. With
+ * `SCREENSHOTS=<folder>` it saves pictures.
+ */
+export async function checkLooks(page: Page, state: string): Promise<void> {
+  const folder = process.env["SCREENSHOTS"];
+  for (const { width, colorScheme } of LOOKS) {
+    await page.setViewportSize({ width, height: HEIGHT });
+    await page.emulateMedia({ colorScheme });
+    await page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor();
+    const isWide = await page.evaluate("document.documentElement.scrollWidth > innerWidth");
+    const errors = [...(await allErrors(page)), ...(isWide ? ["runs wide"] : [])];
+    const name = `${state} ${width} ${colorScheme}`;
+    if (folder !== undefined)
+      await page.screenshot({ path: `${folder}/${name.replaceAll(" ", "-")}.png`, fullPage: true });
+    if (errors.length > 0) throw new Error(`${name}: ${errors.join("; ")}`);
+  }
+  await page.setViewportSize({ width: 1280, height: HEIGHT });
+  await page.emulateMedia({ colorScheme: "light" });
 }
 
 /** Delays all requests of the page to an address (a glob) until the returned function is called. */

@@ -6,7 +6,7 @@ import { ApiError } from "../../../api/client.ts";
  * Re-exports of the API client. Modules import these names from here and not from `connect.ts`, because
  * `connect.ts` reads `location`, which does not exist in unit tests.
  */
-export { answerOf, type ApiClient } from "../../../api/client.ts";
+export { answerOf, type ApiClient, type ApiError } from "../../../api/client.ts";
 
 /** Returns the API's error response as an `ApiError`; undefined if the request got no response from the API. */
 export function apiErrorOf(error: unknown): ApiError | undefined {

@@ -6,10 +6,50 @@ import { createApiClient, type ApiClient } from "../../../api/client.ts";
  */
 export const BASE_URL = `${location.origin}/api/v1`;
 
+interface ConnectOptions {
+  /** Called for every response with status 401. */
+  readonly onUnauthorized?: () => void;
+  /**
+   * Asks the user to prove a second factor for a request to an address. Resolves to false if the user does not.
+   */
+  readonly askForProof?: (address: string) => Promise<boolean>;
+}
+
 /**
  * Creates an API client that sends the token as Bearer token with each request. Without a token, requests are
  * anonymous.
  */
-export function apiWith(token: string | undefined, onUnauthorized = () => {}): ApiClient {
-  return createApiClient({ serverRoot: location.origin, token: () => token, onUnauthorized });
+export function apiWith(token: string | undefined, options: ConnectOptions = {}): ApiClient {
+  const { onUnauthorized = () => {}, askForProof } = options;
+  return createApiClient({
+    serverRoot: location.origin,
+    token: () => token,
+    onUnauthorized,
+    ...(askForProof && { fetcher: repeating(askForProof) }),
+  });
+}
+
+/**
+ * Returns a `fetch` that repeats a request after the user has proved a second factor, if the API demands that
+ * (contract 4.27). Without a proof, the caller gets the API's refusal.
+ */
+function repeating(askForProof: (address: string) => Promise<boolean>) {
+  return async (...request: Parameters<typeof fetch>): Promise<Response> => {
+    const response = await fetch(...request);
+    if (!(await isStepUp(response))) return response;
+    const [target] = request;
+    const address = target instanceof Request ? target.url : String(target);
+    return (await askForProof(address)) ? fetch(...request) : response;
+  };
+}
+
+async function isStepUp(response: Response): Promise<boolean> {
+  if (response.status !== 403) return false;
+  // Reads a copy, because the caller reads the response, too.
+  const body: unknown = await response
+    .clone()
+    .json()
+    .catch(() => undefined);
+  const { code }: { code?: unknown } = Object(body);
+  return code === "step_up_required";
 }

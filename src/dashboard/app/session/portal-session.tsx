@@ -184,14 +184,22 @@ const nothing = () => {};
  */
 function useSessionState(session: Session | undefined, onEnd: () => void): SessionState {
   const token = session?.token;
-  const api = useMemo(() => apiWith(token, () => token !== undefined && onEnd()), [token, onEnd]);
+  const api = useMemo(
+    () => apiWith(token, { onUnauthorized: () => token !== undefined && onEnd() }),
+    [token, onEnd],
+  );
   return {
     session,
     isRemembered: false,
     ended: undefined,
     ssoCallback: NO_CALLBACK,
     api,
+    waiting: undefined,
+    asked: undefined,
     signIn: nothing,
+    signInWith: async () => true,
+    stopWaiting: nothing,
+    signInAgain: nothing,
     signOut: nothing,
     actAs: nothing,
     comeBack: nothing,

@@ -10,7 +10,7 @@ import {
   useState,
 } from "react";
 
-import type { ApiClient } from "../api/client.ts";
+import { type ApiClient, type ApiError, apiErrorOf } from "../api/client.ts";
 import { apiWith } from "../api/connect.ts";
 import { allDrafts, addDrafts, discardDrafts } from "../ui/drafts.ts";
 import {
@@ -23,14 +23,22 @@ import {
 } from "./identity.ts";
 import { notifyEnded, useOtherTabs } from "./other-tabs.ts";
 import { queryClient } from "./query-client.ts";
+import { type AskedProof, useAskedProof } from "./asked-proof.ts";
 import { type SsoCallback } from "./single-sign-on.ts";
 import { HOME, NO_CALLBACK, takeSsoCallback } from "./links.ts";
 
 /**
  * Reason why the session ended. `expired`: the token became invalid. `signed_out`: the user signed out.
- * `unconfirmed`: the user signed out, but the server did not confirm that the token is revoked.
+ * `unconfirmed`: the user signed out, but the server did not confirm that the token is revoked. `again`: the
+ * user asked to sign in again. `too_late`: the second step of a sign-in ended before the user had finished it.
  */
-type EndReason = "expired" | "signed_out" | "unconfirmed";
+type EndReason = "expired" | "signed_out" | "unconfirmed" | "again" | "too_late";
+
+/** Sign-in whose password was right, and that waits for a second factor (contract 4.27). */
+export interface WaitingSignIn {
+  readonly challenge: NonNullable<ApiError["secondFactor"]>;
+  readonly remember: boolean;
+}
 
 export interface SessionState {
   readonly session: Session | undefined;
@@ -39,9 +47,28 @@ export interface SessionState {
   readonly ended: EndReason | undefined;
   /** Result of the SSO callback that this page load is; of kind "none" if it is no SSO callback. */
   readonly ssoCallback: SsoCallback;
-  /** API client that sends the token of the session. A response of 401 ends the session. */
+  /**
+   * API client that sends the token of the session. A response of 401 ends the session. A request for which the
+   * API demands a second factor waits until the user has proved it, and is then repeated.
+   */
   readonly api: ApiClient;
+  /** Sign-in that waits for a second factor. */
+  readonly waiting: WaitingSignIn | undefined;
+  /** Proof of a second factor that a request of this session waits for. */
+  readonly asked: AskedProof | undefined;
   readonly signIn: (session: Session, options: { readonly remember: boolean }) => void;
+  /**
+   * Signs in with the session that the request opens. If the API demands a second factor first, stores the
+   * sign-in in `waiting` and resolves to false.
+   */
+  readonly signInWith: (
+    request: Promise<Session>,
+    options: { readonly remember: boolean },
+  ) => Promise<boolean>;
+  /** Returns from the second step to the sign-in form. `too_late` says that the server has ended the sign-in. */
+  readonly stopWaiting: (reason?: "too_late") => void;
+  /** Ends the session and shows the sign-in, which leads back to this page. */
+  readonly signInAgain: () => void;
   /** Ends the session and revokes its token on the server. */
   readonly signOut: () => void;
   /**
@@ -62,10 +89,12 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
   const { session, ended, ssoCallback, ...change } = useSessionChanges();
   const { startSession, dropSession, closeSession } = change;
   const token = session?.token;
-  const api = useMemo(
-    () => apiWith(token, () => token !== undefined && dropSession(token, "expired")),
-    [token, dropSession],
-  );
+  const { asked, ask } = useAskedProof(token);
+  const api = useMemo(() => {
+    if (token === undefined) return apiWith(token);
+    const onUnauthorized = () => dropSession(token, "expired");
+    return apiWith(token, { onUnauthorized, askForProof: ask });
+  }, [token, dropSession, ask]);
   useFreshIdentity(api, token, change.renew);
   const isAsking = useOtherTabs({
     hasNoSession: token === undefined && ssoCallback.kind === "none",
@@ -74,16 +103,17 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
     onEnded: (ofToken) => closeSession(ofToken, "signed_out"),
   });
   const isRemembered = storedSession.exists();
+  const { waiting, signInWith, stopWaiting, signInAgain } = change;
   const actions = {
     signIn: startSession,
+    signInWith,
+    stopWaiting,
+    signInAgain,
     signOut: change.revoke,
     ...impersonationActions(session, startSession),
   };
-  return (
-    <SessionContext value={{ session, isRemembered, ended, ssoCallback, api, ...actions }}>
-      {!isAsking && children}
-    </SessionContext>
-  );
+  const state = { session, isRemembered, ended, ssoCallback, api, waiting, asked };
+  return <SessionContext value={{ ...state, ...actions }}>{!isAsking && children}</SessionContext>;
 }
 
 /** Holds the session of this tab and returns all operations that change it. */
@@ -91,6 +121,7 @@ function useSessionChanges() {
   const [ssoCallback, setSsoCallback] = useState(takeSsoCallback);
   const [session, setSession] = useState(() => storedSession.read());
   const [ended, setEnded] = useState<EndReason>();
+  const [waiting, setWaiting] = useState<WaitingSignIn>();
   const token = session?.token;
   const currentToken = useRef(token);
   const origin = useRef(session?.origin);
@@ -110,6 +141,7 @@ function useSessionChanges() {
     origin.current = next.origin;
     setSsoCallback(NO_CALLBACK);
     setEnded(undefined);
+    setWaiting(undefined);
     setSession(next);
   }, []);
   const dropSession = useCallback(
@@ -154,7 +186,31 @@ function useSessionChanges() {
       if (currentToken.current === undefined) setEnded(isCertain ? "signed_out" : "unconfirmed");
     });
   };
-  return { session, ended, ssoCallback, startSession, dropSession, closeSession, renew, revoke };
+  const signInAgain = () => {
+    if (token === undefined) return;
+    dropSession(token, "again");
+    void endToken(token);
+  };
+  const signInWith: SessionState["signInWith"] = async (request, { remember }) => {
+    try {
+      startSession(await request, { remember });
+      return true;
+    } catch (error) {
+      const challenge = apiErrorOf(error)?.secondFactor;
+      if (challenge === undefined) throw error;
+      // A new password has ended the session in which it was set.
+      if (token !== undefined) dropSession(token);
+      setWaiting({ challenge, remember });
+      return false;
+    }
+  };
+  const stopWaiting: SessionState["stopWaiting"] = (reason) => {
+    setWaiting(undefined);
+    setEnded(reason);
+  };
+  const changes = { startSession, dropSession, closeSession, renew, revoke };
+  const waits = { waiting, signInWith, stopWaiting, signInAgain };
+  return { session, ended, ssoCallback, ...changes, ...waits };
 }
 
 /**

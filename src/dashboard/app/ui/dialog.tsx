@@ -9,7 +9,7 @@ import {
 } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useMutation } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useId } from "react";
 
 import { notify } from "./notify.ts";
 import { ErrorNotice } from "./states.tsx";
@@ -24,8 +24,9 @@ interface DialogProps extends Omit<ModalRootProps, "title"> {
  * header is a second banner landmark for screen readers.
  */
 export function Dialog({ title, children, withCloseButton = true, ...props }: DialogProps) {
+  const isTopmost = useTopmost(props.opened);
   return (
-    <Modal.Root {...props}>
+    <Modal.Root {...props} onClose={() => isTopmost() && props.onClose()}>
       <Modal.Overlay />
       <Modal.Content>
         <Modal.Header role="presentation">
@@ -40,6 +41,26 @@ export function Dialog({ title, children, withCloseButton = true, ...props }: Di
       </Modal.Content>
     </Modal.Root>
   );
+}
+
+/** Ids of the open dialogs, the topmost last. */
+const openDialogs: string[] = [];
+
+/**
+ * Returns a function that tells whether a dialog is the topmost one. Every open dialog of Mantine hears Escape, but
+ * only the topmost may close.
+ */
+function useTopmost(isOpen: boolean): () => boolean {
+  const id = useId();
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    openDialogs.push(id);
+    return () => {
+      // Waits, because the dialogs below still hear the key press that closed this one.
+      setTimeout(() => openDialogs.splice(openDialogs.indexOf(id), 1));
+    };
+  }, [isOpen, id]);
+  return () => openDialogs.at(-1) === id;
 }
 
 interface ConfirmProps {

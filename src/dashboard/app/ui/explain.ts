@@ -17,6 +17,12 @@ export function explain(error: unknown): Explanation {
       advice: "Check your connection, then try again. Nothing was changed as far as we know.",
       requestId: "",
     };
+  if (answer.code === "step_up_required")
+    return {
+      title: "You did not confirm that it is you.",
+      advice: "Nothing was changed. Try again when your passkey or authenticator app is at hand.",
+      requestId: "",
+    };
   return { title: answer.message, advice: adviceFor(answer), requestId: answer.requestId };
 }
 
@@ -48,5 +54,7 @@ const CONFLICTS: Readonly<Record<string, string>> = {
   token_exists: "Load the page again to see it.",
   limit_reached: "Delete one that is no longer used, then try again.",
   last_owner: "Make another active user an owner first.",
+  last_factor: "Add another passkey or app first, then remove this one.",
+  no_second_factor: "Under Security you add a passkey or an authenticator app.",
   last_super_admin: "Make somebody else a super-admin first: without one nobody could undo this.",
 };

@@ -33,6 +33,13 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   AUTH_LOGIN_FAILED: "gave a wrong password",
   AUTH_LOCKED: "was locked after wrong passwords",
   AUTH_LOGOUT: "signed out",
+  SECOND_FACTOR_ADDED: "added a second factor",
+  SECOND_FACTOR_REMOVED: "removed a second factor",
+  SECOND_FACTOR_FAILED: "gave a wrong proof of a second factor",
+  RECOVERY_CODE_USED: "used a recovery code",
+  RECOVERY_CODES_MADE: "made new recovery codes",
+  SECOND_FACTORS_RESET: "reset the second factors of a user",
+  SECOND_FACTOR_POLICY: "changed whether a second factor is required",
   CLIENT_AUTH_FAILED: "gave wrong credentials of a client",
   OTP_FAILED: "gave a wrong code",
   PROVIDER_AUTH_FAILED: "signed wrongly for a provider",
@@ -130,6 +137,8 @@ export function actionWords(action: string): string {
 /** Audit actions that the list highlights, because somebody who investigates an incident looks for them first. */
 const SEVERE_ACTIONS = new Set([
   "AUTH_LOCKED",
+  "RECOVERY_CODE_USED",
+  "SECOND_FACTORS_RESET",
   "AUTHZ_DENIED",
   "REFRESH_REPLAYED",
   "CODE_REPLAYED",

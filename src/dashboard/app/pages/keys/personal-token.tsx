@@ -97,7 +97,7 @@ function Token({ token, regenerate, remove }: TokenProps) {
  */
 function TokenError({ error }: { readonly error: unknown }) {
   const { signOut } = useSessionState();
-  if (apiErrorOf(error)?.status !== 403) return <ErrorNotice error={error} />;
+  if (apiErrorOf(error)?.code !== "forbidden") return <ErrorNotice error={error} />;
   return (
     <Alert
       role="alert"

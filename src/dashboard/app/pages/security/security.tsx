@@ -13,14 +13,19 @@ import { PageHeader, Section } from "../../ui/layout.tsx";
 import { NewPassword } from "../../ui/new-password.tsx";
 import { notify } from "../../ui/notify.ts";
 import { useWait } from "../../ui/time.tsx";
+import { SecondFactorsSection } from "./second-factors.tsx";
 import { SessionsSection } from "./sessions.tsx";
 
 export function Page() {
   return (
     <>
-      <PageHeader title="Security" description="Your password, and where you are signed in." />
+      <PageHeader
+        title="Security"
+        description="Your password, the second step of your sign-in, and where you are signed in."
+      />
       <Stack gap="lg">
         <PasswordSection />
+        <SecondFactorsSection />
         <SessionsSection />
       </Stack>
     </>
@@ -155,11 +160,12 @@ function MailedCode({ onToken }: { readonly onToken: (token: string) => void }) 
 }
 
 function NextPassword({ token, onDone }: { readonly token: string; readonly onDone: () => void }) {
-  const { signIn, isRemembered } = useSessionState();
+  const { signInWith, isRemembered } = useSessionState();
   const { email } = useSession().user;
   const { setPassword } = useCredentials();
   const reset = async (password: string) => {
-    signIn(await setPassword(token, password), { remember: isRemembered });
+    const isSignedIn = await signInWith(setPassword(token, password), { remember: isRemembered });
+    if (!isSignedIn) return;
     notify.done("Your password is changed. Everything else is signed out.");
     onDone();
   };

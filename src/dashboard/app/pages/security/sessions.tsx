@@ -8,7 +8,7 @@ import { Section } from "../../ui/layout.tsx";
 import { List, Row, Rows, rowsOf } from "../../ui/list.tsx";
 import { listOptions, type RowOf, useList, useRefresh } from "../../ui/pages.ts";
 import { ExactTime, LastUsed, Time } from "../../ui/time.tsx";
-import { deviceOf } from "./user-agent.ts";
+import { deviceOf } from "../../ui/user-agent.ts";
 
 const PAGE = 20;
 const WHOLE_PAGE = 100;

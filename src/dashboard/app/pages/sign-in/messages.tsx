@@ -25,7 +25,8 @@ export function useNotice() {
   const ofFlow = failure === undefined ? ofCallback(ssoCallback) : ofFailure(failure);
   const notice = ended === undefined ? ofFlow : NOTICE_BY_REASON[ended];
   const dismiss = () => setDismissed(true);
-  return { notice: isDismissed ? undefined : notice, isExchanging, dismiss };
+  const restore = () => setDismissed(false);
+  return { notice: isDismissed ? undefined : notice, isExchanging, dismiss, restore };
 }
 
 /**
@@ -60,6 +61,17 @@ const NOTICE_BY_REASON = {
     title: "You are signed out here",
     advice:
       "But the server could not be told, so that the session may live for up to a day. Sign in again and end it under Security.",
+    isError: true,
+  },
+  again: {
+    title: "Sign in again",
+    advice: "Then you come back to the same page.",
+    isError: false,
+  },
+  too_late: {
+    title: "You are not signed in yet",
+    advice:
+      "The second step took too long, or had too many wrong answers. Begin again with your password.",
     isError: true,
   },
 } as const satisfies Record<string, Notice>;

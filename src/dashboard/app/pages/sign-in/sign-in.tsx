@@ -4,11 +4,15 @@ import { useState } from "react";
 import { type SignInMethods, useCredentials } from "../../session/credentials.ts";
 import { useSessionState } from "../../session/session.tsx";
 import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
+import { page } from "../../shell/page.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { useWait } from "../../ui/time.tsx";
 import { Forgotten, MethodStep } from "./steps.tsx";
 import { Frame } from "./frame.tsx";
 import { type Notice, SignInError, useNotice } from "./messages.tsx";
+
+/** Second step of a sign-in. A separate chunk, because most users have no second factor. */
+const SecondStep = page(() => import("./second-step.tsx"));
 
 type Step =
   | { readonly name: "email" }
@@ -34,17 +38,24 @@ interface SignInProps {
  * requested page opens after the sign-in.
  */
 export function SignIn({ onMethod }: SignInProps) {
-  const { ssoCallback } = useSessionState();
+  const { ssoCallback, waiting, stopWaiting } = useSessionState();
   const flow = "flow" in ssoCallback ? ssoCallback.flow : undefined;
   const [email, setEmail] = useState(flow?.email ?? "");
   const [remember, setRemember] = useState(flow?.remember ?? true);
   const [step, setStep] = useState<Step>({ name: "email" });
-  const { notice, isExchanging, dismiss } = useNotice();
+  const { notice, isExchanging, dismiss, restore } = useNotice();
   const go = (next: Step) => {
     dismiss();
     setStep(next);
   };
   const common = { email, remember, onRemember: setRemember };
+  if (waiting !== undefined) {
+    const stop = (reason?: "too_late") => {
+      restore();
+      stopWaiting(reason);
+    };
+    return <SecondStep key={waiting.challenge.challenge_token} waiting={waiting} onStop={stop} />;
+  }
   return (
     <Frame
       title={isExchanging ? "Signing you in…" : TITLES[step.name]}

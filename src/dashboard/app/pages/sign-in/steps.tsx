@@ -63,14 +63,14 @@ function ChosenEmail({ email, onOtherEmail }: Pick<MethodStepProps, "email" | "o
 
 /** Holds the password form. After a failed sign-in the password field is cleared. */
 function usePasswordForm({ email, remember }: Pick<MethodStepProps, "email" | "remember">) {
-  const { signIn } = useSessionState();
+  const { signInWith } = useSessionState();
   const { logIn } = useCredentials();
   const { wait, waitAfter } = useWait();
   const form = useForm({
     initial: { password: "" },
     names: {},
-    send: ({ password }) => logIn(email, password, remember),
-    onDone: (session) => signIn(session, { remember }),
+    send: ({ password }) => signInWith(logIn(email, password, remember), { remember }),
+    onDone: () => undefined,
     onFailed: (error, changes) => {
       waitAfter(error);
       changes.edit({ password: "" });
@@ -173,15 +173,16 @@ interface ForgottenProps {
  * account, so that they do not disclose accounts.
  */
 export function Forgotten({ email, remember, onRemember, onBack }: ForgottenProps) {
-  const { signIn } = useSessionState();
+  const { signInWith } = useSessionState();
   const { sendCode, verifyCode, setPassword } = useCredentials();
   const [isSent, setSent] = useState(false);
   const [token, setToken] = useState<string>();
   const request = { email, type: "forgot_password" } as const;
   const send = () => sendCode(request);
   const verify = async (otp: string) => setToken(await verifyCode(request, otp));
-  const reset = async (password: string) =>
-    signIn(await setPassword(token ?? "", password), { remember });
+  const reset = async (password: string) => {
+    await signInWith(setPassword(token ?? "", password), { remember });
+  };
   return (
     <Stack>
       {!isSent && <AskForCode email={email} send={send} onSent={() => setSent(true)} />}

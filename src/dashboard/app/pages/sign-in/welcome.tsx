@@ -14,11 +14,11 @@ interface WelcomeProps {
 
 /** Page on which an invited user sets their first password. */
 export function Welcome({ invitation: { code, email }, onDone }: WelcomeProps) {
-  const { signIn } = useSessionState();
+  const { signInWith } = useSessionState();
   const { acceptInvitation } = useCredentials();
   const [remember, setRemember] = useState(true);
   const accept = async (password: string) => {
-    signIn(await acceptInvitation(code, password), { remember });
+    await signInWith(acceptInvitation(code, password), { remember });
     onDone();
   };
   return (

@@ -6,6 +6,7 @@ import { useSearchParams } from "wouter";
 import type { LiveState } from "../../../session/live.ts";
 import { counted, number } from "../../../ui/format.ts";
 import { notify } from "../../../ui/notify.ts";
+import { saveAs } from "../../../ui/save-as.ts";
 import { useIsNarrow } from "../../../ui/layout.tsx";
 import { type FollowAttempts, useReader } from "../data/data.ts";
 import { filterOf, messageFilterOf } from "../data/filters.ts";
@@ -133,7 +134,8 @@ function ExportMenu({ id, isByAttempt }: ExportMenuProps) {
             lineOf: lineOfMessage,
             read: (cursor) => readMessages(reader, id, messages, { cursor }),
           });
-      saveAs(`${isByAttempt ? "attempts" : "events"}.${format}`, format, made.parts);
+      const type = format === "csv" ? "text/csv" : "application/json";
+      saveAs(`${isByAttempt ? "attempts" : "events"}.${format}`, type, made.parts);
       const what = counted(made.count, isByAttempt ? "attempt" : "event");
       notify.done(
         made.isCut
@@ -169,15 +171,4 @@ function ExportMenu({ id, isByAttempt }: ExportMenuProps) {
       </Menu.Dropdown>
     </Menu>
   );
-}
-
-function saveAs(name: string, format: Format, parts: readonly Blob[]): void {
-  const type = format === "csv" ? "text/csv" : "application/json";
-  const url = URL.createObjectURL(new Blob([...parts], { type }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  // Releases the file after a minute, because the browser needs it until the download has started.
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

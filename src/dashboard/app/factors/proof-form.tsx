@@ -1,0 +1,221 @@
+import { Alert, Anchor, Button, Divider, Stack, Text, TextInput } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { useEffect, useEffectEvent, useState } from "react";
+
+import { type ApiClient, apiErrorOf } from "../api/client.ts";
+import { Form, SubmitButton, useForm } from "../ui/form.tsx";
+import { minutes } from "../ui/format.ts";
+import { Icon } from "../ui/icon.tsx";
+import { ErrorNotice } from "../ui/states.tsx";
+import { useWait } from "../ui/time.tsx";
+import { type FactorMethod, factorRequests, type Proof } from "./data.ts";
+import { hasPasskeys, PasskeyError } from "./passkeys.ts";
+
+/** Number of digits of a code of an authenticator app. */
+const DIGITS = 6;
+
+interface ProofFormProps {
+  /** Client with the token for which the proof is. */
+  readonly api: ApiClient;
+  /** Ways in which the user can prove a second factor. */
+  readonly methods: readonly FactorMethod[];
+  readonly onProof: (proof: Proof) => Promise<void>;
+}
+
+/**
+ * Asks for a proof of a second factor: a passkey or a code of the authenticator app, and a recovery code if the
+ * user has neither at hand.
+ */
+export function ProofForm({ api, methods, onProof }: ProofFormProps) {
+  const hasPasskey = methods.includes("passkey") && hasPasskeys();
+  const hasApp = methods.includes("totp");
+  const hasRecovery = methods.includes("recovery_code");
+  const [isRecovering, setRecovering] = useState(hasRecovery && !hasPasskey && !hasApp);
+  if (isRecovering)
+    return (
+      <Stack>
+        <RecoveryForm onProof={onProof} />
+        {(hasPasskey || hasApp) && (
+          <Way onClick={() => setRecovering(false)}>
+            {hasPasskey ? "Use a passkey instead" : "Use the authenticator app instead"}
+          </Way>
+        )}
+      </Stack>
+    );
+  return (
+    <Stack>
+      {hasPasskey && <PasskeyButton api={api} onProof={onProof} />}
+      {hasPasskey && hasApp && <Divider label="or" />}
+      {hasApp && <CodeForm isFirst={!hasPasskey} onProof={onProof} />}
+      {!hasPasskey && !hasApp && (
+        <Text size="sm">This browser cannot use your passkey. Try another browser or device.</Text>
+      )}
+      {hasRecovery && <Way onClick={() => setRecovering(true)}>Use a recovery code</Way>}
+    </Stack>
+  );
+}
+
+function Way({ onClick, children }: { readonly onClick: () => void; readonly children: string }) {
+  return (
+    <Anchor component="button" type="button" size="sm" onClick={onClick}>
+      {children}
+    </Anchor>
+  );
+}
+
+function PasskeyButton({ api, onProof }: Omit<ProofFormProps, "methods">) {
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: async () => onProof(await factorRequests(api).proofByPasskey()),
+  });
+  return (
+    <Stack gap="sm">
+      <Button
+        leftSection={<Icon name="key" />}
+        loading={isPending}
+        onClick={() => mutate()}
+        data-autofocus
+        // Autofocus is needed because the control that had the focus was removed with the previous step.
+        // oxlint-disable-next-line jsx-a11y/no-autofocus
+        autoFocus
+      >
+        Use your passkey
+      </Button>
+      {error !== null && <FactorError error={error} />}
+    </Stack>
+  );
+}
+
+interface CodeFormProps extends Pick<ProofFormProps, "onProof"> {
+  /** True if the form is the first of the page, so that its field gets the focus. */
+  readonly isFirst: boolean;
+}
+
+/** Form for a code of the authenticator app. It is sent when the last digit is entered. */
+function CodeForm({ isFirst, onProof }: CodeFormProps) {
+  const { wait, waitAfter } = useWait();
+  const form = useForm({
+    initial: { code: "" },
+    names: { code: "code" },
+    send: onProof,
+    onDone: () => undefined,
+    onFailed: (error, changes) => {
+      waitAfter(error);
+      changes.edit({ code: "" });
+    },
+  });
+  const { code } = form.draft;
+  const send = useEffectEvent(() => form.submit());
+  useEffect(() => {
+    if (code.length === DIGITS) send();
+  }, [code]);
+  const isLocked = apiErrorOf(form.error)?.code === "account_locked";
+  return (
+    <Form
+      form={form}
+      renderError={(error) => <FactorError error={error} />}
+      buttons={
+        <SubmitButton form={form} isReady={wait === 0 && code.length === DIGITS}>
+          Check the code
+        </SubmitButton>
+      }
+    >
+      <CodeField
+        label="Code of your authenticator app"
+        isFirst={isFirst}
+        isDisabled={wait > 0}
+        value={code}
+        error={isLocked ? undefined : form.errorOf("code")}
+        onChange={(next) => form.edit({ code: next })}
+      />
+      {isLocked && (
+        <Text size="sm" c="var(--mantine-color-error)" role="alert">
+          {wait > 0
+            ? `There were too many wrong codes. Codes are locked for ${minutes(wait)}.`
+            : "You can try again now."}
+        </Text>
+      )}
+    </Form>
+  );
+}
+
+interface CodeFieldProps {
+  readonly label: string;
+  readonly isFirst: boolean;
+  readonly isDisabled?: boolean;
+  readonly value: string;
+  /** Error of the API, as the end of a sentence that begins with the field. */
+  readonly error: string | undefined;
+  readonly onChange: (code: string) => void;
+}
+
+/** Field for the six digits of an authenticator app. Takes only digits, so that a code may be pasted with spaces. */
+export function CodeField(props: CodeFieldProps) {
+  const { label, isFirst, isDisabled = false, value, error, onChange } = props;
+  return (
+    <TextInput
+      label={label}
+      name="code"
+      inputMode="numeric"
+      autoComplete="one-time-code"
+      required
+      withAsterisk={false}
+      data-autofocus={isFirst || undefined}
+      // Autofocus is needed because the control that had the focus was removed with the previous step.
+      // oxlint-disable-next-line jsx-a11y/no-autofocus
+      autoFocus={isFirst}
+      disabled={isDisabled}
+      classNames={{ input: "mono" }}
+      value={value}
+      error={error && `The code ${error}.`}
+      onChange={(event) =>
+        onChange(event.currentTarget.value.replaceAll(/\D/g, "").slice(0, DIGITS))
+      }
+    />
+  );
+}
+
+function RecoveryForm({ onProof }: Pick<ProofFormProps, "onProof">) {
+  const form = useForm({
+    initial: { code: "" },
+    names: { code: "recovery_code" },
+    send: ({ code }) => onProof({ recovery_code: code.trim() }),
+    onDone: () => undefined,
+  });
+  const error = form.errorOf("code");
+  return (
+    <Form
+      form={form}
+      isCheckedByBrowser
+      renderError={(whole) => <FactorError error={whole} />}
+      buttons={<SubmitButton form={form}>Use the recovery code</SubmitButton>}
+    >
+      <TextInput
+        label="Recovery code"
+        description="16 letters and digits. Each code works once."
+        autoComplete="off"
+        autoCapitalize="none"
+        spellCheck={false}
+        required
+        withAsterisk={false}
+        maxLength={64}
+        data-autofocus
+        // Autofocus is needed because the control that had the focus was removed with the previous step.
+        // oxlint-disable-next-line jsx-a11y/no-autofocus
+        autoFocus
+        classNames={{ input: "mono" }}
+        {...form.text("code")}
+        error={error && `The code ${error}.`}
+      />
+    </Form>
+  );
+}
+
+/** Explains why a factor was not proved or added: by the browser's dialog, or by the API. */
+export function FactorError({ error }: { readonly error: Error }) {
+  if (!(error instanceof PasskeyError)) return <ErrorNotice error={error} />;
+  return (
+    <Alert color="yellow" variant="light" role="alert" icon={<Icon name="alert" />}>
+      {error.message}
+    </Alert>
+  );
+}

@@ -1,0 +1,79 @@
+import { Alert, Button, CopyButton, Group, Stack } from "@mantine/core";
+
+import { Dialog } from "../ui/dialog.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { saveAs } from "../ui/save-as.ts";
+
+import "./factors.css";
+
+interface RecoveryCodesProps {
+  readonly codes: readonly string[];
+  readonly done: string;
+  readonly onDone: () => void;
+}
+
+/** Shows recovery codes, which the API never returns again, and offers to copy and to save them. */
+export function RecoveryCodes({ codes, done, onDone }: RecoveryCodesProps) {
+  const text = codes.join("\n");
+  const save = () =>
+    saveAs("reviewrelay-recovery-codes.txt", "text/plain", [new Blob([text, "\n"])]);
+  return (
+    <Stack>
+      <Alert variant="light" color="yellow" icon={<Icon name="alert" />}>
+        Keep them apart from your phone and computer, such as on paper: they are shown this once.
+        Each lets you in once when your other factors are lost.
+      </Alert>
+      <ul className="recovery-codes mono" aria-label="Recovery codes">
+        {codes.map((code) => (
+          <li key={code}>{code}</li>
+        ))}
+      </ul>
+      <Group gap="xs">
+        <CopyButton value={text}>
+          {({ copied, copy }) => (
+            <Button
+              variant="default"
+              onClick={copy}
+              leftSection={<Icon name={copied ? "check" : "copy"} size={16} />}
+            >
+              {copied ? "Copied" : "Copy all"}
+            </Button>
+          )}
+        </CopyButton>
+        <Button variant="default" onClick={save}>
+          Save as text
+        </Button>
+      </Group>
+      <Group justify="flex-end">
+        {/* Autofocus is needed because the control that had the focus was removed with the previous step. */}
+        {/* oxlint-disable-next-line jsx-a11y/no-autofocus */}
+        <Button onClick={onDone} data-autofocus autoFocus>
+          {done}
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+interface RecoveryCodesDialogProps {
+  /** Codes to show. The dialog is open while they are defined. */
+  readonly codes: readonly string[] | undefined;
+  readonly onClose: () => void;
+}
+
+/** Dialog with new recovery codes. Clicks outside do not close it, so that the user cannot lose the codes. */
+export function RecoveryCodesDialog({ codes, onClose }: RecoveryCodesDialogProps) {
+  return (
+    <Dialog
+      opened={codes !== undefined}
+      onClose={onClose}
+      title="Your recovery codes"
+      withCloseButton={false}
+      closeOnClickOutside={false}
+      closeOnEscape={false}
+      centered
+    >
+      {codes && <RecoveryCodes codes={codes} done="I have kept them" onDone={onClose} />}
+    </Dialog>
+  );
+}

@@ -1,0 +1,70 @@
+import { Button, Group, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useLocation } from "wouter";
+
+import type { AskedProof } from "../session/asked-proof.ts";
+import { useApi, useSessionState } from "../session/session.tsx";
+import { useRefresh } from "../ui/pages.ts";
+import { Loaded } from "../ui/states.tsx";
+import { factorRequests, factorsOptions, methodsOf, type Proof } from "./data.ts";
+import { ProofForm } from "./proof-form.tsx";
+
+interface StepUpProps {
+  readonly asked: AskedProof;
+}
+
+/** Asks the signed-in user for the proof of a second factor that a request waits for. */
+export function Page({ asked }: StepUpProps) {
+  const api = useApi();
+  const factors = useQuery(factorsOptions(api));
+  const { inBackground } = useRefresh(factorsOptions(api).queryKey);
+  const prove = async (proof: Proof) => {
+    await inBackground(factorRequests(api).stepUp(proof));
+    asked.answer(true);
+  };
+  return (
+    <Loaded query={factors}>
+      {(own) =>
+        own.factors.length === 0 ? (
+          <NoFactor asked={asked} />
+        ) : (
+          <Stack>
+            <Text size="sm">
+              This needs a second proof besides your sign-in. It counts for the next ten minutes.
+            </Text>
+            <ProofForm api={api} methods={methodsOf(own)} onProof={prove} />
+          </Stack>
+        )
+      }
+    </Loaded>
+  );
+}
+
+/** Leads a user without a factor to the page on which to set one up, and to the sign-in that it needs. */
+function NoFactor({ asked: { isOfFactors, answer } }: StepUpProps) {
+  const { signInAgain } = useSessionState();
+  const [, navigate] = useLocation();
+  const setUp = () => {
+    answer(false);
+    navigate("/security");
+  };
+  return (
+    <Stack>
+      <Text size="sm">
+        {isOfFactors
+          ? "You signed in more than ten minutes ago. Sign in again to add your first passkey or app: then you come back to this page."
+          : "Your company requires two-step verification for this, and you have not set it up."}
+      </Text>
+      <Group justify="flex-end">
+        {!isOfFactors && (
+          <Button variant="default" onClick={setUp}>
+            Set it up under Security
+          </Button>
+        )}
+        <Button onClick={signInAgain} data-autofocus>
+          Sign in again
+        </Button>
+      </Group>
+    </Stack>
+  );
+}

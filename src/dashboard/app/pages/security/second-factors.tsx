@@ -1,0 +1,188 @@
+import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+
+import type { DataOf } from "../../api/client.ts";
+import { type Factor, factorRequests, factorsOptions, type NewFactor } from "../../factors/data.ts";
+import { NewApp, NewPasskey } from "../../factors/new-factor.tsx";
+import { hasPasskeys } from "../../factors/passkeys.ts";
+import { RecoveryCodesDialog } from "../../factors/recovery-codes.tsx";
+import { useApi } from "../../session/session.tsx";
+import { Tag } from "../../ui/badges.tsx";
+import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
+import { counted } from "../../ui/format.ts";
+import { Icon } from "../../ui/icon.tsx";
+import { Section } from "../../ui/layout.tsx";
+import { Row, Rows } from "../../ui/list.tsx";
+import { notify } from "../../ui/notify.ts";
+import { useRefresh } from "../../ui/pages.ts";
+import { Loaded } from "../../ui/states.tsx";
+import { ExactTime, LastUsed } from "../../ui/time.tsx";
+
+type Factors = DataOf<typeof factorsOptions>;
+type Kind = Factor["kind"];
+
+const TITLES = { totp: "Add an authenticator app", passkey: "Add a passkey" } as const;
+const KINDS = { totp: "Authenticator app", passkey: "Passkey" } as const;
+
+/** Lists the user's second factors and recovery codes, and changes them. */
+export function SecondFactorsSection() {
+  const api = useApi();
+  const factors = useQuery(factorsOptions(api));
+  const { refresh } = useRefresh(factorsOptions(api).queryKey);
+  const [adding, setAdding] = useState<Kind>();
+  const [codes, setCodes] = useState<readonly string[]>();
+  const stop = () => setAdding(undefined);
+  const show = ({ factor, recovery_codes: made }: NewFactor) => {
+    stop();
+    setCodes(made ?? undefined);
+    notify.done(`${factor.name} is added.`);
+    void refresh();
+  };
+  const given = { api, onAdded: show, onCancel: stop };
+  return (
+    <Section
+      title="Two-step verification"
+      description={descriptionOf(factors.data)}
+      actions={factors.data && <AddButtons factors={factors.data} onAdd={setAdding} />}
+    >
+      <Loaded query={factors}>
+        {(own) =>
+          own.factors.length > 0 && (
+            <Stack>
+              <Rows label="Second factors">
+                {own.factors.map((one) => (
+                  <FactorRow key={one.id} factor={one} isOnly={own.factors.length === 1} />
+                ))}
+              </Rows>
+              <RecoveryCodesLeft left={own.recovery_codes_left} onCodes={setCodes} />
+            </Stack>
+          )
+        }
+      </Loaded>
+      <Dialog
+        opened={adding !== undefined}
+        onClose={stop}
+        title={TITLES[adding ?? "totp"]}
+        centered
+      >
+        {adding === "totp" && <NewApp {...given} />}
+        {adding === "passkey" && <NewPasskey {...given} />}
+      </Dialog>
+      <RecoveryCodesDialog codes={codes} onClose={() => setCodes(undefined)} />
+    </Section>
+  );
+}
+
+function descriptionOf(factors: Factors | undefined): string {
+  const what =
+    "After your password, the sign-in asks for a passkey or for a code of an authenticator app.";
+  if (factors?.is_required) return `${what} Your company requires it.`;
+  return factors?.factors.length === 0
+    ? `${what} Without it, your password alone lets somebody in.`
+    : what;
+}
+
+interface AddButtonsProps {
+  readonly factors: Factors;
+  readonly onAdd: (kind: Kind) => void;
+}
+
+function AddButtons({ factors: { factors }, onAdd }: AddButtonsProps) {
+  return (
+    <Group gap="xs">
+      {hasPasskeys() && (
+        <Button variant="default" onClick={() => onAdd("passkey")}>
+          Add passkey
+        </Button>
+      )}
+      {factors.every(({ kind }) => kind !== "totp") && (
+        <Button variant="default" onClick={() => onAdd("totp")}>
+          Add authenticator app
+        </Button>
+      )}
+    </Group>
+  );
+}
+
+interface FactorRowProps {
+  readonly factor: Factor;
+  readonly isOnly: boolean;
+}
+
+function FactorRow({ factor, isOnly }: FactorRowProps) {
+  const { kind, name } = factor;
+  return (
+    <Row actions={<RemoveFactor factor={factor} isOnly={isOnly} />}>
+      <Group gap="xs">
+        <Icon name={kind === "totp" ? "clock" : "key"} size={16} />
+        <Text fw={600}>{name}</Text>
+        {name !== KINDS[kind] && <Tag>{KINDS[kind]}</Tag>}
+      </Group>
+      <Text size="sm" c="dimmed">
+        Added <ExactTime at={factor.created_at} />, <LastUsed at={factor.last_used_at} />
+      </Text>
+    </Row>
+  );
+}
+
+function RemoveFactor({ factor: { id, name }, isOnly }: FactorRowProps) {
+  const api = useApi();
+  const { andRead } = useRefresh(factorsOptions(api).queryKey);
+  return (
+    <ConfirmedAction
+      label="Remove"
+      button={{ size: "xs", "aria-label": `Remove ${name}` }}
+      title={`Remove ${name}?`}
+      action="Remove"
+      danger
+      onConfirm={() => andRead(factorRequests(api).remove(id))}
+      done={`${name} is removed.`}
+    >
+      {isOnly
+        ? "It is your only one: your recovery codes go with it, and your password alone lets you in."
+        : "The sign-in does not accept it any more."}
+    </ConfirmedAction>
+  );
+}
+
+/** Number of recovery codes from which on the page warns. */
+const FEW_CODES = 3;
+
+interface RecoveryCodesLeftProps {
+  readonly left: number;
+  readonly onCodes: (codes: readonly string[]) => void;
+}
+
+function RecoveryCodesLeft({ left, onCodes }: RecoveryCodesLeftProps) {
+  const api = useApi();
+  const { inBackground } = useRefresh(factorsOptions(api).queryKey);
+  const renew = async () => onCodes(await inBackground(factorRequests(api).renewRecoveryCodes()));
+  const isFew = left <= FEW_CODES;
+  return (
+    <Alert
+      role="note"
+      variant="light"
+      color={isFew ? "yellow" : "gray"}
+      icon={<Icon name={isFew ? "alert" : "list"} />}
+      title={`${counted(left, "recovery code")} left`}
+    >
+      <Stack gap="sm" align="flex-start">
+        <Text size="sm">
+          {isFew
+            ? "Make new ones before they are used up: without codes and factors, only an operator lets you in."
+            : "Each lets you in once when your other factors are lost."}
+        </Text>
+        <ConfirmedAction
+          label="Make new codes"
+          button={{ size: "xs" }}
+          title="Make new recovery codes?"
+          action="Make new codes"
+          onConfirm={renew}
+        >
+          You get ten new ones. The present codes work no more.
+        </ConfirmedAction>
+      </Stack>
+    </Alert>
+  );
+}

@@ -1,0 +1,398 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import type { Browser, Page } from "playwright-core";
+
+import { PASSWORD, type TestApi } from "../../support/api.ts";
+import { codeSentTo, mailsTo } from "../../support/auth-mails.ts";
+import { createFakeClock } from "../../support/clock.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
+import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { checkLooks, openDashboard, serveDashboard } from "../../support/dashboard/dashboard.ts";
+import { type AppHolder, appCode, withApp, wrongCode } from "../../support/factors.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants, addUser } from "../../support/tenants.ts";
+
+describe.skipIf(chromium === undefined)("the second step of a sign-in", () => {
+  test("takes a code of the app by keyboard alone, and shows a wrong one at its field", async () => {
+    const holder = await appHolder();
+    const { page, faults } = await openDashboard(browser, { root, path: "/keys" });
+    await page.getByLabel("Email").fill(holder.user.email);
+    await page.keyboard.press("Enter");
+    await passwordField(page).fill(PASSWORD);
+    await page.keyboard.press("Enter");
+    const field = page.getByLabel("Code of your authenticator app");
+    await field.and(page.locator(":focus")).waitFor();
+    expect(await field.getAttribute("autocomplete")).toBe("one-time-code");
+    expect(await field.getAttribute("inputmode")).toBe("numeric");
+    await page.keyboard.type(wrongCode(holder, clock));
+    await page.getByText("The code is wrong, has expired or was used before.").waitFor();
+    await field.and(page.locator("[aria-invalid=true]:focus")).waitFor();
+    await checkLooks(page, "factor code");
+    await page.keyboard.type(codeOf(holder));
+    await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("goes back to the password after five wrong codes, and then shows the lock with its end", async () => {
+    const holder = await appHolder();
+    const { page } = await openDashboard(browser, { root });
+    await toSecondStep(page, holder.user.email);
+    const field = page.getByLabel("Code of your authenticator app");
+    for (let i = 0; i < 5; i++) {
+      const answered = page.waitForResponse("**/login/second-factor");
+      await field.fill(wrongCode(holder, clock));
+      await answered;
+      await page.getByText("The code is wrong").waitFor();
+    }
+    await field.fill(appCode(holder.secret, clock));
+    await page.getByText("You are not signed in yet").waitFor();
+    await passwordField(page).fill(PASSWORD);
+    await button(page, "Sign in").click();
+    await field.fill(appCode(holder.secret, clock, 1));
+    await page.getByText(/Codes are locked for 0:0\d/).waitFor();
+    expect(await field.isDisabled()).toBe(true);
+    await checkLooks(page, "factor locked");
+    await page.getByText("You can try again now.").waitFor();
+    clock.advance(LOCK_S * 1_000);
+    await field.fill(codeOf(holder));
+    await isIn(page);
+    await page.close();
+  });
+
+  test("takes a recovery code once", async () => {
+    const holder = await appHolder();
+    const [first = ""] = holder.recoveryCodes;
+    const { page } = await openDashboard(browser, { root });
+    await toSecondStep(page, holder.user.email);
+    await button(page, "Use a recovery code").click();
+    await page.getByLabel("Recovery code").fill(` ${first.toUpperCase().replaceAll("-", " ")}`);
+    await page.keyboard.press("Enter");
+    await isIn(page);
+    await page.getByRole("button", { name: "Account of" }).click();
+    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    await toSecondStep(page, holder.user.email);
+    await button(page, "Use a recovery code").click();
+    await page.getByLabel("Recovery code").fill(first);
+    await button(page, "Use the recovery code").click();
+    await page.getByText("The code is wrong, has expired or was used before.").waitFor();
+    await checkLooks(page, "factor recovery code");
+    await button(page, "Use the authenticator app instead").click();
+    await page.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await isIn(page);
+    await page.close();
+  });
+
+  test("follows a new password, which is set by a mailed code", async () => {
+    const holder = await appHolder();
+    const { email } = holder.user;
+    const { page } = await openDashboard(browser, { root });
+    await page.getByLabel("Email").fill(email);
+    await button(page, "Continue").click();
+    await button(page, "Forgot your password?").click();
+    await button(page, "Mail me a code").click();
+    await page.getByLabel("Digit 1 of 6").and(page.locator(":focus")).waitFor();
+    await page.keyboard.type(await codeSentTo(api.deps, email));
+    await page.getByLabel("New password").fill("another horse battery staple");
+    await button(page, "Set the password and sign in").click();
+    await page.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await isIn(page);
+    await page.close();
+  });
+});
+
+describe.skipIf(chromium === undefined)("a required second factor", () => {
+  test("is set up with an app after an invitation; its recovery codes are shown, then the pages", async () => {
+    const email = "invited@p2.test";
+    const { page, faults } = await openDashboard(browser, {
+      root,
+      path: await invitationOf(email),
+    });
+    await page.getByLabel("New password").fill(PASSWORD);
+    await button(page, "Set the password and sign in").click();
+    await page.getByRole("heading", { name: "Set up two-step verification" }).waitFor();
+    await checkLooks(page, "factor enrolment");
+    await button(page, "Authenticator app").click();
+    const secret = await shownSecret(page);
+    await checkLooks(page, "factor enrolment app");
+    const field = page.getByLabel("Code that the app shows");
+    await field.fill(wrongCode({ secret }, clock));
+    await button(page, "Add the app").click();
+    await page.getByText("The code is wrong, or the secret has expired").waitFor();
+    await button(page, "Begin again with a new key").click();
+    await page.getByText(grouped(secret)).waitFor({ state: "detached" });
+    const next = await shownSecret(page);
+    await field.fill(appCode(next, clock));
+    await button(page, "Add the app").click();
+    const codes = page.getByRole("list", { name: "Recovery codes" }).getByRole("listitem");
+    await codes.first().waitFor();
+    expect(await codes.count()).toBe(10);
+    await checkLooks(page, "factor enrolment codes");
+    const saved = page.waitForEvent("download");
+    await button(page, "Save as text").click();
+    const stream = await (await saved).createReadStream();
+    const text = await new Response(stream).text();
+    expect(text.trim().split("\n")).toEqual(await codes.allInnerTexts());
+    await button(page, "I have kept them, go on").click();
+    await isIn(page);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("is set up with a passkey at the sign-in, which then signs in", async () => {
+    const { email } = await freshUser("partner_admin", 1);
+    const { page, faults } = await openDashboard(browser, { root });
+    await addAuthenticator(page);
+    await toSecondStep(page, email);
+    await button(page, "Passkey").click();
+    await checkLooks(page, "factor enrolment passkey");
+    await page.getByLabel("Name").fill("Work laptop");
+    await button(page, "Create the passkey").click();
+    await button(page, "I have kept them, go on").click();
+    await isIn(page);
+    await page.getByRole("button", { name: "Account of" }).click();
+    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    await toSecondStep(page, email);
+    await checkLooks(page, "factor passkey");
+    await button(page, "Use your passkey").click();
+    await isIn(page);
+    await page.getByRole("link", { name: "Security" }).click();
+    await page.getByText("Your company requires it.").waitFor();
+    await rows(page).filter({ hasText: "Work laptop" }).getByRole("button").click();
+    await confirm(page, "Remove");
+    await page.getByText("Your company requires a second factor; add another one first.").waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+});
+
+describe.skipIf(chromium === undefined)("the security page", () => {
+  test("adds an app and a passkey, makes new recovery codes, and removes factors", async () => {
+    const { email } = await freshUser();
+    const { page, faults } = await openDashboard(browser, { root, path: "/security" });
+    await addAuthenticator(page);
+    await toPassword(page, email);
+    await page.getByText("Without it, your password alone lets somebody in.").waitFor();
+    await checkLooks(page, "factor security none");
+    await button(page, "Add authenticator app").click();
+    const secret = await shownSecret(page);
+    await checkLooks(page, "factor security app");
+    await page.getByLabel("Code that the app shows").fill(appCode(secret, clock));
+    await page.keyboard.press("Enter");
+    await button(page, "I have kept them").click();
+    await rows(page).filter({ hasText: "Authenticator app" }).waitFor();
+    await page.getByText("10 recovery codes left").waitFor();
+    expect(await button(page, "Add authenticator app").count()).toBe(0);
+    await button(page, "Add passkey").click();
+    await page.getByLabel("Name").fill("Blue key");
+    await page.keyboard.press("Enter");
+    await rows(page).filter({ hasText: "Blue key" }).waitFor();
+    await checkLooks(page, "factor security two");
+    await button(page, "Make new codes").click();
+    await confirm(page, "Make new codes");
+    const codes = page.getByRole("list", { name: "Recovery codes" }).getByRole("listitem");
+    await codes.first().waitFor();
+    expect(await codes.count()).toBe(10);
+    await button(page, "I have kept them").click();
+    for (const name of ["Authenticator app", "Blue key"]) {
+      await button(page, `Remove ${name}`).click();
+      await confirm(page, "Remove");
+      await page.getByText(`${name} is removed.`).waitFor();
+    }
+    expect(await rows(page).count()).toBe(0);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("warns of three recovery codes or fewer", async () => {
+    const holder = await appHolder();
+    const { id } = holder.user;
+    await database.db.sql`delete from recovery_codes where user_id = ${id} and code_hash in
+      (select code_hash from recovery_codes where user_id = ${id} limit 6)`;
+    const { page } = await openDashboard(browser, { root, path: "/security" });
+    await toSecondStep(page, holder.user.email);
+    await page.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await page.getByText("4 recovery codes left").waitFor();
+    expect(await page.getByText("before they are used up").count()).toBe(0);
+    await database.db.sql`delete from recovery_codes where user_id = ${id} and code_hash in
+      (select code_hash from recovery_codes where user_id = ${id} limit 1)`;
+    await page.reload();
+    await page.getByText("3 recovery codes left").waitFor();
+    await page.getByText("before they are used up").waitFor();
+    await checkLooks(page, "factor security few codes");
+    await page.close();
+  });
+
+  test("asks for the second factor after a change of the password", async () => {
+    const holder = await appHolder();
+    const { email } = holder.user;
+    const { page } = await openDashboard(browser, { root, path: "/security" });
+    await toSecondStep(page, email);
+    await page.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await button(page, "Change password").click();
+    await page.getByLabel("Current password").fill(PASSWORD);
+    await button(page, "Mail me a code").click();
+    await page.getByLabel("Digit 1 of 6").and(page.locator(":focus")).waitFor();
+    await page.keyboard.type(await codeSentTo(api.deps, email));
+    await page.getByRole("textbox", { name: "New password" }).fill("another horse battery staple");
+    await button(page, "Set the password").click();
+    await page.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await page.getByRole("heading", { name: "Security", level: 1 }).waitFor();
+    await page.getByText("With a new password").waitFor();
+    await page.close();
+  });
+});
+
+describe.skipIf(chromium === undefined)("a request that demands a proof", () => {
+  test("is repeated after the proof; without one it fails with a sentence, and the dialog below stays", async () => {
+    const holder = await appHolder();
+    const { page, faults } = await openDashboard(browser, { root, path: "/security" });
+    await toSecondStep(page, holder.user.email);
+    await page.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await button(page, "Make new codes").click();
+    clock.advance(STALE_MS);
+    await confirm(page, "Make new codes");
+    const asked = page.getByRole("dialog", { name: "Confirm that it is you" });
+    await asked.getByLabel("Code of your authenticator app").waitFor();
+    await checkLooks(page, "factor step-up");
+    await page.keyboard.press("Escape");
+    await asked.waitFor({ state: "detached" });
+    await page.getByText("You did not confirm that it is you.").waitFor();
+    await confirm(page, "Make new codes");
+    await asked.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await page.getByRole("list", { name: "Recovery codes" }).waitFor();
+    await button(page, "I have kept them").click();
+    // The proof counts for ten minutes.
+    await button(page, "Remove Authenticator app").click();
+    await confirm(page, "Remove");
+    await page.getByText("Authenticator app is removed.").waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("leads a user without a factor to the sign-in, which leads back", async () => {
+    const { email } = await freshUser();
+    const { page } = await openDashboard(browser, { root, path: "/security" });
+    await toPassword(page, email);
+    await button(page, "Add authenticator app").waitFor();
+    clock.advance(STALE_MS);
+    await button(page, "Add authenticator app").click();
+    await page.getByText("You signed in more than ten minutes ago.").waitFor();
+    await checkLooks(page, "factor step-up without factor");
+    await button(page, "Sign in again").click();
+    await page.getByText("Then you come back to the same page.").waitFor();
+    await toPassword(page, email);
+    await button(page, "Add authenticator app").click();
+    await shownSecret(page);
+    await page.close();
+  });
+});
+
+/** The length of the lock of codes: long enough to be visible, short enough for a test to wait for it. */
+const LOCK_S = 4;
+
+/** A little more than the time for which a proof counts. */
+const STALE_MS = 601_000;
+
+const clock = createFakeClock();
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
+
+let api: TestApi;
+
+let root: string;
+
+let browser: Browser;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  const config = { lockScheduleS: [LOCK_S], otpCooldownS: 0 };
+  ({ api, root } = await serveDashboard({ db: database.db, clock, config, host: "localhost" }));
+  await database.db.sql`update companies set require_second_factor = true
+    where id = ${tenants.partners[1].id}`;
+  browser = await openBrowser();
+});
+
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+});
+
+let names = 0;
+
+/** Adds a user of the first partner, or of the second, which requires a factor. */
+const freshUser = (role: "partner_admin" | "partner_owner" = "partner_admin", nth: 0 | 1 = 0) =>
+  addUser(database.db, {
+    companyId: tenants.partners[nth].id,
+    role,
+    email: `person-${++names}@p${nth + 1}.test`,
+  });
+
+const appHolder = async () => withApp({ api, clock }, await freshUser());
+
+/** Returns a code that was not used yet. Each call moves the clock by a step, because a code works once. */
+function codeOf(holder: AppHolder): string {
+  clock.advance(30_000);
+  return appCode(holder.secret, clock);
+}
+
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+
+const passwordField = (page: Page) => page.getByRole("textbox", { name: "Password" });
+
+const rows = (page: Page) =>
+  page.getByRole("list", { name: "Second factors" }).getByRole("listitem");
+
+const confirm = (page: Page, verb: string) =>
+  page.getByRole("dialog").last().getByRole("button", { name: verb, exact: true }).click();
+
+const isIn = (page: Page) => page.getByRole("button", { name: "Account of" }).waitFor();
+
+async function toPassword(page: Page, email: string): Promise<void> {
+  await page.getByLabel("Email").fill(email);
+  await button(page, "Continue").click();
+  await passwordField(page).fill(PASSWORD);
+  await button(page, "Sign in").click();
+}
+
+async function toSecondStep(page: Page, email: string): Promise<void> {
+  await toPassword(page, email);
+  await page
+    .getByRole("heading", { name: /^(Confirm that it is you|Set up two-step verification)$/ })
+    .waitFor();
+}
+
+async function invitationOf(email: string): Promise<string> {
+  const token = await api.login(tenants.superAdmin.email);
+  const body = { email, name: "Kim", role: "partner_admin", company_id: tenants.partners[1].id };
+  await api.call("POST", "/admin/users", { token, body });
+  const link = /http\S+/.exec((await mailsTo(api.deps, email)).at(-1)?.text ?? "")?.[0] ?? "";
+  return link.replace(`${root}/dashboard`, "");
+}
+
+/** Reads the key of the app that the page shows beside its QR code. */
+async function shownSecret(page: Page): Promise<string> {
+  await page.getByRole("img", { name: "QR code for your authenticator app" }).waitFor();
+  const text = await page.getByText(/^([A-Z2-7]{4} ){7}[A-Z2-7]{4}$/).innerText();
+  return text.replaceAll(" ", "");
+}
+
+const grouped = (secret: string) => secret.match(/.{4}/g)?.join(" ") ?? "";
+
+/** Gives the page an authenticator that verifies its user, as that of a laptop does. */
+async function addAuthenticator(page: Page): Promise<void> {
+  const session = await page.context().newCDPSession(page);
+  await session.send("WebAuthn.enable");
+  await session.send("WebAuthn.addVirtualAuthenticator", {
+    options: {
+      protocol: "ctap2",
+      transport: "internal",
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+      automaticPresenceSimulation: true,
+    },
+  });
+}
