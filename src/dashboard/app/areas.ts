@@ -93,6 +93,14 @@ const AREAS: readonly Area[] = [
     pages: { "/team": page(() => import("./pages/partner/team.tsx")) },
   },
   {
+    path: "/access",
+    title: "Team access",
+    icon: "lock",
+    roles: [...PARTNERS, "account_owner"],
+    isInPerson: true,
+    pages: { "/access": page(() => import("./pages/access/access.tsx")) },
+  },
+  {
     path: "/embedding",
     title: "Embedding",
     icon: "window",
@@ -125,12 +133,12 @@ const AREAS: readonly Area[] = [
 ];
 
 /**
- * Returns the areas that the user's role may open. During impersonation (`origin` is set), personal areas such
- * as API keys are left out.
+ * Returns the areas that the user's role may open. During impersonation (`origin` is set), areas that the API
+ * serves to the person alone are left out, such as API keys.
  */
 export function areasOf({ user, origin }: Session): readonly Area[] {
   return AREAS.filter(
-    ({ roles, isPersonal = false }) =>
-      roles.some((role) => role === user.role) && !(isPersonal && origin !== undefined),
+    ({ roles, isPersonal = false, isInPerson = isPersonal }) =>
+      roles.some((role) => role === user.role) && !(isInPerson && origin !== undefined),
   );
 }

@@ -59,6 +59,7 @@ describe.skipIf(chromium === undefined)("the weight", () => {
           "/events/review_received",
           "/accounts",
           "/team",
+          "/access",
           "/embedding",
           "/audit",
           "/keys",

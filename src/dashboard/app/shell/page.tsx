@@ -128,8 +128,10 @@ export interface Area {
   readonly title: string;
   readonly icon: IconName;
   readonly roles: readonly Role[];
-  /** True if the area belongs to the user personally, so that an impersonator may not open it. */
+  /** True if the area belongs to the user personally. */
   readonly isPersonal?: boolean;
+  /** True if an impersonator may not open the area, as is the case of all personal areas. */
+  readonly isInPerson?: boolean;
   /** Maps a path below `/dashboard` to a page. The chunk of a page is loaded when the page is first shown. */
   readonly pages: Readonly<Record<string, PageComponent>>;
   /** Maps a path to a page that handles all paths below its own with a separate router. */

@@ -1,4 +1,6 @@
 import { Button, Group, Text } from "@mantine/core";
+import type { ReactNode } from "react";
+
 import { allPages, answerOf, type ApiClient, apiErrorOf, atCursor } from "../../api/client.ts";
 import { useApi, useSessionState } from "../../session/session.tsx";
 import { Tag } from "../../ui/badges.tsx";
@@ -60,6 +62,7 @@ const METHODS: Readonly<Record<string, string>> = {
   password_grant: "An app, with your password",
   authorization_code: "An app that you allowed",
   portal: "A portal link that you made",
+  invitation: "With an invitation",
 };
 
 export function SessionsSection() {
@@ -75,7 +78,11 @@ export function SessionsSection() {
         {(rows) => (
           <Rows label="Sessions">
             {rows.map((one) => (
-              <SessionRow key={one.id} session={one} />
+              <SessionRow
+                key={one.id}
+                session={one}
+                actions={one.is_current ? <SignOut /> : <EndSession session={one} />}
+              />
             ))}
           </Rows>
         )}
@@ -101,17 +108,22 @@ function EndOthers() {
   );
 }
 
-interface SessionProps {
-  readonly session: SignedIn;
+interface SessionRowProps {
+  readonly session: SignedIn & { readonly user_name?: string };
+  /** Button that ends the session. */
+  readonly actions: ReactNode;
 }
 
-function SessionRow({ session }: SessionProps) {
+/** Shows a session with its device and times. A session in a list of several people also names its user. */
+export function SessionRow({ session, actions }: SessionRowProps) {
   const { is_current: isCurrent, method, ip, user_agent: userAgent, client_id: clientId } = session;
+  const user = session.user_name === undefined ? "" : `${session.user_name}: `;
   return (
-    <Row actions={isCurrent ? <SignOut /> : <EndSession session={session} />}>
+    <Row actions={actions}>
       <Group gap="xs">
         <Icon name={clientId === null ? "user" : "plug"} size={16} />
         <Text fw={600} title={userAgent ?? undefined}>
+          {user}
           {deviceOf(userAgent)}
         </Text>
         {isCurrent && <Tag color="teal">This one</Tag>}
@@ -129,7 +141,7 @@ function SessionRow({ session }: SessionProps) {
   );
 }
 
-function SignOut() {
+export function SignOut() {
   const { signOut } = useSessionState();
   return (
     <Button variant="default" size="xs" onClick={signOut} aria-label="Sign out of this session">
@@ -138,7 +150,7 @@ function SignOut() {
   );
 }
 
-function EndSession({ session }: SessionProps) {
+function EndSession({ session }: { readonly session: SignedIn }) {
   const { end } = useSessionActions();
   const device = deviceOf(session.user_agent);
   return (

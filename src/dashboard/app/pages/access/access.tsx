@@ -1,0 +1,79 @@
+import { Stack } from "@mantine/core";
+
+import { useApi, useSession } from "../../session/session.tsx";
+import { ConfirmedAction } from "../../ui/dialog.tsx";
+import { PageHeader, Section } from "../../ui/layout.tsx";
+import { List, Rows } from "../../ui/list.tsx";
+import { useList } from "../../ui/pages.ts";
+import { deviceOf } from "../../ui/user-agent.ts";
+import { SessionRow, SignOut } from "../security/sessions.tsx";
+import { type TeamSession, teamSessionsOptions, useAccessActions } from "./data.ts";
+import { TeamTokens } from "./team-tokens.tsx";
+
+/** Page of what the people of a partner or an account are signed in with. Admins of a partner see the tokens only. */
+export function Page() {
+  const { user } = useSession();
+  const isOwner = user.role === "partner_owner" || user.role === "account_owner";
+  return (
+    <>
+      <PageHeader
+        title="Team access"
+        description={
+          isOwner
+            ? "Where your people are signed in, and which tokens they have."
+            : "The tokens of your team. An owner sees the sign-ins, too."
+        }
+      />
+      <Stack gap="lg">
+        {isOwner && <TeamSessions />}
+        <TeamTokens isOwner={isOwner} />
+      </Stack>
+    </>
+  );
+}
+
+function TeamSessions() {
+  const { company } = useSession();
+  return (
+    <Section
+      title="Where your people are signed in"
+      description="Browsers and apps that hold a live token. End one that nobody knows, then ask its user for a new password."
+    >
+      <List
+        list={useList(teamSessionsOptions(useApi(), company.type))}
+        noun={["sign-in", "sign-ins"]}
+      >
+        {(rows) => (
+          <Rows label="Sign-ins of the team">
+            {rows.map((one) => (
+              <SessionRow
+                key={one.id}
+                session={one}
+                actions={one.is_current ? <SignOut /> : <EndTeamSession session={one} />}
+              />
+            ))}
+          </Rows>
+        )}
+      </List>
+    </Section>
+  );
+}
+
+function EndTeamSession({ session }: { readonly session: TeamSession }) {
+  const { endSession } = useAccessActions();
+  const device = deviceOf(session.user_agent);
+  return (
+    <ConfirmedAction
+      label="End"
+      button={{ size: "xs", "aria-label": `End the session of ${session.user_name}, ${device}` }}
+      title="End this session?"
+      action="End the session"
+      danger
+      onConfirm={() => endSession(session)}
+      done="The session is ended."
+    >
+      {session.user_name} is signed out of {device} at once. Everything made with this sign-in ends,
+      too, but not the personal tokens below.
+    </ConfirmedAction>
+  );
+}

@@ -1,0 +1,48 @@
+import { answerOf, type ApiClient, apiErrorOf, pageAt } from "../../api/client.ts";
+import type { Session } from "../../session/identity.ts";
+import { useApi, useSession } from "../../session/session.tsx";
+import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
+
+type CompanyType = Session["company"]["type"];
+
+/** Routes of the sign-ins and tokens of the people of a company. */
+function routesOf(api: ApiClient, type: CompanyType) {
+  return type === "account"
+    ? { sessions: api.account["team-sessions"], tokens: api.account["team-tokens"] }
+    : { sessions: api.partner.sessions, tokens: api.partner.tokens };
+}
+
+export const teamSessionsOptions = (api: ApiClient, type: CompanyType) =>
+  listOptions(["team-sessions"], (cursor) =>
+    answerOf(routesOf(api, type).sessions.get({ query: pageAt(cursor) })),
+  );
+
+export const teamTokensOptions = (api: ApiClient, type: CompanyType) =>
+  listOptions(["team-tokens"], (cursor) =>
+    answerOf(routesOf(api, type).tokens.get({ query: pageAt(cursor) })),
+  );
+
+export type TeamSession = RowOf<typeof teamSessionsOptions>;
+export type TeamToken = RowOf<typeof teamTokensOptions>;
+
+/** Requests that end the access of the team's people. */
+export function useAccessActions() {
+  const api = useApi();
+  const { company } = useSession();
+  const { sessions, tokens } = routesOf(api, company.type);
+  const ofSessions = useRefresh(["team-sessions"]);
+  const ofTokens = useRefresh(["team-tokens"]);
+  return {
+    endSession: ({ id }: TeamSession) => ofSessions.andRead(ended(sessions({ id }).delete())),
+    endToken: ({ id }: TeamToken) => ofTokens.andRead(ended(tokens({ id }).delete())),
+  };
+}
+
+/** Waits for a request that ends something. A 404 counts as success, because it had ended already. */
+async function ended(request: Parameters<typeof answerOf<unknown>>[0]): Promise<void> {
+  try {
+    await answerOf(request);
+  } catch (error) {
+    if (apiErrorOf(error)?.status !== 404) throw error;
+  }
+}

@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import type { Browser, Page } from "playwright-core";
+
+import type { TestApi } from "../../support/api.ts";
+import { browserFixture } from "../../support/dashboard/browser.ts";
+import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import {
+  allErrors,
+  checkLooks,
+  openSignedIn,
+  serveDashboard,
+} from "../../support/dashboard/dashboard.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { addTenants, addUser } from "../../support/tenants.ts";
+
+describe.skipIf(chromium === undefined)("the access of a team", () => {
+  test.each([
+    ["partner", "partner_admin"],
+    ["account", "account_user"],
+  ] as const)("an owner of a %s ends a sign-in and a token of a colleague", async (type, role) => {
+    const { owner, companyId } = companyOf(type);
+    const email = `colleague@${type}.test`;
+    await addUser(database.db, { companyId, role, email });
+    const signIn = await api.login(email);
+    const other = await api.login(email);
+    const made = await api.call("POST", "/account/personal-access-tokens", {
+      token: other,
+      body: { name: "Nightly export" },
+    });
+    const token = String(made.body["access_token"]);
+    const { page, faults } = await visit(owner.email);
+    const sessions = page.getByRole("list", { name: "Sign-ins of the team" });
+    const theirs = sessions.getByRole("listitem").filter({ hasText: email });
+    await theirs.nth(1).waitFor();
+    expect(await theirs.count()).toBe(2);
+    await sessions.getByText("This one").waitFor();
+    await checkLooks(page, `access ${type}`);
+    // The newest is the first.
+    await theirs.first().getByRole("button").click();
+    await page
+      .getByRole("dialog")
+      .getByText(`${nameOf(email)} is signed out of`)
+      .waitFor();
+    expect(await allErrors(page)).toEqual([]);
+    await confirm(page, "End the session");
+    await page.getByText("The session is ended.").waitFor();
+    expect(await theirs.count()).toBe(1);
+    expect(await Promise.all([other, signIn, token].map(isAlive))).toEqual([false, true, true]);
+    await button(page, `End the token of ${nameOf(email)}: Nightly export`).click();
+    await confirm(page, "End the token");
+    await page.getByText("The token is ended.").waitFor();
+    expect(await isAlive(token)).toBe(false);
+    expect(await isAlive(signIn)).toBe(true);
+    await page.getByText("Nobody in your team has a token besides the sign-in.").waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("an admin of a partner sees the tokens only, and ends their own", async () => {
+    const [, partner] = tenants.partners;
+    for (const { email } of [partner.owner, partner.admin])
+      await api.call("POST", "/account/personal-access-tokens", {
+        token: await api.login(email),
+        body: { name: `Of ${email}` },
+      });
+    const { page } = await visit(partner.admin.email);
+    const row = (email: string) => page.getByRole("row").filter({ hasText: `Of ${email}` });
+    await row(partner.owner.email).waitFor();
+    expect(await row(partner.owner.email).getByRole("button").count()).toBe(0);
+    expect(await row(partner.admin.email).getByRole("button").count()).toBe(1);
+    expect(await page.getByText("Where your people are signed in").count()).toBe(0);
+    await page.close();
+  });
+
+  test("is not offered to a user of an account, nor to somebody who acts as its owner", async () => {
+    const [partner] = tenants.partners;
+    const [account] = partner.accounts;
+    const user = await visit(account.user.email, "/reviews");
+    const navigation = (page: Page) => page.getByRole("navigation", { name: "Main" });
+    await navigation(user.page).getByRole("link", { name: "Reviews" }).waitFor();
+    expect(await navigation(user.page).getByRole("link", { name: "Team access" }).count()).toBe(0);
+    await user.page.close();
+    const { page } = await visit(partner.owner.email, "/accounts");
+    await page.getByRole("button", { name: "Act as owner of p1-a1" }).click();
+    await confirm(page, "Act as owner");
+    await navigation(page).getByRole("link", { name: "Review sites" }).waitFor();
+    expect(await navigation(page).getByRole("link", { name: "Team access" }).count()).toBe(0);
+    await page.close();
+  });
+});
+
+const database = browserFixture(createDatabase);
+const tenants = browserFixture(() => addTenants(database.db));
+
+let api: TestApi;
+
+let root: string;
+
+let browser: Browser;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+
+  ({ api, root } = await serveDashboard({ db: database.db }));
+  browser = await openBrowser();
+});
+
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+});
+
+function companyOf(type: "partner" | "account") {
+  const [partner] = tenants.partners;
+  const [account] = partner.accounts;
+  return type === "partner"
+    ? { owner: partner.owner, companyId: partner.id }
+    : { owner: account.owner, companyId: account.id };
+}
+
+const visit = (email: string, path = "/access") => openSignedIn(browser, { root, path, email });
+
+const nameOf = (email: string) => `Name of ${email}`;
+
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+
+const confirm = (page: Page, verb: string) =>
+  page.getByRole("dialog").getByRole("button", { name: verb, exact: true }).click();
+
+const isAlive = async (token: string) =>
+  (await api.call("GET", "/verify-token", { token })).status === 200;
