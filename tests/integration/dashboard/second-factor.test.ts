@@ -7,7 +7,12 @@ import { codeSentTo, mailsTo } from "../../support/auth-mails.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
 import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
-import { checkLooks, openDashboard, serveDashboard } from "../../support/dashboard/dashboard.ts";
+import {
+  checkLooks,
+  openDashboard,
+  openSignedIn,
+  serveDashboard,
+} from "../../support/dashboard/dashboard.ts";
 import { type AppHolder, appCode, withApp, wrongCode } from "../../support/factors.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
@@ -284,6 +289,67 @@ describe.skipIf(chromium === undefined)("a request that demands a proof", () => 
     await toPassword(page, email);
     await button(page, "Add authenticator app").click();
     await shownSecret(page);
+    await page.close();
+  });
+});
+
+describe.skipIf(chromium === undefined)("the requirement of a second factor", () => {
+  test("is set by an owner who has a factor; then a token is made after a proof", async () => {
+    const { owner } = tenants.partners[0].accounts[0];
+    const { page, faults } = await openSignedIn(browser, {
+      root,
+      path: "/access",
+      email: owner.email,
+    });
+    const requires = page.getByRole("switch", { name: "Require two-step verification" });
+    await requires.press("Space");
+    await confirm(page, "Require it");
+    await page.getByText("Set up a second factor of your own first.").waitFor();
+    await checkLooks(page, "factor requirement");
+    const holder = await withApp({ api, clock }, owner);
+    await confirm(page, "Require it");
+    await page.getByText("Two-step verification is required.").waitFor();
+    expect(await requires.isChecked()).toBe(true);
+    await page.getByRole("link", { name: "API keys" }).click();
+    await button(page, "Generate token").or(button(page, "Manage token")).click();
+    const asked = page.getByRole("dialog", { name: "Confirm that it is you" });
+    await asked.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await page.getByText("You have no token yet.").waitFor();
+    await page.getByRole("link", { name: "Team access" }).click();
+    await requires.click();
+    await confirm(page, "Stop requiring it");
+    await page.getByText("is not required any more").waitFor();
+    expect(await requires.isChecked()).toBe(false);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("is set by an operator, who also resets the factors of a user who lost them", async () => {
+    const holder = await appHolder();
+    const { email } = holder.user;
+    const { page, faults } = await openSignedIn(browser, {
+      root,
+      path: "/companies?tab=accounts",
+      email: tenants.superAdmin.email,
+    });
+    const row = (text: string) => page.getByRole("row").filter({ hasText: text });
+    await button(page, "Require two-step: p2-a1").click();
+    await page.getByText("set one up at the next sign-in").waitFor();
+    await confirm(page, "Require two-step");
+    await row("p2-a1").getByText("Two-step required").waitFor();
+    await checkLooks(page, "factor companies");
+    await button(page, "Stop requiring two-step: p2-a1").click();
+    await confirm(page, "Stop requiring two-step");
+    await row("p2-a1").getByText("Two-step required").waitFor({ state: "detached" });
+    await page.goto(`${root}/dashboard/users?q=${email}`);
+    await button(page, `Reset second factors of Name of ${email}`).click();
+    await page.getByText(`the recovery codes of ${email} are removed`).waitFor();
+    await checkLooks(page, "factor reset");
+    await confirm(page, "Reset second factors");
+    await page.getByText(`The second factors of Name of ${email} are removed.`).waitFor();
+    expect((await api.call("GET", "/verify-token", { token: holder.token })).status).toBe(401);
+    await api.login(email);
+    expect(faults).toEqual([]);
     await page.close();
   });
 });

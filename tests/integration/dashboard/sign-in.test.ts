@@ -27,17 +27,19 @@ describe.skipIf(chromium === undefined)("the sign-in", () => {
       "Event catalog",
       "Accounts",
       "Team",
+      "Team access",
       "Embedding",
       "Audit log",
       ...own,
     ];
     const reviews = ["Reviews", "Review sites", ...own];
+    const accountOwner = ["Reviews", "Review sites", "Team access", ...own];
     const operator = ["Dispatcher", "Companies", "Users", "Connections", "Audit log", ...own];
     for (const [user, start, areas, foreign] of [
       [superAdmin, "/dispatcher", operator, "/webhooks"],
       [owner, "/webhooks", partner, "/companies"],
       [admin, "/webhooks", partner, "/reviews"],
-      [account.owner, "/reviews", reviews, "/webhooks"],
+      [account.owner, "/reviews", accountOwner, "/webhooks"],
       [account.user, "/reviews", reviews, "/audit"],
       [account.locationUser, "/reviews", reviews, "/users"],
     ] as const) {

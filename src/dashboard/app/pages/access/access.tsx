@@ -7,6 +7,7 @@ import { List, Rows } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { deviceOf } from "../../ui/user-agent.ts";
 import { SessionRow, SignOut } from "../security/sessions.tsx";
+import { Requirement } from "./requirement.tsx";
 import { type TeamSession, teamSessionsOptions, useAccessActions } from "./data.ts";
 import { TeamTokens } from "./team-tokens.tsx";
 
@@ -20,11 +21,12 @@ export function Page() {
         title="Team access"
         description={
           isOwner
-            ? "Where your people are signed in, and which tokens they have."
+            ? "What the sign-in asks of your people, where they are signed in, and which tokens they have."
             : "The tokens of your team. An owner sees the sign-ins, too."
         }
       />
       <Stack gap="lg">
+        {isOwner && <Requirement />}
         {isOwner && <TeamSessions />}
         <TeamTokens isOwner={isOwner} />
       </Stack>

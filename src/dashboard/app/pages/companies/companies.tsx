@@ -1,14 +1,14 @@
-import { Anchor, Button, Tabs } from "@mantine/core";
+import { Anchor, Button, Group, Tabs } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "wouter";
 
 import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
-import { ActiveSwitch, Dialog } from "../../ui/dialog.tsx";
+import { ActiveSwitch, ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
 import { FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { CellText, PageHeader } from "../../ui/layout.tsx";
+import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
@@ -96,10 +96,10 @@ export function PartnerList({ onCreate }: CompanyListProps) {
             "White label": one.white_label.enabled
               ? `${one.white_label.brand_name} at ${one.white_label.domain}`
               : "None",
-            State: <StateBadge state={one.is_active ? "active" : "inactive"} />,
+            State: <CompanyState company={one} />,
             Created: <Time at={one.created_at} />,
             Accounts: <AccountsLink partnerId={one.id} />,
-            Change: <CompanySwitch type="partner" company={one} />,
+            Change: <CompanyActions type="partner" company={one} />,
           }),
         }}
       />
@@ -136,9 +136,9 @@ export function AccountList({ onCreate }: CompanyListProps) {
             Partner: one.partner_name ?? "None",
             Plan: one.plan.name,
             Stores: <Stores stores={one.stores} />,
-            State: <StateBadge state={one.is_active ? "active" : "inactive"} />,
+            State: <CompanyState company={one} />,
             Created: <Time at={one.created_at} />,
-            Change: <CompanySwitch type="account" company={one} />,
+            Change: <CompanyActions type="account" company={one} />,
           }),
         }}
       />
@@ -215,12 +215,63 @@ function NoCompany({ isFiltered, type, onCreate }: NoCompanyProps) {
   );
 }
 
-interface CompanySwitchProps {
-  readonly type: CompanyType;
-  readonly company: { readonly id: number; readonly name: string; readonly is_active: boolean };
+interface Company {
+  readonly id: number;
+  readonly name: string;
+  readonly is_active: boolean;
+  readonly require_second_factor: boolean;
 }
 
-function CompanySwitch({ type, company }: CompanySwitchProps) {
+function CompanyState({ company }: { readonly company: Company }) {
+  return (
+    <>
+      <StateBadge state={company.is_active ? "active" : "inactive"} />
+      {company.require_second_factor && <Dimmed>Two-step required</Dimmed>}
+    </>
+  );
+}
+
+interface CompanyActionsProps {
+  readonly type: CompanyType;
+  readonly company: Company;
+}
+
+function CompanyActions(props: CompanyActionsProps) {
+  return (
+    <Group gap="xs" justify="flex-end" wrap="nowrap" className="row-actions">
+      <RequirementSwitch {...props} />
+      <CompanySwitch {...props} />
+    </Group>
+  );
+}
+
+/** Button that requires a second factor of the company's people, or stops that. */
+function RequirementSwitch({ type, company }: CompanyActionsProps) {
+  const { setFactorRequired } = useCompanyActions();
+  const { id, name, require_second_factor: isRequired } = company;
+  const label = isRequired ? "Stop requiring two-step" : "Require two-step";
+  return (
+    <ConfirmedAction
+      label={label}
+      button={{ size: "xs", variant: "subtle", color: "gray", "aria-label": `${label}: ${name}` }}
+      title={
+        isRequired
+          ? `Stop requiring two-step verification at ${name}?`
+          : `Require two-step verification at ${name}?`
+      }
+      action={label}
+      onConfirm={() => setFactorRequired(type, id, !isRequired)}
+      done={`Two-step verification is ${isRequired ? "not required any more" : "required"} at ${name}.`}
+    >
+      {isRequired
+        ? "Its people without a second factor sign in with their password alone. Factors that are set up stay."
+        : "Its people without a second factor set one up at the next sign-in. Who is signed in now stays so."}
+      {type === "partner" && " The people of its accounts are not concerned."}
+    </ConfirmedAction>
+  );
+}
+
+function CompanySwitch({ type, company }: CompanyActionsProps) {
   const { setActive } = useCompanyActions();
   const { id, name, is_active: isActive } = company;
   return (

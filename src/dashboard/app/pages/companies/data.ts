@@ -97,5 +97,14 @@ export function useCompanyActions() {
         answerOf<unknown>(isActive ? company.activate.post() : company.deactivate.post()),
       );
     },
+    setFactorRequired: (type: CompanyType, id: number, isRequired: boolean) => {
+      // The assertion is safe because contract 10.6 has this route. The typed client lacks it, because the server
+      // defines the routes of all kinds of records in a loop.
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+      const company = (type === "partner" ? partners({ id }) : accounts({ id })) as unknown as {
+        patch(body: { require_second_factor: boolean }): Parameters<typeof answerOf<unknown>>[0];
+      };
+      return refresh[type].andRead(answerOf(company.patch({ require_second_factor: isRequired })));
+    },
   };
 }

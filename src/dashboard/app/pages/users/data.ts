@@ -105,6 +105,7 @@ export function useUserActions() {
   return {
     create: (draft: UserDraft) => inBackground(answerOf(users.post(userBody(draft, platform.id)))),
     unlock: (id: number) => andRead(answerOf(users({ id }).unlock.post())),
+    resetFactors: (id: number) => andRead(answerOf(users({ id })["second-factors"].delete())),
     setActive: (id: number, isActive: boolean) => {
       const user = users({ id });
       return andRead(answerOf(isActive ? user.activate.post() : user.deactivate.post()));

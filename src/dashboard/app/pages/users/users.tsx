@@ -4,7 +4,7 @@ import { type ReactNode, useState } from "react";
 import { roleName, ROLES } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { Highlighted, StateBadge } from "../../ui/badges.tsx";
-import { ActionButton, ActiveSwitch, Dialog } from "../../ui/dialog.tsx";
+import { ActionButton, ActiveSwitch, ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
@@ -180,8 +180,33 @@ export function UserActions({ user }: UserProps) {
           />
         </WhileLocked>
       )}
+      <ResetFactors user={user} />
       <UserSwitch user={user} />
     </Group>
+  );
+}
+
+function ResetFactors({ user: { id, name, email } }: UserProps) {
+  const { resetFactors } = useUserActions();
+  return (
+    <ConfirmedAction
+      label="Reset second factors"
+      button={{
+        size: "xs",
+        variant: "subtle",
+        color: "gray",
+        "aria-label": `Reset second factors of ${name}`,
+      }}
+      title={`Reset the second factors of ${name}?`}
+      action="Reset second factors"
+      danger
+      onConfirm={() => resetFactors(id)}
+      done={`The second factors of ${name} are removed.`}
+    >
+      All passkeys, the authenticator app and the recovery codes of {email} are removed, and all its
+      sign-ins and tokens end at once. Then the password alone lets somebody in, or asks for a new
+      factor where the company requires one. We mail {name}. Be sure who asks you for this.
+    </ConfirmedAction>
   );
 }
 

@@ -1,0 +1,76 @@
+import { Switch } from "@mantine/core";
+import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+
+import { answerOf, type ApiClient } from "../../api/client.ts";
+import type { Session } from "../../session/identity.ts";
+import { useApi, useSession } from "../../session/session.tsx";
+import { Confirm } from "../../ui/dialog.tsx";
+import { Section } from "../../ui/layout.tsx";
+import { Loaded } from "../../ui/states.tsx";
+
+type CompanyType = Session["company"]["type"];
+
+const routesOf = (api: ApiClient, type: CompanyType) =>
+  type === "account" ? api.account.security : api.partner.security;
+
+const policyOptions = (api: ApiClient, type: CompanyType) =>
+  queryOptions({
+    queryKey: ["security-policy"],
+    queryFn: () => answerOf(routesOf(api, type).get()),
+  });
+
+/** Returns a function that saves whether the company's people need a second factor. */
+function useSetRequired() {
+  const api = useApi();
+  const { type } = useSession().company;
+  const queries = useQueryClient();
+  return async (isRequired: boolean) => {
+    const saved = await answerOf(routesOf(api, type).patch({ require_second_factor: isRequired }));
+    queries.setQueryData(policyOptions(api, type).queryKey, saved);
+    await queries.invalidateQueries({ queryKey: ["second-factors"] });
+  };
+}
+
+/** Switch that requires a second factor of the company's people. */
+export function Requirement() {
+  const { company } = useSession();
+  const setRequired = useSetRequired();
+  const policy = useQuery(policyOptions(useApi(), company.type));
+  const [asked, setAsked] = useState<boolean>();
+  return (
+    <Section
+      title="Two-step verification"
+      description="A passkey or an authenticator app besides the password. People who sign in through your identity provider prove it there."
+    >
+      <Loaded query={policy}>
+        {({ require_second_factor: isRequired }) => (
+          <>
+            <Switch
+              label="Require two-step verification"
+              description={`Of everybody at ${company.name}${company.type === "partner" ? ", but not of the people of its accounts" : ""}.`}
+              checked={isRequired}
+              onChange={(event) => setAsked(event.currentTarget.checked)}
+            />
+            <Confirm
+              opened={asked !== undefined}
+              onClose={() => setAsked(undefined)}
+              title={isRequired ? "Stop requiring it?" : "Require two-step verification?"}
+              action={isRequired ? "Stop requiring it" : "Require it"}
+              onConfirm={() => setRequired(!isRequired)}
+              done={
+                isRequired
+                  ? "Two-step verification is not required any more."
+                  : "Two-step verification is required."
+              }
+            >
+              {isRequired
+                ? "People without a second factor sign in with their password alone. Factors that are set up stay."
+                : "Whoever has no second factor sets one up at the next sign-in. Who is signed in now stays so, but proves a factor before secrets, tokens, people and roles are shown or changed."}
+            </Confirm>
+          </>
+        )}
+      </Loaded>
+    </Section>
+  );
+}
