@@ -117,18 +117,19 @@ interface SessionRowProps {
 /** Shows a session with its device and times. A session in a list of several people also names its user. */
 export function SessionRow({ session, actions }: SessionRowProps) {
   const { is_current: isCurrent, method, ip, user_agent: userAgent, client_id: clientId } = session;
-  const user = session.user_name === undefined ? "" : `${session.user_name}: `;
+  const device = deviceOf(userAgent);
+  const user = session.user_name;
   return (
     <Row actions={actions}>
       <Group gap="xs">
         <Icon name={clientId === null ? "user" : "plug"} size={16} />
         <Text fw={600} title={userAgent ?? undefined}>
-          {user}
-          {deviceOf(userAgent)}
+          {user ?? device}
         </Text>
         {isCurrent && <Tag color="teal">This one</Tag>}
       </Group>
       <Text size="sm" c="dimmed">
+        {user !== undefined && `${device}. `}
         {METHODS[method] ?? method}
         {ip !== null && `, from ${ip}`}
         {clientId !== null && `, client ${clientId}`}

@@ -203,9 +203,10 @@ function ResetFactors({ user: { id, name, email } }: UserProps) {
       onConfirm={() => resetFactors(id)}
       done={`The second factors of ${name} are removed.`}
     >
-      All passkeys, the authenticator app and the recovery codes of {email} are removed, and all its
-      sign-ins and tokens end at once. Then the password alone lets somebody in, or asks for a new
-      factor where the company requires one. We mail {name}. Be sure who asks you for this.
+      All passkeys, the authenticator app and the recovery codes of {email} are removed, and all
+      sign-ins and tokens of the user end at once. Then the password alone lets somebody in, or asks
+      for a new factor where the company requires one. We mail {name}. Be sure who asks you for
+      this.
     </ConfirmedAction>
   );
 }
