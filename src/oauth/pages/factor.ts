@@ -9,7 +9,7 @@ interface FactorPage extends FactorChoice {
 
 /** Shows the button for a passkey where the browser has passkeys, and sends the form with the browser's assertion. */
 const SCRIPT = `
-const button = document.getElementById("passkey");
+const button = document.getElementById("use-passkey");
 if (window.PublicKeyCredential?.parseRequestOptionsFromJSON) button.hidden = false;
 button.addEventListener("click", async () => {
   const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(JSON.parse(button.dataset.options));
@@ -32,7 +32,7 @@ export function factorPage(
       <button
         class="plain"
         type="button"
-        id="passkey"
+        id="use-passkey"
         data-options="${JSON.stringify(options)}"
         hidden
       >

@@ -18,6 +18,7 @@ import {
   ssoCodes,
   ssoIdentities,
 } from "../../../db/schema/sign-in.ts";
+import { recoveryCodes, secondFactors } from "../../../db/schema/second-factors.ts";
 import { authenticationEvents, portalLinks } from "../../../db/schema/tokens.ts";
 import { rows, statement } from "../../../db/statement.ts";
 import type { Selector } from "../erasure-model.ts";
@@ -283,6 +284,8 @@ export async function deleteSignInOf(tx: Tx, userIds: readonly number[]): Promis
     invitations.userId,
     ssoIdentities.userId,
     ssoCodes.userId,
+    secondFactors.userId,
+    recoveryCodes.userId,
     portalLinks.actsAs,
   ])
     await tx.delete(column.table).where(anyOf(column, userIds));

@@ -155,6 +155,7 @@ const KINDS = {
   "portal link": ["portal"],
   "operator's portal link": ["portal"],
   "mailed code": ["password_reset"],
+  "waiting sign-in": ["challenge"],
   service: ["service"],
   "refresh token": ["refresh"],
   "no token": ["none"],
@@ -203,6 +204,13 @@ const ROUTES = {
     GET /account/personal-access-tokens
     POST /account/personal-access-tokens
     DELETE /account/personal-access-tokens/:id
+    DELETE /account/second-factors/:id
+    POST /account/second-factors/recovery-codes
+    POST /account/second-factors/step-up
+    GET /account/security
+    PATCH /account/security
+    GET /partner/security
+    PATCH /partner/security
     PATCH /partner/embedding
     GET /partner/sessions
     DELETE /partner/sessions/:id
@@ -260,6 +268,7 @@ const ROUTES = {
     POST /admin/users
     PATCH /admin/users/:id
     DELETE /admin/users/:id
+    DELETE /admin/users/:id/second-factors
     PUT /admin/users/external/:externalId
     POST /admin/users/:id/activate
     POST /admin/users/:id/deactivate
@@ -272,6 +281,15 @@ const ROUTES = {
     POST /account/api-token/regenerate`,
   password: `
     POST /reset-password`,
+  factor: `
+    GET /account/second-factors
+    POST /account/second-factors/totp
+    POST /account/second-factors/totp/confirm
+    POST /account/second-factors/passkeys
+    POST /account/second-factors/passkeys/creation-options
+    POST /account/second-factors/passkeys/request-options`,
+  challenge: `
+    POST /login/second-factor`,
   service: `
     POST /platform/actions
     POST /platform/introspect`,
@@ -323,6 +341,8 @@ const DEMANDS = [
   "person",
   "sign_in",
   "password",
+  "factor",
+  "challenge",
   "service",
 ] as const satisfies Demand[];
 
@@ -335,6 +355,7 @@ const STANDINGS = [
   "impersonation",
   "portal",
   "password_reset",
+  "challenge",
   "service",
 ] as const;
 
@@ -351,6 +372,9 @@ interface Route {
   readonly takesNarrow: boolean;
 }
 
+/** Demands whose tokens have either all scopes or one that is for them alone. */
+const OF_ONE_SCOPE: ReadonlySet<Demand> = new Set<Demand>(["password", "factor"]);
+
 const [p1] = tenants.partners;
 
 let routes: readonly Route[];
@@ -364,7 +388,7 @@ beforeAll(() => {
     const scopes: unknown = detail.security[0]?.bearer;
     if (!Array.isArray(scopes) || /HEAD|ALL/.test(method)) return [];
     const demand: Demand = detail["x-token"] ?? "any";
-    const takesNarrow = scopes.length === 0 && demand !== "password";
+    const takesNarrow = scopes.length === 0 && !OF_ONE_SCOPE.has(demand);
     return [{ method, path: path.slice(BASE_PATH.length), demand, takesNarrow }];
   });
 });
@@ -456,6 +480,8 @@ async function tokenOf(user: TestUser, kind: Kind): Promise<string | undefined> 
       );
     case "mailed code":
       return grant({ userId, kind: "password_reset", scope: "password:reset" });
+    case "waiting sign-in":
+      return grant({ userId, kind: "challenge", scope: "second-factor" });
     case "refresh token":
       return grant({ userId, kind: "refresh" });
     case "no token":
@@ -523,7 +549,7 @@ async function outcomeOf({ method, path }: Route, token: string | undefined): Pr
 async function userOf(path: string): Promise<TestUser> {
   const email = `matrix-${++people}@p1.test`;
   const isPlatform = path.startsWith("/admin") || path.startsWith("/sso");
-  if (path.startsWith("/account/team-"))
+  if (path.startsWith("/account/team-") || path === "/account/security")
     return addUser(db, { companyId: p1.accounts[0].id, role: "account_owner", email });
   const { companyId } = isPlatform ? tenants.superAdmin : p1.owner;
   return addUser(db, { companyId, role: isPlatform ? "super_admin" : "partner_owner", email });
