@@ -1,10 +1,11 @@
 import { Button, Group, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
 import { type ReactNode, useState } from "react";
 
 import { roleName, ROLES } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { Highlighted, StateBadge } from "../../ui/badges.tsx";
-import { ActionButton, ActiveSwitch, ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
+import { ActionButton, ActiveSwitch, Confirm, Dialog } from "../../ui/dialog.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
@@ -24,6 +25,12 @@ type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 export function Page() {
   const [isCreating, setCreating] = useState(false);
   const stop = () => setCreating(false);
+  const [resetting, setResetting] = useState<User>();
+  const [isResetting, { open, close }] = useDisclosure();
+  const reset = (user: User) => {
+    setResetting(user);
+    open();
+  };
   const filters = useFilters(FILTERS);
   const q = filters.get("q");
   return (
@@ -49,17 +56,22 @@ export function Page() {
         table={{
           caption: "Users, newest first",
           end: "Change",
-          columns: (user) => columnsOf(user, q),
+          columns: (user) => columnsOf(user, q, reset),
         }}
       />
       <Dialog opened={isCreating} onClose={stop} title="New user" size="lg">
         <NewUser onClose={stop} />
       </Dialog>
+      <ResetFactors user={resetting} opened={isResetting} onClose={close} />
     </>
   );
 }
 
-function columnsOf(user: User, q: string | undefined): Readonly<Record<string, ReactNode>> {
+function columnsOf(
+  user: User,
+  q: string | undefined,
+  onReset: (user: User) => void,
+): Readonly<Record<string, ReactNode>> {
   const { company, store_ids: storeIds } = user;
   return {
     Name: (
@@ -78,7 +90,7 @@ function columnsOf(user: User, q: string | undefined): Readonly<Record<string, R
     ),
     State: <UserState user={user} />,
     Created: <Time at={user.created_at} />,
-    Change: <UserActions user={user} />,
+    Change: <UserActions user={user} onReset={onReset} />,
   };
 }
 
@@ -166,7 +178,11 @@ export function UserState({ user }: UserProps) {
   );
 }
 
-export function UserActions({ user }: UserProps) {
+interface UserActionsProps extends UserProps {
+  readonly onReset: (user: User) => void;
+}
+
+function UserActions({ user, onReset }: UserActionsProps) {
   const { unlock } = useUserActions();
   return (
     <Group gap="xs" justify="flex-end" wrap="nowrap" className="row-actions">
@@ -180,23 +196,34 @@ export function UserActions({ user }: UserProps) {
           />
         </WhileLocked>
       )}
-      <ResetFactors user={user} />
+      <Button
+        size="xs"
+        variant="subtle"
+        color="gray"
+        onClick={() => onReset(user)}
+        aria-label={`Reset second factors of ${user.name}`}
+      >
+        Reset second factors
+      </Button>
       <UserSwitch user={user} />
     </Group>
   );
 }
 
-function ResetFactors({ user: { id, name, email } }: UserProps) {
+interface ResetFactorsProps {
+  /** User whom the dialog names, also while it closes. Undefined until it is first opened. */
+  readonly user: User | undefined;
+  readonly opened: boolean;
+  readonly onClose: () => void;
+}
+
+/** Dialog that resets the second factors of a user. One for all rows, because a dialog per row slows scrolling. */
+function ResetFactors({ user, ...dialog }: ResetFactorsProps) {
   const { resetFactors } = useUserActions();
+  const { id = 0, name = "", email = "" } = user ?? {};
   return (
-    <ConfirmedAction
-      label="Reset second factors"
-      button={{
-        size: "xs",
-        variant: "subtle",
-        color: "gray",
-        "aria-label": `Reset second factors of ${name}`,
-      }}
+    <Confirm
+      {...dialog}
       title={`Reset the second factors of ${name}?`}
       action="Reset second factors"
       danger
@@ -207,7 +234,7 @@ function ResetFactors({ user: { id, name, email } }: UserProps) {
       sign-ins and tokens of the user end at once. Then the password alone lets somebody in, or asks
       for a new factor where the company requires one. We mail {name}. Be sure who asks you for
       this.
-    </ConfirmedAction>
+    </Confirm>
   );
 }
 
