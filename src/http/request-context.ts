@@ -46,13 +46,19 @@ function clientAddress(
   peer: string,
   isProxy: (address: string) => boolean,
 ): string {
-  const hops = [...(forwarded?.split(",").map((hop) => hop.trim()) ?? []), peer];
+  const hops = [...(forwarded?.split(",").map((hop) => withoutPort(hop.trim())) ?? []), peer];
   for (let i = hops.length - 1; i > 0; i--) {
     const hop = hops[i] ?? "";
     const before = hops[i - 1] ?? "";
     if (!isProxy(hop) || isIP(before) === 0) return hop;
   }
   return hops[0] ?? peer;
+}
+
+/** Removes the port that some proxies write: `1.2.3.4:5678` and `[2001:db8::1]:443` (RFC 7239, 6). */
+function withoutPort(hop: string): string {
+  const [, v4, v6] = /^(?:([\d.]+):\d{1,5}|\[([^\]]*)\](?::\d{1,5})?)$/.exec(hop) ?? [];
+  return v4 ?? v6 ?? hop;
 }
 
 /**

@@ -28,6 +28,19 @@ describe("the caller's address", () => {
       "10.0.0.2",
     ],
     ["may be IPv6", { forwarded: "2001:db8::1", peer: "::1" }, "2001:db8::1"],
+    ["is without its port", { forwarded: "1.2.3.4:5678", peer: "::1" }, "1.2.3.4"],
+    ["is without port and brackets", { forwarded: "[2001:db8::1]:443", peer: "::1" }, "2001:db8::1"],
+    ["is without brackets", { forwarded: "[2001:db8::1]", peer: "::1" }, "2001:db8::1"],
+    [
+      "is found behind a trusted proxy that is named with its port",
+      { forwarded: "1.2.3.4:5678, 10.0.0.2:80", peer: "10.0.0.1" },
+      "1.2.3.4",
+    ],
+    [
+      "is the last hop before an address with two ports",
+      { forwarded: "1.2.3.4:56:78, 10.0.0.2", peer: "10.0.0.1" },
+      "10.0.0.2",
+    ],
   ])("%s", (_, sent, expected) => {
     expect(ipOf(sent, proxies)).toBe(expected);
   });
