@@ -94,6 +94,18 @@ export function withStepUp(access: Access): Access {
   };
 }
 
+/**
+ * Narrows `access` to sessions that no operator's portal link opened. It is for routes that answer a signing secret of a
+ * partner, which no operator sees (contract 10.3).
+ */
+export function hiddenFromOperators({ scope, takes, refuse }: Access): Access {
+  return {
+    scope,
+    takes,
+    refuse: (principal) => (principal.impersonatorId === null ? refuse(principal) : "forbidden"),
+  };
+}
+
 function narrowed({ scope, refuse }: Access, takes: TokenDemand): Access {
   return {
     scope,

@@ -115,15 +115,15 @@ export async function pageErrors(
   return { [`pages.${bad}`]: bad === -1 ? undefined : "is no subscription of the partner" };
 }
 
-/** Opens the session of a link, once. Every invalid code gets the same 400 response. */
+/** Opens the session of a link, once. Every invalid code, and one at the key of another partner, gets the same 400. */
 export async function redeemLink(
   deps: PortalDeps,
-  code: string,
+  { key, code }: { readonly key: string; readonly code: string },
   requestContext: RequestContext,
 ): Promise<PortalSession> {
   const now = deps.clock.now();
   const hash = hashSecret(code);
-  const link = await queries.findLink(deps.db, hash, now);
+  const link = await queries.findLink(deps.db, { hash, key, now });
   if (link === undefined) throw new Problem("invalid_code");
   const opened = await deps.db.transaction((tx) => {
     const consume = () => queries.consumeLink(tx, hash);

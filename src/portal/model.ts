@@ -109,10 +109,11 @@ export type Embedding = Static<typeof embeddingObject>;
 
 /**
  * The pattern of an origin. The text goes unescaped into a Content-Security-Policy, so the pattern excludes the
- * characters that have a meaning there. It also excludes IPv6 addresses, which such policies do not support.
+ * characters that have a meaning there. It also excludes IPv6 addresses, which such policies do not support, labels that
+ * begin or end with a hyphen, and port 0.
  */
 const ORIGIN =
-  /^(?:https:\/\/[a-z\d-]+(?:\.[a-z\d-]+)*|http:\/\/(?:localhost|127\.0\.0\.1))(?::\d{1,5})?$/;
+  /^(?:https:\/\/[a-z\d]+(?:-+[a-z\d]+)*(?:\.[a-z\d]+(?:-+[a-z\d]+)*)*|http:\/\/(?:localhost|127\.0\.0\.1))(?::[1-9]\d{0,4})?$/;
 
 /** Checks that a text is an origin as browsers send it, with https unless the host is the local machine. */
 export function isOrigin(text: string): boolean {

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, isNull, ne, or } from "drizzle-orm";
+import { and, asc, eq, gt, isNull, ne, or, sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../db/client.ts";
 import { anyOf } from "../../db/conditions.ts";
@@ -66,8 +66,14 @@ export async function insertLink(tx: Tx, link: typeof portalLinks.$inferInsert):
   await tx.insert(portalLinks).values(link);
 }
 
-/** Finds a valid portal link, with the user that its session acts as, and the operator if an operator created it. */
-export async function findLink(db: DbOrTx, hash: string, now: Date) {
+/**
+ * Finds a valid portal link of the partner whose pages have this key, with the user that its session acts as, and the
+ * operator if an operator created it.
+ */
+export async function findLink(
+  db: DbOrTx,
+  { hash, key, now }: { readonly hash: string; readonly key: string; readonly now: Date },
+) {
   const { jti, codeHash, scope, pages, expiresAt, actsAs } = portalLinks;
   const isMakerLive = or(isNull(tokens.expiresAt), gt(tokens.expiresAt, now));
   const [row] = await db
@@ -81,7 +87,9 @@ export async function findLink(db: DbOrTx, hash: string, now: Date) {
     })
     .from(portalLinks)
     .innerJoin(tokens, eq(tokens.jti, jti))
-    .where(and(eq(codeHash, hash), gt(expiresAt, now), isMakerLive));
+    .innerJoin(users, eq(users.id, sql`coalesce(${actsAs}, ${tokens.userId})`))
+    .innerJoin(portalSettings, eq(portalSettings.partnerId, users.companyId))
+    .where(and(eq(codeHash, hash), gt(expiresAt, now), isMakerLive, eq(portalSettings.key, key)));
   if (row === undefined) return undefined;
   const { makerId, actsAs: ownerId, ...link } = row;
   return ownerId === null

@@ -48,7 +48,8 @@ function redeemRoute(deps: PortalRouteDeps) {
     .use(deps.checks)
     .post(
       `${PORTAL}/:key/session`,
-      ({ body, requestContext }) => redeemLink(deps, body.code, requestContext),
+      ({ params: { key }, body: { code }, requestContext }) =>
+        redeemLink(deps, { key, code }, requestContext),
       {
         public: true,
         body: redeemBody,

@@ -164,19 +164,24 @@ async function endToken(tx: Tx, { jti, familyId }: Principal): Promise<void> {
   if (!isEnded) throw new Problem("unauthenticated");
 }
 
-/** Handles `GET /verify-token`: returns the user, the company and, for an impersonation, the impersonator. */
+/**
+ * Handles `GET /verify-token`: returns the user, the company and, for an impersonation, the impersonator. In the session of
+ * a portal link these have no name and no address, because the viewer is another person than the maker (contract 6.20).
+ */
 export async function verifyToken(
   deps: { db: Db },
   principal: Principal,
 ): Promise<VerifyTokenAnswer> {
-  const { context } = await readContext(deps.db, principal.userId);
+  const { context: found } = await readContext(deps.db, principal.userId);
+  const hidden = principal.tokenKind === "portal" ? { email: "", name: "" } : {};
+  const context = { ...found, user: { ...found.user, ...hidden } };
   if (principal.impersonatorId === null) return context;
   const person = await findPerson(deps.db, principal.impersonatorId);
   if (person === undefined) throw new Error(`User ${principal.impersonatorId} is gone.`);
   const { id, email, name, companyId } = person;
   return {
     ...context,
-    impersonation: { impersonator: { id, email, name, company_id: companyId } },
+    impersonation: { impersonator: { id, email, name, company_id: companyId, ...hidden } },
   };
 }
 

@@ -5,6 +5,7 @@ import { useRef, type ReactNode } from "react";
 import { Redirect, Route, Router, Switch } from "wouter";
 
 import { page, PageBoundary } from "./shell/page.tsx";
+import { useSeesSecrets } from "./pages/webhooks/data/data.ts";
 import { READING_PAGES } from "./pages/webhooks/pages.ts";
 import type { Portal as OpenedPortal } from "./session/identity.ts";
 import type { PortalLink } from "./session/links.ts";
@@ -65,8 +66,8 @@ function Shown({ state: { session, ended, error, retry } }: { readonly state: Po
   );
 }
 
-function Opened({ portal: { pages, isReadOnly } }: { readonly portal: OpenedPortal }) {
-  const mayCreate = !isReadOnly && pages.includes("webhooks");
+function Opened({ portal: { pages } }: { readonly portal: OpenedPortal }) {
+  const mayCreate = useSeesSecrets() && pages.includes("webhooks");
   return (
     <Switch>
       {mayCreate && <Route path="/webhooks/new" component={Create} />}

@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 
-import { partnerAdmin, superAdmin, withStepUp } from "../../auth/guard.ts";
+import { hiddenFromOperators, partnerAdmin, superAdmin, withStepUp } from "../../auth/guard.ts";
 import { recordAuditHourly } from "../../auth/queries/audit.ts";
 import { opensAllWebhooks, opensSubscription, opensWebhooks } from "../../auth/portal-pages.ts";
 import { type Access, type Authenticator, BASE_PATH } from "../../http/access.ts";
@@ -26,8 +26,15 @@ export interface WebhookRouteDeps extends WebhookDeps {
 }
 
 export const writing = partnerAdmin("webhooks:write", opensWebhooks);
-/** Access rule for creating a subscription. The session of a portal link to one subscription may not create others. */
-export const creating = withStepUp(partnerAdmin("webhooks:write", opensAllWebhooks));
+/** Access rule for the routes that answer the signing secret of an existing subscription. */
+export const revealing = withStepUp(hiddenFromOperators(writing));
+/**
+ * Access rule for creating a subscription, which answers its secret. The session of a portal link to one subscription may
+ * not create others.
+ */
+export const creating = withStepUp(
+  hiddenFromOperators(partnerAdmin("webhooks:write", opensAllWebhooks)),
+);
 
 type Params = Readonly<Record<string, string>>;
 

@@ -31,6 +31,7 @@ import {
 import {
   OPERATORS,
   readingBase,
+  revealing,
   webhookRoutesBase,
   writing,
   type WebhookRouteDeps,
@@ -55,7 +56,7 @@ export function secretRoutes(deps: WebhookRouteDeps) {
         };
       },
       {
-        access: withStepUp(writing),
+        access: revealing,
         subscription: true,
         body: RotateBody,
         emptyBody: true,
@@ -64,7 +65,7 @@ export function secretRoutes(deps: WebhookRouteDeps) {
           operationId: "rotateSecret",
           summary: "Rotate the signing secret",
           description:
-            "Every attempt from now on is signed with the new secret. With a grace period deliveries also carry `X-SVC-Signature-Previous`, made with the secret until now.",
+            "Every attempt from now on is signed with the new secret. A session of an operator's portal link is refused. With a grace period deliveries also carry `X-SVC-Signature-Previous`, made with the secret until now.",
         },
       },
     )
@@ -90,14 +91,15 @@ export function secretRoutes(deps: WebhookRouteDeps) {
       ({ principal, requestContext, subscription }) =>
         showSecret(deps, { principal, requestContext }, subscription),
       {
-        access: withStepUp(writing),
+        access: revealing,
         subscription: true,
         body: NO_FIELDS,
         response: { 200: SubscriptionSecretAnswer },
         detail: {
           operationId: "showSecret",
           summary: "Show the current secret",
-          description: "Each request is audited.",
+          description:
+            "Each request is audited. A session of an operator's portal link is refused.",
         },
       },
     );

@@ -498,8 +498,9 @@ async function acting(token: string): Promise<string> {
 async function opened(token: string, path: string): Promise<string> {
   const body = { pages: ["webhooks"], access: "write" };
   const link = await api.call("POST", path, { token, body });
-  const code = new URL(String(link.body["url"])).hash.slice("#code=".length);
-  const redeemed = await api.call("POST", "/embed/key/session", { body: { code } });
+  const { pathname, hash } = new URL(String(link.body["url"]));
+  const code = hash.slice("#code=".length);
+  const redeemed = await api.call("POST", `${pathname}/session`, { body: { code } });
   expect(redeemed.status).toBe(200);
   return String(redeemed.body["token"]);
 }

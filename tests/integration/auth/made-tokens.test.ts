@@ -338,11 +338,14 @@ async function impersonate(token: string): Promise<string> {
 async function link(token: string, path = "/partner/portal-links"): Promise<string> {
   const made = await post(token, path, { pages: ["webhooks"], access: "write" });
   expect(made.status).toBe(201);
-  return new URL(String(made.body["url"])).hash.slice("#code=".length);
+  return String(made.body["url"]);
 }
 
-const redeem = (code: string): Promise<Answer> =>
-  api.call("POST", "/embed/key/session", { body: { code } });
+function redeem(url: string): Promise<Answer> {
+  const { pathname, hash } = new URL(url);
+  const code = hash.slice("#code=".length);
+  return api.call("POST", `${pathname}/session`, { body: { code } });
+}
 
 async function open(token: string, path?: string): Promise<string> {
   const session = await redeem(await link(token, path));

@@ -38,7 +38,7 @@ describe("a portal link", () => {
   test("opens one session of at most an hour, and the audit log records link and session", async () => {
     const made = await link({ pages: ["webhooks"], theme: "dark" });
     expect(new URL(String(made.body["url"])).search).toBe("?theme=dark");
-    const session = await redeem(codeOf(made));
+    const session = await redeem(urlOf(made));
     expect(session.status).toBe(200);
     expect(session.body).toMatchObject({
       token_type: "Bearer",
@@ -46,8 +46,11 @@ describe("a portal link", () => {
       scope: "webhooks:read",
       pages: ["webhooks"],
     });
-    expect(said(await redeem(codeOf(made)))).toEqual([400, "invalid_code"]);
-    expect(said(await redeem("f".repeat(64)))).toEqual([400, "invalid_code"]);
+    expect(said(await redeem(urlOf(made)))).toEqual([400, "invalid_code"]);
+    expect(said(await redeem(urlOf(made).replace(/code=.*$/, `code=${"f".repeat(64)}`)))).toEqual([
+      400,
+      "invalid_code",
+    ]);
     const row = await audited("PORTAL_LINK_REDEEMED");
     expect(row?.actor).toBe(tenants.partners[0].owner.id);
     expect(row?.details).toMatchObject({ pages: ["webhooks"], scope: "webhooks:read" });
@@ -60,12 +63,22 @@ describe("a portal link", () => {
   });
 
   test("is redeemed by one of two concurrent requests, and not by GET", async () => {
-    const code = codeOf(await link({ pages: ["webhooks"] }));
+    const made = await link({ pages: ["webhooks"] });
+    const [url, code] = [urlOf(made), codeOf(made)];
     expect((await api.call("GET", `/embed/key/session?code=${code}`)).status).toBe(405);
     const page = { root: true, body: { code } };
     expect((await api.call("POST", "/embed/key/session", page)).status).toBe(405);
-    const both = await Promise.all([redeem(code), redeem(code)]);
+    const both = await Promise.all([redeem(url), redeem(url)]);
     expect(both.map(({ status }) => status).toSorted()).toEqual([200, 400]);
+  });
+
+  test("is not redeemed at the key of another partner, and stays usable", async () => {
+    const url = urlOf(await link({ pages: ["webhooks"] }));
+    const elsewhere = new URL(url);
+    elsewhere.pathname = new URL(urlOf(await link({ pages: ["webhooks"] }, rival))).pathname;
+    for (const wrong of [elsewhere.href, url.replace(/embed\/\w+/, "embed/key")])
+      expect(said(await redeem(wrong))).toEqual([400, "invalid_code"]);
+    expect((await redeem(url)).status).toBe(200);
   });
 
   test.each([
@@ -77,7 +90,7 @@ describe("a portal link", () => {
       await link({ pages: ["webhooks"], ...fields }),
       await link({ pages: ["webhooks"], ...fields }),
     ];
-    const [first = "", second = ""] = made.map(codeOf);
+    const [first = "", second = ""] = made.map(urlOf);
     clock.advance(seconds * 1_000 - 1);
     expect((await redeem(first)).status).toBe(200);
     clock.advance(1);
@@ -131,7 +144,7 @@ describe("an operator's link to a partner's pages", () => {
     const made = await linkOf(one.id, { ...read, access: "write" });
     expect(made.status).toBe(201);
     expect((await audited("PORTAL_LINK_CREATED"))?.details).toMatchObject({ partner_id: one.id });
-    const session = await redeem(codeOf(made));
+    const session = await redeem(urlOf(made));
     expect(session.body).toMatchObject({
       scope: "webhooks:read webhooks:write",
       pages: ["webhooks"],
@@ -149,9 +162,39 @@ describe("an operator's link to a partner's pages", () => {
     expect(row).toEqual({ actor: one.owner.id, impersonator: tenants.superAdmin.id });
     for (const outside of ["/partner/users", "/partner/alerts", "/account/sessions"])
       expect((await ask(token, outside)).status).toBe(403);
-    expect((await ask(token, "/verify-token")).body["impersonation"]).toMatchObject({
-      impersonator: { id: tenants.superAdmin.id },
+    expect((await ask(token, "/verify-token")).body).toMatchObject({
+      user: { id: one.owner.id, name: "", email: "" },
+      impersonation: { impersonator: { id: tenants.superAdmin.id, name: "", email: "" } },
     });
+  });
+
+  test("never shows a secret: show, rotate and create are a 403 with a row, and change nothing", async () => {
+    const [one] = tenants.partners;
+    const made = await linkOf(one.id, { ...read, access: "write" });
+    const token = String((await redeem(urlOf(made))).body["token"]);
+    const path = `/partner/webhooks/${ids[0]}`;
+    const before = (await ask(owner, path)).body;
+    const creating = {
+      label: "Hook",
+      delivery_kind: "immediate",
+      webhook_url: "http://127.0.0.1:9/",
+    };
+    for (const [at, body] of [
+      [`${path}/secret`, {}],
+      [`${path}/rotate-secret`, {}],
+      ["/partner/webhooks", creating],
+    ] as const) {
+      const answer = await ask(token, at, "POST", body);
+      expect([said(answer), answer.body["secret"]]).toEqual([[403, "forbidden"], undefined]);
+      expect((await audited("AUTHZ_DENIED"))?.details).toMatchObject({ reason: "forbidden" });
+    }
+    expect((await ask(owner, path)).body).toEqual(before);
+    expect((await ask(token, `${path}/previous-secret`, "DELETE")).status).toBe(204);
+    const own = await opened({ pages: ["webhooks"], access: "write" });
+    const shown = await ask(own, `${path}/secret`, "POST", {});
+    expect([shown.status, typeof shown.body["secret"]]).toEqual([200, "string"]);
+    expect((await ask(own, `${path}/rotate-secret`, "POST", {})).status).toBe(200);
+    expect(said(await ask(own, "/partner/webhooks", "POST", creating))[0]).toBe(409);
   });
 
   test("needs an existing partner and its own subscriptions", async () => {
@@ -175,14 +218,14 @@ describe("an operator's link to a partner's pages", () => {
     const operator = await addUser(database.db, { companyId, role: "super_admin", email });
     const token = await api.login(email);
     const [one] = tenants.partners;
-    const code = codeOf(await linkOf(one.id, read, token));
-    const opening = await redeem(codeOf(await linkOf(one.id, read, token)));
+    const url = urlOf(await linkOf(one.id, read, token));
+    const opening = await redeem(urlOf(await linkOf(one.id, read, token)));
     const session = String(opening.body["token"]);
     expect((await ask(session, "/partner/webhooks")).status).toBe(200);
     expect((await ask(root, `/admin/users/${operator.id}/deactivate`, "POST", {})).status).toBe(
       200,
     );
-    expect(said(await redeem(code))).toEqual([400, "invalid_code"]);
+    expect(said(await redeem(url))).toEqual([400, "invalid_code"]);
     expect((await ask(session, "/partner/webhooks")).status).toBe(401);
   });
 });
@@ -241,6 +284,14 @@ describe("the session of a link", () => {
     expect((await ask(token, "/partner/webhooks", "POST", body)).status).toBe(403);
   });
 
+  test("does not learn the name and the address of its creator", async () => {
+    const token = await opened({ pages: ["webhooks"] });
+    const { body } = await ask(token, "/verify-token");
+    const { id } = tenants.partners[0].owner;
+    expect(body["user"]).toMatchObject({ id, role: "partner_owner", name: "", email: "" });
+    expect(JSON.stringify(body)).not.toContain(tenants.partners[0].owner.email);
+  });
+
   test("sees nothing of another partner", async () => {
     const token = await opened({ pages: ["webhooks"] }, rival);
     expect((await ask(token, "/partner/webhooks")).body["data"]).toEqual([]);
@@ -250,10 +301,10 @@ describe("the session of a link", () => {
   test("ends when its creator is deactivated, and so do unused links", async () => {
     const { user, token } = await freshAdmin();
     const session = await opened({ pages: ["webhooks"] }, token);
-    const code = codeOf(await link({ pages: ["webhooks"] }, token));
+    const url = urlOf(await link({ pages: ["webhooks"] }, token));
     expect((await ask(owner, `/partner/users/${user.id}/deactivate`, "POST", {})).status).toBe(200);
     expect((await ask(session, "/partner/webhooks")).status).toBe(401);
-    expect(said(await redeem(code))).toEqual([400, "invalid_code"]);
+    expect(said(await redeem(url))).toEqual([400, "invalid_code"]);
   });
 
   test("is listed among the sessions of its creator, who may end it", async () => {
@@ -270,9 +321,9 @@ describe("the session of a link", () => {
 
   test("is not opened by a link after its creator has signed out", async () => {
     const { token } = await freshAdmin();
-    const code = codeOf(await link({ pages: ["webhooks"] }, token));
+    const url = urlOf(await link({ pages: ["webhooks"] }, token));
     await ask(token, "/logout");
-    expect(said(await redeem(code))).toEqual([400, "invalid_code"]);
+    expect(said(await redeem(url))).toEqual([400, "invalid_code"]);
   });
 
   test("ends when the partner is suspended", async () => {
@@ -301,7 +352,7 @@ describe("the origins that may frame the portal", () => {
   test("are none until the partner sets them, and never those of other partners", async () => {
     expect((await ask(owner, "/partner/embedding")).body).toEqual({ origins: [] });
     expect(await policyOf(owner)).toBe("frame-ancestors 'none'");
-    const origins = ["https://app.example.com", "http://localhost:8080"];
+    const origins = ["https://a--b.example-1.com:65535", "http://localhost:1"];
     expect((await allow(origins)).body).toEqual({ origins });
     expect(await policyOf(owner)).toBe(`frame-ancestors ${origins.join(" ")}`);
     expect(await policyOf(rival)).toBe("frame-ancestors 'none'");
@@ -331,6 +382,11 @@ describe("the origins that may frame the portal", () => {
     "https://user@app.example.com",
     "http://127.0.0.1.example.com",
     "http://[::1]:8080",
+    "https://a.example:0",
+    "https://a.example:65536",
+    "https://-",
+    "https://-a.example",
+    "https://a-.example",
     "null",
     "*",
     "data:",
@@ -474,15 +530,20 @@ async function subscribe(token: string, delivery_kind: "immediate" | "batch"): P
   return String(made.body["id"]);
 }
 
-const redeem = (code: string) => api.call("POST", "/embed/key/session", { body: { code } });
+function redeem(link: string): Promise<Answer> {
+  const { pathname, hash } = new URL(link);
+  const code = hash.slice("#code=".length);
+  return api.call("POST", `${pathname}/session`, { body: { code } });
+}
 
-const codeOf = ({ body }: Answer) =>
-  new URLSearchParams(new URL(String(body["url"])).hash.slice(1)).get("code") ?? "";
+const urlOf = ({ body }: Answer) => String(body["url"]);
+
+const codeOf = (made: Answer) => new URL(urlOf(made)).hash.slice("#code=".length);
 
 const said = ({ status, body }: Answer) => [status, body["code"]];
 
 async function opened(body: object, token = owner): Promise<string> {
-  const session = await redeem(codeOf(await link(body, token)));
+  const session = await redeem(urlOf(await link(body, token)));
   expect(session.status).toBe(200);
   return String(session.body["token"]);
 }

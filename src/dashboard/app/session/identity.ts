@@ -50,6 +50,8 @@ export interface Portal {
   /** Paths of the pages that the visitor may open: `webhooks`, or `webhooks/{id}` for each subscription. */
   readonly pages: readonly string[];
   readonly isReadOnly: boolean;
+  /** Whether an operator made the link. Such a session sees no secret, so it creates and rotates none (contract 6.20). */
+  readonly isOfOperator: boolean;
 }
 
 export function readIdentity(api: ApiClient) {

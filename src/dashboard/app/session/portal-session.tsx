@@ -166,7 +166,8 @@ async function openSession(base: string, code: string): Promise<Session> {
   const { token, pages, scope }: OpenedSession = await answer.json();
   const identity = await readIdentity(apiWith(token));
   const isReadOnly = !scope.split(" ").includes("webhooks:write");
-  return { ...identity, token, portal: { pages, isReadOnly } };
+  const isOfOperator = identity.impersonation !== undefined;
+  return { ...identity, token, portal: { pages, isReadOnly, isOfOperator } };
 }
 
 /** Fields of the server's response (src/portal/routes.ts) that a portal session needs. */

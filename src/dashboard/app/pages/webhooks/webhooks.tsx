@@ -19,7 +19,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { PageHeader, TextLink } from "../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
-import { useIsReadOnly, useReader, useViewedPartner } from "./data/data.ts";
+import { useReader, useSeesSecrets, useViewedPartner } from "./data/data.ts";
 import {
   type Health,
   healthOptions,
@@ -47,7 +47,7 @@ export function Page() {
   // A portal link to single subscriptions does not show all subscriptions, so the page cannot tell whether
   // another slot is free.
   const hasAll = portal?.pages.includes("webhooks") ?? true;
-  const mayCreate = !useIsReadOnly() && hasAll;
+  const mayCreate = useSeesSecrets() && hasAll;
   const isFull = (subscriptions.data?.data.length ?? 0) >= KINDS.length;
   // Makes the create button less prominent if a subscription is disabled, because that needs attention first.
   const hasDisabled = subscriptions.data?.data.some((one) => !one.is_active) ?? false;
@@ -96,14 +96,14 @@ export function Page() {
 /** Shows a kind of subscription that the partner does not have yet, with the use case of this kind. */
 function EmptySlot({ kind }: { readonly kind: (typeof KINDS)[number] }) {
   const { title, purpose } = kind;
-  const isReadOnly = useIsReadOnly();
+  const mayCreate = useSeesSecrets();
   return (
     <Paper component="section" className="free-slot" aria-label={`${title}: free`}>
       <EmptyState
         icon={kind.kind === "batch" ? "clock" : "send"}
         title={`${title}: not in use`}
         action={
-          !isReadOnly && (
+          mayCreate && (
             <Button
               component={Link}
               href={`/webhooks/new?kind=${kind.kind}`}

@@ -36,6 +36,12 @@ export function useIsReadOnly(): boolean {
   return isViewed || (portal?.isReadOnly ?? false);
 }
 
+/** Returns whether the viewer may show, rotate and create signing secrets. */
+export function useSeesSecrets(): boolean {
+  const { portal } = useSession();
+  return !useIsReadOnly() && !(portal?.isOfOperator ?? false);
+}
+
 export function useReader(): Reader {
   return { api: useApi(), partnerId: useViewedPartner()?.id };
 }

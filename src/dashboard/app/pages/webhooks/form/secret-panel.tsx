@@ -6,6 +6,7 @@ import { ConfirmedAction } from "../../../ui/dialog.tsx";
 import { Icon } from "../../../ui/icon.tsx";
 import { Section, useFocusFallback } from "../../../ui/layout.tsx";
 import { Countdown, ExactTime, useCountdown } from "../../../ui/time.tsx";
+import { useSeesSecrets } from "../data/data.ts";
 import type { Subscription } from "../data/reads.ts";
 import { type Secrets, useSubscriptionActions } from "../data/use-subscription-actions.ts";
 import { Secret, SecretForms, VerifyCode } from "./verify-code.tsx";
@@ -17,6 +18,7 @@ interface PanelProps {
 /** Shows the signing secret, the signature headers of deliveries, and after a rotation the end of the grace period. */
 export function SecretPanel({ subscription }: PanelProps) {
   const { id, secret_fingerprint: fingerprint, standard_webhooks: standard } = subscription;
+  const seesSecrets = useSeesSecrets();
   return (
     <Section title="Signing secret">
       <Text size="sm">
@@ -25,10 +27,14 @@ export function SecretPanel({ subscription }: PanelProps) {
       </Text>
       <Signatures subscription={subscription} />
       {/* The `key` mounts a new component after a rotation or a change of the forms, so that what was read disappears. */}
-      <Group align="flex-start">
-        <Secret key={`${fingerprint} ${standard}`} id={id} />
-        <RotateButton key={String(standard)} id={id} />
-      </Group>
+      {seesSecrets ? (
+        <Group align="flex-start">
+          <Secret key={`${fingerprint} ${standard}`} id={id} />
+          <RotateButton key={String(standard)} id={id} />
+        </Group>
+      ) : (
+        <Text size="sm">The secret itself is shown to the partner alone.</Text>
+      )}
       <details>
         <summary>Code that checks signatures</summary>
         <VerifyCode />
