@@ -152,8 +152,8 @@ export const AUDIT_ACTIONS = [
   "DATA_EXPORTED",
   // Audit row of an export of the audit log, at most once per user and hour of the clock; no details.
   "AUDIT_EXPORTED",
-  // Audit row of an operator who looked into a partner's webhooks, at most once per operator, partner and hour of the
-  // clock; details: partner_id.
+  // Audit row of an operator who read data of a partner, at most once per operator, partner, kind of data and hour of the
+  // clock; details: partner_id (null for a list of several partners), kind.
   "TENANT_READ",
   // Audit rows of a rejected action of the inbox; details: position.
   "INBOX_RETRIED",

@@ -47,6 +47,7 @@ function auditRoutes(deps: AdminRouteDeps) {
       },
       {
         access: administrating,
+        looksInto: "audit-log",
         query: auditQuery,
         response: { 200: listSchema(auditEntry) },
         detail: {

@@ -35,6 +35,7 @@ export function companyRoutes(deps: AdminRouteDeps) {
     .macro(loads("company", ({ params }) => nameOfCompany(deps, params["id"])))
     .get("/companies/:id", ({ company }) => company, {
       access: administrating,
+      looksInto: "companies",
       company: true,
       response: { 200: CompanyName },
       detail: {
@@ -67,6 +68,7 @@ function partnerListRoutes(deps: AdminRouteDeps) {
       },
       {
         access: administrating,
+        looksInto: "partners",
         query: partnerQuery,
         response: { 200: listSchema(PartnerObject) },
         detail: {
@@ -148,6 +150,7 @@ function accountListRoutes(deps: AdminRouteDeps) {
       },
       {
         access: administrating,
+        looksInto: "accounts",
         query: accountQuery,
         response: { 200: listSchema(AccountObject) },
         detail: {

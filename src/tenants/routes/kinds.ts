@@ -89,6 +89,7 @@ function partners(deps: AdminRouteDeps): SyncedKind<"/partners"> {
   });
   return {
     path: "/partners",
+    data: "partners",
     name: "a partner",
     operation: "Partner",
     object: PartnerObject,
@@ -121,6 +122,7 @@ function accounts(deps: AdminRouteDeps): SyncedKind<"/accounts"> {
   });
   return {
     path: "/accounts",
+    data: "accounts",
     name: "an account",
     operation: "Account",
     object: AccountObject,
@@ -152,6 +154,7 @@ function plans(deps: AdminRouteDeps): RecordKind<"/plans"> {
   });
   return {
     path: "/plans",
+    data: null,
     name: "a plan",
     operation: "Plan",
     object: planObject,
@@ -171,6 +174,7 @@ function storeKind(deps: AdminRouteDeps): SyncedKind<"/stores"> {
   });
   return {
     path: "/stores",
+    data: "stores",
     name: "a store",
     operation: "Store",
     object: StoreObject,
@@ -202,6 +206,7 @@ function connections(deps: AdminRouteDeps): SyncedKind<"/store-review-sites"> {
   });
   return {
     path: "/store-review-sites",
+    data: "store-review-sites",
     name: "a connection of a store to a review site",
     operation: "StoreReviewSite",
     object: StoreReviewSiteObject,
@@ -235,6 +240,7 @@ function userKind(deps: AdminRouteDeps): SyncedKind<"/users"> {
   });
   return {
     path: "/users",
+    data: "users",
     name: "a user",
     operation: "User",
     object: UserObject,
@@ -272,6 +278,7 @@ function providers(deps: AdminRouteDeps): RecordKind<"/providers"> {
   });
   return {
     path: "/providers",
+    data: null,
     name: "a provider",
     operation: "Provider",
     object: ProviderObject,

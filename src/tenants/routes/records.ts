@@ -1,5 +1,6 @@
 import { type TObject, Type } from "@sinclair/typebox";
 
+import type { TenantData } from "../../auth/actions/tenant-reads.ts";
 import type { Access } from "../../http/access.ts";
 import { errorResponse } from "../../http/errors.ts";
 import { loads } from "../../http/request-state.ts";
@@ -36,6 +37,8 @@ export interface RecordKind<P extends `/${string}`> {
   readonly operation: string;
   readonly object: TObject;
   readonly changes: TObject;
+  /** The data of a tenant that a record is; null for data of the platform. */
+  readonly data: TenantData | null;
   /** Access rule for changes. A deletion always requires the user in person. */
   readonly access: Access;
   find(id: string | undefined): Promise<FoundRecord>;
@@ -55,6 +58,7 @@ export interface SyncedKind<P extends `/${string}`> extends RecordKind<P> {
 export function showRoute<const P extends `/${string}`>(deps: AdminRouteDeps, kind: RecordKind<P>) {
   return recordBase(deps, kind).get("/:id", ({ record }) => record.shown, {
     access: administrating,
+    looksInto: kind.data,
     record: true,
     response: { 200: kind.object },
     detail: {

@@ -87,6 +87,7 @@ function ownStoreRoutes(deps: AdminRouteDeps) {
       },
       {
         access: administrating,
+        looksInto: "stores",
         query: storeQuery,
         response: { 200: listSchema(StoreObject) },
         detail: {
@@ -128,6 +129,7 @@ function linkRoutes(deps: AdminRouteDeps) {
       },
       {
         access: administrating,
+        looksInto: "store-review-sites",
         query: storeReviewSiteQuery,
         response: { 200: listSchema(StoreReviewSiteObject) },
         detail: {

@@ -27,6 +27,7 @@ function userListRoutes(deps: AdminRouteDeps) {
       },
       {
         access: administrating,
+        looksInto: "users",
         query: userQuery,
         response: { 200: listSchema(UserObject) },
         detail: {
@@ -38,6 +39,7 @@ function userListRoutes(deps: AdminRouteDeps) {
     )
     .get("/:id", ({ user }) => shown(UserObject, user), {
       access: administrating,
+      looksInto: "users",
       user: true,
       response: { 200: UserObject },
       detail: {

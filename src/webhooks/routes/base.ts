@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 
+import { recordTenantRead } from "../../auth/actions/tenant-reads.ts";
 import { hiddenFromOperators, partnerAdmin, superAdmin, withStepUp } from "../../auth/guard.ts";
-import { recordAuditHourly } from "../../auth/queries/audit.ts";
 import { opensAllWebhooks, opensSubscription, opensWebhooks } from "../../auth/portal-pages.ts";
 import { type Access, type Authenticator, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
@@ -80,12 +80,9 @@ export const OPERATORS: Audience<
   id: "subscriptionId",
   tag: "Administration",
   access: superAdmin(),
-  tenant: async (deps, { principal: actor, requestContext }, params) => {
+  tenant: async (deps, caller, params) => {
     const partnerId = await findRow(params["id"], (id) => queries.findPartner(deps.db, id));
-    const details = { partner_id: partnerId };
-    const at = deps.clock.now();
-    const entry = { at, action: "TENANT_READ", actor, requestContext, details } as const;
-    await deps.db.transaction((tx) => recordAuditHourly(tx, entry));
+    await recordTenantRead(deps, caller, { partnerId, kind: "webhooks" });
     return partnerId;
   },
   describe: ({ operationId, summary }) => ({

@@ -103,7 +103,7 @@ test("looking leaves a row per operator, partner and hour, and a partner's own r
   const before = await rows();
   for (const partner of [own, other])
     expect(before.filter(({ details }) => Object(details).partner_id === partner)).toEqual([
-      { actor: world.tenants.superAdmin.id, details: { partner_id: partner } },
+      { actor: world.tenants.superAdmin.id, details: { partner_id: partner, kind: "webhooks" } },
     ]);
   await Promise.all(["", `/${id}`, `/${id}/deliveries`].map((path) => look(path)));
   await world.ask("GET", "");

@@ -100,7 +100,7 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   DATA_IMPORTED: "imported data",
   DATA_EXPORTED: "exported data",
   AUDIT_EXPORTED: "exported the audit log",
-  TENANT_READ: "looked into a partner's webhooks",
+  TENANT_READ: "read data of a tenant",
   INBOX_RETRIED: "took a rejected action over again",
   INBOX_DROPPED: "dropped a rejected action",
   PROVIDER_CREATED: "created a provider",
