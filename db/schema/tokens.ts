@@ -49,6 +49,8 @@ export const oauthClients = pgTable("oauth_clients", {
   redirectUris: text("redirect_uris").array().notNull(),
   scopes: text("scopes").array().notNull(),
   grantTypes: text("grant_types").array().notNull(),
+  /** Whether the code flow needs PKCE. A public client needs it in any case. */
+  requirePkce: boolean("require_pkce").notNull().default(false),
   /**
    * The third-party client that created this client with one of its tokens. Tokens of that creator may change this
    * client; tokens of other clients may not.

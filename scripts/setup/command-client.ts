@@ -9,8 +9,9 @@ export async function makeCommandClient({ sql }: RawTx, now: Date): Promise<bool
   const { clientId, name, redirectUris, scopes, grantTypes } = COMMAND_CLIENT;
   const made = await sql`
     insert into oauth_clients (client_id, name, confidential, first_party, redirect_uris, scopes, grant_types,
-                               created_at, updated_at)
-    values (${clientId}, ${name}, false, false, ${[...redirectUris]}, ${[...scopes]}, ${[...grantTypes]}, ${now}, ${now})
+                               require_pkce, created_at, updated_at)
+    values (${clientId}, ${name}, false, false, ${[...redirectUris]}, ${[...scopes]}, ${[...grantTypes]},
+            true, ${now}, ${now})
     on conflict do nothing returning client_id`;
   return made.length > 0;
 }

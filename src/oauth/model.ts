@@ -55,6 +55,7 @@ const fields = {
     description: "Grant types that the client may use.",
   }),
   first_party: Type.Boolean(),
+  require_pkce: Type.Boolean(),
 };
 
 export const newClientBody = Type.Object(
@@ -65,6 +66,7 @@ export const newClientBody = Type.Object(
     scopes: Type.Optional(fields.scopes),
     grant_types: Type.Optional(fields.grant_types),
     first_party: Type.Optional(fields.first_party),
+    require_pkce: Type.Optional(fields.require_pkce),
   },
   {
     ...closed,
@@ -95,6 +97,7 @@ const clientFields = {
   scopes: Type.Array(Type.String()),
   grant_types: Type.Array(Type.String()),
   first_party: Type.Boolean(),
+  require_pkce: Type.Boolean(),
   company_id: orNull(Type.Integer()),
   created_at: instantAnswer(),
   updated_at: instantAnswer(),

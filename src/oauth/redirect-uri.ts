@@ -101,6 +101,10 @@ export function clientErrors(fields: ValidParts<NewClientBody>, edit: ClientEdit
     ...uriErrors(fields.redirect_uris ?? []),
     grant_types: grantError(fields, edit),
     first_party: isClaimed ? "is set by a super-admin only" : undefined,
+    require_pkce:
+      fields.require_pkce === false && (before ?? fields).confidential === false
+        ? "stays true: a public client has no other proof that a code is its own"
+        : undefined,
   };
 }
 

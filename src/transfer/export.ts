@@ -124,6 +124,7 @@ async function* clients(tx: Tx, scope: queries.Scope): Lines {
       scopes: one.scopes,
       grant_types: one.grantTypes,
       first_party: one.firstParty,
+      require_pkce: one.requirePkce,
       created_by: one.createdBy,
       created_at: instant(one.createdAt),
     }),

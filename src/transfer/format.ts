@@ -93,6 +93,7 @@ export const LINES = {
       scopes: Type.Array(scopeValue, { minItems: 1, uniqueItems: true }),
       grant_types: optional(Type.Array(literals(GRANT_TYPES), { minItems: 1, uniqueItems: true })),
       first_party: optional(Type.Boolean()),
+      require_pkce: optional(Type.Boolean()),
       created_by: optional(Type.String({ pattern: CLIENT_ID_PATTERN })),
       created_at: optional(instantText()),
     },

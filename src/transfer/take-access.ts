@@ -137,8 +137,20 @@ export async function takeClients({ tx, now }: Taking, lines: readonly LineOf<"o
       const secretHash =
         secret === undefined ? (hash?.slice("sha256:".length) ?? null) : hashSecret(secret);
       const confidential = secretHash !== null;
-      const { redirect_uris = [], grant_types = [...DEFAULT_GRANTS], first_party = false } = line;
-      const fields = { redirect_uris, grant_types, first_party, confidential, name: line.name };
+      const {
+        redirect_uris = [],
+        grant_types = [...DEFAULT_GRANTS],
+        first_party = false,
+        require_pkce,
+      } = line;
+      const fields = {
+        redirect_uris,
+        grant_types,
+        first_party,
+        confidential,
+        name: line.name,
+        require_pkce,
+      };
       const errors = Object.entries(clientErrors(fields, { isPlatform: true }));
       for (const [field, text] of errors) if (text !== undefined) return fault(field, text);
       clientIds.add(clientId);
@@ -152,6 +164,8 @@ export async function takeClients({ tx, now }: Taking, lines: readonly LineOf<"o
         redirectUris: redirect_uris,
         scopes: line.scopes,
         grantTypes: grant_types,
+        // Apps of before may lack PKCE, so that it is required only where the line says so.
+        requirePkce: require_pkce ?? !confidential,
         createdBy: line.created_by ?? null,
         createdAt: parseInstant(line.created_at) ?? now,
         updatedAt: now,

@@ -156,6 +156,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   responded: "Whether the review has a response.",
   responded_at: "Time of the response.",
   response: "The account's response.",
+  require_pkce:
+    "Whether the code flow needs PKCE; `true` by default, and always of a public client.",
   response_excerpt: "Beginning of the response body.",
   response_headers: "Headers of the response.",
   response_truncated: "Whether the response body continues after the excerpt.",

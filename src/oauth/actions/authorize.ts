@@ -304,14 +304,14 @@ function readRequest(params: Params, client: ActiveClient) {
 }
 
 /**
- * Reads the PKCE challenge of an authorization request (contract 5.4). Public clients must send a challenge, and only
- * the method S256 is accepted, because `plain` gives no protection.
+ * Reads the PKCE challenge of an authorization request (contract 5.4). A challenge may be absent only for a confidential
+ * client whose owner has allowed that. Only the method S256 is accepted, because `plain` gives no protection.
  */
-function readChallenge(params: Params, { confidential }: ActiveClient): string | null {
+function readChallenge(params: Params, { confidential, requirePkce }: ActiveClient): string | null {
   const challenge = params.one("code_challenge");
   const method = params.one("code_challenge_method");
   if (challenge === undefined) {
-    if (confidential && method === undefined) return null;
+    if (confidential && !requirePkce && method === undefined) return null;
     throw new OAuthError("invalid_request", "code_challenge is missing.");
   }
   if (method !== "S256")

@@ -102,6 +102,7 @@ export async function createClient(
     redirectUris: body.redirect_uris ?? [],
     scopes: body.scopes ?? [...principal.scopes],
     grantTypes: body.grant_types ?? [...DEFAULT_GRANTS],
+    requirePkce: body.require_pkce ?? true,
     createdBy: authorityOf(principal).thirdParty,
     createdAt: now,
     updatedAt: now,
@@ -111,7 +112,8 @@ export async function createClient(
   await deps.db.transaction(async (tx) => {
     await enforceClientLimit(tx, client);
     await queries.insertClient(tx, client);
-    await audit(tx, caller, { action: "CLIENT_CREATED", clientId: client.clientId, at: now });
+    const more = client.requirePkce ? {} : { require_pkce: false };
+    await audit(tx, caller, { action: "CLIENT_CREATED", clientId: client.clientId, at: now, more });
   });
   return { client, secret };
 }
@@ -160,6 +162,7 @@ function changed(before: OAuthClient, changes: ClientChanges): OAuthClient {
     redirectUris: changes.redirect_uris ?? before.redirectUris,
     scopes: changes.scopes ?? before.scopes,
     grantTypes: changes.grant_types ?? before.grantTypes,
+    requirePkce: changes.require_pkce ?? before.requirePkce,
   };
 }
 

@@ -122,9 +122,11 @@ export async function holdClient(tx: Tx, id: string): Promise<OAuthClient | unde
 /** Updates an OAuth client. Its type (confidential or public), tenant and creator never change. */
 export async function updateClient(tx: Tx, client: OAuthClient): Promise<void> {
   const { name, secretHash, firstParty, redirectUris, scopes, grantTypes, updatedAt } = client;
+  const { requirePkce } = client;
+  const fields = { name, secretHash, firstParty, redirectUris, scopes, grantTypes, requirePkce };
   await tx
     .update(oauthClients)
-    .set({ name, secretHash, firstParty, redirectUris, scopes, grantTypes, updatedAt })
+    .set({ ...fields, updatedAt })
     .where(eq(clientId, client.clientId));
 }
 

@@ -6,7 +6,15 @@ import { eq } from "drizzle-orm";
 import { auditLog } from "../../../db/schema/companies.ts";
 import { oauthClients } from "../../../db/schema/tokens.ts";
 import { everyPage, PASSWORD, startApi, type Answer } from "../../support/api.ts";
-import { addClient, postForm } from "../../support/oauth.ts";
+import {
+  addClient,
+  authorizeParams,
+  Browser,
+  type Form,
+  newPkce,
+  postForm,
+  returned,
+} from "../../support/oauth.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -24,6 +32,7 @@ describe("a new client", () => {
       name: "Mine",
       confidential: true,
       first_party: false,
+      require_pkce: true,
       redirect_uris: [CALLBACK],
       scopes: ["*"],
       grant_types: ["authorization_code", "refresh_token"],
@@ -81,10 +90,47 @@ describe("a new client", () => {
     [{ name: "x", grant_types: ["implicit"] }, ["grant_types.0"]],
     [{ name: "x", first_party: true, grant_types: ["password"] }, ["first_party", "grant_types"]],
     [{ name: "x", confidential: false, grant_types: ["password"] }, ["grant_types"]],
+    [{ name: "x", confidential: false, require_pkce: false }, ["require_pkce"]],
+    [{ name: "x", require_pkce: null }, ["require_pkce"]],
   ])("as %j is a 422 that names the fields", async (body, fields) => {
     const { status, body: answer } = await create(body);
     expect(status).toBe(422);
     expect(Object.keys(answer["errors"] as object).toSorted()).toEqual(fields);
+  });
+
+  test("needs PKCE until its owner turns that off, which is audited", async () => {
+    const { body } = await create({ name: "Lacks PKCE" });
+    const path = `${PARTNER}/${String(body["client_id"])}`;
+    const begin = async (id: unknown, more: Form = {}) => {
+      const one = { clientId: String(id), secret: "" };
+      const none = { code_challenge: undefined, code_challenge_method: undefined };
+      const params = authorizeParams(one, newPkce(), { redirect_uri: CALLBACK, ...none, ...more });
+      const answer = await new Browser(api).open(params);
+      return answer.status === 302 ? returned(answer).params["error"] : answer.status;
+    };
+    expect(await begin(body["client_id"])).toBe("invalid_request");
+    const { challenge } = newPkce();
+    const pkce = { code_challenge: challenge, code_challenge_method: "S256" };
+    expect(await begin(body["client_id"], pkce)).toBe(200);
+    const off = { token: partner, body: { require_pkce: false } };
+    expect((await api.call("PATCH", path, off)).body["require_pkce"]).toBe(false);
+    expect(await begin(body["client_id"])).toBe(200);
+    const without = (await create({ name: "Never had it", require_pkce: false })).body["client_id"];
+    expect(await begin(without)).toBe(200);
+    const rows = await database.db.sql`
+      select action, details - 'token' as details from audit_log
+       where details->>'client_id' in (${String(body["client_id"])}, ${String(without)}) order by id`;
+    expect([...rows]).toMatchObject([
+      { action: "CLIENT_CREATED", details: { client_id: body["client_id"] } },
+      {
+        action: "CLIENT_UPDATED",
+        details: { changes: { require_pkce: { from: true, to: false } } },
+      },
+      { action: "CLIENT_CREATED", details: { client_id: without, require_pkce: false } },
+    ]);
+    const { body: open } = await create({ name: "Public", confidential: false });
+    const change = await api.call("PATCH", `${PARTNER}/${String(open["client_id"])}`, off);
+    expect(Object.keys(change.body["errors"] as object)).toEqual(["require_pkce"]);
   });
 
   test.each([

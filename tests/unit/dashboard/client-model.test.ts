@@ -42,6 +42,7 @@ test("an edit starts with the client's values, and sends unedited ones back unch
     scopes: ["reviews:read"],
     grant_types: ["authorization_code", "password"],
     first_party: true,
+    require_pkce: false,
   };
   const { confidential: _fixed, ...changeable } = client;
   expect<unknown>(clientBody(clientDraft(client), true)).toEqual(changeable);

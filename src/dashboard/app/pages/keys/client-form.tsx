@@ -235,6 +235,14 @@ function GrantsField({ draft, onChange, isPlatform, error }: GrantsFieldProps) {
           )}
         </Stack>
       </Checkbox.Group>
+      {draft.confidential && (
+        <Switch
+          label="Require PKCE"
+          description="Turn it off only for a library that lacks PKCE."
+          checked={draft.requirePkce}
+          onChange={(event) => onChange({ requirePkce: event.currentTarget.checked })}
+        />
+      )}
       {isPlatform && (
         <Switch
           label="First-party"

@@ -31,6 +31,7 @@ export interface ClientDraft {
   readonly scopes: readonly Scope[];
   readonly grantTypes: readonly GrantType[];
   readonly firstParty: boolean;
+  readonly requirePkce: boolean;
 }
 
 export const NEW_CLIENT: ClientDraft = {
@@ -40,6 +41,7 @@ export const NEW_CLIENT: ClientDraft = {
   scopes: ["reviews:read"],
   grantTypes: ["authorization_code", "refresh_token"],
   firstParty: false,
+  requirePkce: true,
 };
 
 /** Fields of an OAuth client that the form reads from an API response, in the API's spelling. */
@@ -50,6 +52,7 @@ interface ShownClient {
   readonly scopes: readonly string[];
   readonly grant_types: readonly string[];
   readonly first_party: boolean;
+  readonly require_pkce: boolean;
 }
 
 export function clientDraft(client: ShownClient): ClientDraft {
@@ -60,6 +63,7 @@ export function clientDraft(client: ShownClient): ClientDraft {
     scopes: client.scopes.filter(isScope),
     grantTypes: client.grant_types.filter(isGrantType),
     firstParty: client.first_party,
+    requirePkce: client.require_pkce || !client.confidential,
   };
 }
 
@@ -80,6 +84,7 @@ export function clientBody(draft: ClientDraft, isPlatform: boolean) {
     redirect_uris: redirectUrisOf(draft),
     scopes: [...draft.scopes],
     grant_types: [...draft.grantTypes],
+    require_pkce: draft.requirePkce || !draft.confidential,
     ...(isPlatform && { first_party: draft.firstParty }),
   };
 }
