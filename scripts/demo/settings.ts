@@ -31,8 +31,12 @@ export interface Settings {
 
 const MOST_DISPATCHERS = 16;
 const LAST_PORT = 65_535;
-// The demo allows receivers on this machine; production rejects both.
-const DEMO_DEFAULTS = { WEBHOOK_ALLOW_HTTP: "1", WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8,::1/128" };
+// The demo allows receivers on this machine, which production rejects, and mails codes of a signup.
+const DEMO_DEFAULTS = {
+  WEBHOOK_ALLOW_HTTP: "1",
+  WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8,::1/128",
+  SIGNUP_CODES: "on",
+};
 // Placeholders for the validation, because the real values are not known yet.
 const PLACEHOLDERS = {
   DATABASE_URL: "postgres://embedded",

@@ -89,6 +89,37 @@ export function codeBudget(type: CodeType, isKnownAddress: boolean): string {
   return isKnownAddress ? `${type} known` : type;
 }
 
+/** The largest number of mails in any period of this length. */
+interface MailLimit {
+  readonly most: number;
+  readonly periodMs: number;
+}
+
+/** Limits of the mails that users make us send to one address: invitations, and requests to confirm (contract 4.22). */
+export const MAILS_TO_ADDRESS: readonly MailLimit[] = [
+  { most: 3, periodMs: 60_000 },
+  { most: 10, periodMs: CODE_LIMITS_WINDOW_MS },
+];
+/** Limit of the invitations that the people of a partner send (contract 4.22). */
+export const INVITATIONS_OF_PARTNER: readonly MailLimit[] = [{ most: 100, periodMs: 3_600_000 }];
+/** Number of open invitations that the people of a partner may have sent (contract 4.22). */
+export const OPEN_INVITATIONS = 200;
+
+/** Returns the instant from which the limits allow another mail, or undefined if they allow it now. */
+export function nextMailAt(
+  sentAt: readonly Date[],
+  limits: readonly MailLimit[],
+  now: Date,
+): Date | undefined {
+  const sorted = sentAt.toSorted((a, b) => a.getTime() - b.getTime());
+  const waits = limits.flatMap(({ most, periodMs }) => {
+    const oldest = sorted.at(-most);
+    const until = oldest && addMs(oldest, periodMs);
+    return until === undefined || until <= now ? [] : [until];
+  });
+  return waits.toSorted((a, b) => b.getTime() - a.getTime())[0];
+}
+
 /** Instants at which codes were issued for one email, and at which wrong codes were entered. */
 export interface CodeLimits {
   readonly issuedAt: readonly Date[];

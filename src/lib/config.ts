@@ -29,6 +29,8 @@ export interface Config {
   readonly securityMails: boolean;
   /** Whether the platform's own people need a second factor (contract 4.27). */
   readonly operatorsRequireSecondFactor: boolean;
+  /** Whether codes of a signup are mailed, which a platform with a signup wizard wants (contract 4.14). */
+  readonly signupCodes: boolean;
   readonly port: number;
   readonly host: string;
   /** `{server_root}` of the specification, without a trailing slash. */
@@ -120,6 +122,7 @@ export function readConfig(env: Env = process.env): Config {
     redisPrefix: read.text("REDIS_PREFIX", "rr:"),
     smtpUrl: read.optional("SMTP_URL", () => read.url("SMTP_URL", ["smtp:", "smtps:"])),
     mailFrom: read.mailbox("MAIL_FROM", "ReviewRelay <no-reply@localhost>"),
+    signupCodes: read.choice("SIGNUP_CODES", "off", ["on", "off"]) === "on",
     securityMails: read.choice("SECURITY_MAILS", "off", ["on", "off"]) === "on",
     operatorsRequireSecondFactor:
       read.choice("OPERATORS_REQUIRE_SECOND_FACTOR", "off", ["on", "off"]) === "on",

@@ -55,6 +55,7 @@ export function testConfig(overrides: Partial<Config> = {}): Config {
     SERVER_ROOT: "http://localhost:3000",
     MASTER_KEY: randomBytes(32).toString("base64"),
     RATE_LIMITS: "off",
+    SIGNUP_CODES: "on",
     ACCESS_LOG: "off",
     WEBHOOK_ALLOW_HTTP: "1",
     WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8,::1/128",

@@ -18,6 +18,7 @@ import {
 } from "../decide.ts";
 import { budgetDigest, emailDigest, normaliseEmail } from "../email.ts";
 import { codeMail } from "../mails.ts";
+import { MAIL_BUDGET } from "./mail-limits.ts";
 import { CODE_TYPES, type CodeType, type ResendBody } from "../password-model.ts";
 import {
   type CodeRow,
@@ -88,7 +89,7 @@ export async function holdCodes(
 /** Returns the digests under which the lock, the codes and the budgets of an email are stored. */
 export function digestsOfEmail(email: string): string[] {
   const budgets = CODE_TYPES.flatMap((type) => [codeBudget(type, true), codeBudget(type, false)]);
-  return [emailDigest(email), ...budgets.map((budget) => budgetDigest(budget, email))];
+  return [emailDigest(email), ...[...budgets, MAIL_BUDGET].map((one) => budgetDigest(one, email))];
 }
 
 /**
@@ -125,7 +126,7 @@ export interface ResendDeps extends CodeDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly schedule: Waker;
-  readonly config: Pick<Config, "otpTtlS" | "otpCooldownS">;
+  readonly config: Pick<Config, "otpTtlS" | "otpCooldownS" | "signupCodes">;
 }
 
 /**
@@ -158,7 +159,11 @@ async function startOrRepeat(
     return undefined;
   const last = await findCode(tx, held.digest, type);
   const recipient = await findCodeRecipient(tx, email);
-  return issueCode(tx, deps, { ...held, now, ...addresseeOf(type, { recipient, last, now }) });
+  return issueCode(tx, deps, {
+    ...held,
+    now,
+    ...addresseeOf(type, { recipient, last, now, signup: deps.config.signupCodes }),
+  });
 }
 
 /**
@@ -167,10 +172,16 @@ async function startOrRepeat(
  */
 function addresseeOf(
   type: ResendBody["type"],
-  known: { recipient: MailRecipient | undefined; last: CodeRow | undefined; now: Date },
+  known: {
+    readonly recipient: MailRecipient | undefined;
+    readonly last: CodeRow | undefined;
+    readonly now: Date;
+    /** Whether codes of a signup are mailed at all. */
+    readonly signup: boolean;
+  },
 ): Pick<NewCode, "isMailed" | "userId" | "brand"> {
   const { recipient, last, now } = known;
-  if (type === "signup") return { isMailed: true, userId: null, brand: null };
+  if (type === "signup") return { isMailed: known.signup, userId: null, brand: null };
   const isOpen = type === "forgot_password" || (isOpenCode(last, now) && last?.userId !== null);
   if (recipient === undefined || !isOpen) return { isMailed: false, userId: null, brand: null };
   return { isMailed: true, userId: recipient.userId, brand: recipient.brand };

@@ -17,6 +17,7 @@ import {
   findMailRecipient,
   saveInvitation,
 } from "../queries/users.ts";
+import { countMailTo } from "./mail-limits.ts";
 import { checkContext, freshSession, type ResetDeps } from "./passwords.ts";
 import { signedInOr } from "./second-step.ts";
 
@@ -60,6 +61,7 @@ export async function makeInvitation(
 /**
  * Mails the user instructions for the first sign-in: a link that sets a password or, if the company's domain allows
  * no passwords, a link to sign in through its identity provider. The caller must wake `MAIL_WAKE` after the commit.
+ * Throws `rate_limited` if the address got too many such mails.
  */
 export async function inviteUser(
   tx: Tx,
@@ -71,6 +73,7 @@ export async function inviteUser(
   // No mail is sent if the user or the company is inactive, because the link would not work. An operator can invite
   // the user again after activation.
   if (recipient === undefined) return;
+  await countMailTo(tx, to, now);
   if (!recipient.takesPassword) {
     const link = `${deps.config.serverRoot}/dashboard`;
     await queueMails(tx, deps, [singleSignOnMail({ to, link }, recipient.brand)], now);

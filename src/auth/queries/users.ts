@@ -1,4 +1,15 @@
-import { and, asc, eq, gt, inArray, isNull, ne, sql, type SQL } from "drizzle-orm";
+import {
+  and,
+  asc,
+  count as countOf,
+  eq,
+  gt,
+  inArray,
+  isNull,
+  ne,
+  sql,
+  type SQL,
+} from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
@@ -182,6 +193,19 @@ const { userId, codeHash, expiresAt } = invitations;
 /** Stores an invitation in place of the user's last one, which stops working. */
 export async function saveInvitation(tx: Tx, one: typeof invitations.$inferInsert): Promise<void> {
   await tx.insert(invitations).values(one).onConflictDoUpdate({ target: userId, set: one });
+}
+
+/** Counts the invitations of a company's active users that can still be accepted, without that of one user. */
+export async function countOpenInvitations(
+  tx: Tx,
+  { partnerId, userId: except, now }: { partnerId: number; userId: number; now: Date },
+): Promise<number> {
+  const [row] = await tx
+    .select({ open: countOf() })
+    .from(invitations)
+    .innerJoin(users, eq(users.id, userId))
+    .where(and(eq(companyId, partnerId), users.isActive, ne(userId, except), gt(expiresAt, now)));
+  return row?.open ?? 0;
 }
 
 /**

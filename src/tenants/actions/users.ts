@@ -5,6 +5,7 @@ import { recordAccessDenied } from "../../auth/actions/access-denied.ts";
 import { changesOf } from "../../auth/audit-changes.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import { inviteUser } from "../../auth/actions/invitations.ts";
+import { countInvitationOf } from "../../auth/actions/mail-limits.ts";
 import { endAccess, liftLock } from "../../auth/actions/sessions.ts";
 import { authorityInPerson, excessOf } from "../../auth/authority.ts";
 import { normaliseEmail } from "../../auth/email.ts";
@@ -79,8 +80,10 @@ export async function createUser(
       const audit = { at: now, actor: principal, requestContext };
       await recordAudit(tx, { ...audit, action: "USER_CREATED", details });
       await tellOfOwner(tx, deps, { owner: { id, name, companyId }, role, actor: principal, now });
-      if (passwordHash === null)
+      if (passwordHash === null) {
+        await limitInvitations(tx, principal, { id, companyId, now });
         await inviteUser(tx, deps, { userId: id, email, actor: principal, requestContext, now });
+      }
       return { result: existing(await queries.userById(tx, id)) };
     },
   );
@@ -174,16 +177,26 @@ export function deleteUser(
 export async function inviteAgain(
   deps: Pick<AdminDeps, "db" | "clock" | "box" | "schedule" | "config">,
   { principal, requestContext }: Caller,
-  { id, email, hasPassword, isActive }: User,
+  { id, companyId, email, hasPassword, isActive }: User,
 ): Promise<User> {
   if (hasPassword || !isActive) throw new Problem("not_invitable");
   const now = deps.clock.now();
   const user = await deps.db.transaction(async (tx) => {
+    await limitInvitations(tx, principal, { id, companyId, now });
     await inviteUser(tx, deps, { userId: id, email, actor: principal, requestContext, now });
     return existing(await queries.userById(tx, id));
   });
   await deps.schedule.wake([MAIL_WAKE]);
   return user;
+}
+
+/** Applies the limits of a partner's invitations. Operators, who provision whole companies, are exempt. */
+async function limitInvitations(
+  tx: Tx,
+  { companyType }: Principal,
+  { id: userId, companyId: partnerId, now }: { id: number; companyId: number; now: Date },
+): Promise<void> {
+  if (companyType === "partner") await countInvitationOf(tx, { partnerId, userId, now });
 }
 
 /**

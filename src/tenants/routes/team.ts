@@ -86,7 +86,7 @@ function teamListRoutes(deps: PartnerRouteDeps, { reading, managing }: TeamAcces
         body: TeammateBody,
         rules: ({ body, principal }: RuleInput<typeof TeammateBody>) =>
           users.newTeammateErrors(deps, principal, body),
-        response: { 201: UserObject },
+        response: { 201: UserObject, 409: errorResponse("limit_reached") },
         detail: {
           operationId: "inviteTeammate",
           summary: "Invite somebody to the partner",
@@ -125,7 +125,7 @@ function roleAndInvitationRoutes(deps: PartnerRouteDeps, { managing }: TeamAcces
         access: managing,
         user: true,
         body: NO_FIELDS,
-        response: { 200: UserObject, 409: errorResponse("not_invitable") },
+        response: { 200: UserObject, 409: errorResponse("not_invitable", "limit_reached") },
         detail: {
           operationId: "inviteTeammateAgain",
           summary: "Mail another invitation",

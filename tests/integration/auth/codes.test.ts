@@ -467,6 +467,20 @@ describe("a code", () => {
     }
   });
 
+  test("is mailed to nobody for a signup without SIGNUP_CODES, with the same answer", async () => {
+    const off = await startApi({
+      db: database.db,
+      clock,
+      config: { ...api.deps.config, signupCodes: false },
+    });
+    const email = freshEmail();
+    const body = { email, type: "signup" };
+    const answer = await off.call("POST", "/email-otp/resend", { body });
+    clock.advance(60_000);
+    expect([answer.status, answer.text]).toEqual([200, (await resend(email, "signup")).text]);
+    expect(await mails(email)).toHaveLength(1);
+  });
+
   test("is not mailed for a change of password that was not begun", async () => {
     const { email } = await freshUser();
     await resend(email, "change_password");

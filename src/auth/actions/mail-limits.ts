@@ -1,0 +1,57 @@
+import type { Tx } from "../../../db/client.ts";
+import { Problem } from "../../lib/problem.ts";
+import {
+  INVITATIONS_OF_PARTNER,
+  MAILS_TO_ADDRESS,
+  nextMailAt,
+  OPEN_INVITATIONS,
+  retryAfterS,
+  withinWindow,
+} from "../decide.ts";
+import { budgetDigest } from "../email.ts";
+import { holdCodeLimits, saveIssues } from "../queries/codes.ts";
+import { countOpenInvitations } from "../queries/users.ts";
+
+/** Name of the budget of an address for mails that other users cause. */
+export const MAIL_BUDGET = "mails";
+const PARTNER_BUDGET = "invitations";
+
+type Limits = Parameters<typeof nextMailAt>[1];
+
+/**
+ * Counts a mail to the address that another user causes. Throws `rate_limited` if the address got too many. The row of
+ * the budget stays locked until the commit, so that concurrent requests see each other's mails.
+ */
+export function countMailTo(tx: Tx, address: string, now: Date): Promise<void> {
+  return take(tx, budgetDigest(MAIL_BUDGET, address), { limits: MAILS_TO_ADDRESS, now });
+}
+
+/**
+ * Counts an invitation by a user of the partner. Throws `rate_limited` after too many in an hour, and `limit_reached`
+ * while too many others are open. The lock on the budget makes invitations of a partner take turns.
+ */
+export async function countInvitationOf(
+  tx: Tx,
+  { partnerId, userId, now }: { partnerId: number; userId: number; now: Date },
+): Promise<void> {
+  const budget = budgetDigest(PARTNER_BUDGET, String(partnerId));
+  await take(tx, budget, { limits: INVITATIONS_OF_PARTNER, now });
+  if ((await countOpenInvitations(tx, { partnerId, userId, now })) < OPEN_INVITATIONS) return;
+  const message = `${OPEN_INVITATIONS} invitations are open; deactivate people who will not accept theirs.`;
+  throw new Problem("limit_reached", { message });
+}
+
+async function take(
+  tx: Tx,
+  digest: string,
+  { limits, now }: { readonly limits: Limits; readonly now: Date },
+): Promise<void> {
+  const { issuedAt } = await holdCodeLimits(tx, digest, now);
+  const until = nextMailAt(issuedAt, limits, now);
+  if (until !== undefined)
+    throw new Problem("rate_limited", {
+      headers: { "Retry-After": String(retryAfterS(until, now)) },
+      message: "Too many mails of this kind were sent; try again later.",
+    });
+  await saveIssues(tx, digest, [...withinWindow(issuedAt, now), now]);
+}
