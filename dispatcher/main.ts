@@ -6,6 +6,7 @@ import { openSpans } from "../src/lib/spans.ts";
 import { purgeChunk } from "../src/auth/actions/purge.ts";
 import { deletionChunk } from "../src/tenants/actions/delete-companies.ts";
 import { eraseChunk } from "../src/tenants/actions/erase.ts";
+import { providerSecretsChunk } from "../src/tenants/actions/stores.ts";
 import { createSchedule } from "../src/outbox/schedule.ts";
 import { EXIT_CONFIG } from "../src/lib/config.ts";
 import { beginProcess, openOperations, openStores } from "../src/process.ts";
@@ -135,6 +136,7 @@ const jobs = [
     name: "erasures",
     run: () => eraseChunk({ db: owner, box, clock, log }),
   },
+  { ...eachMinute, name: "provider_secrets", run: () => providerSecretsChunk({ db: owner }) },
   { ...eachMinute, name: "deletions", run: () => deletionChunk({ db: owner, clock, log }) },
   ...hourlyJobs({ ...config, db: owner, indexDb: pools.indexing, log }),
 ];

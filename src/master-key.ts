@@ -65,6 +65,7 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { sealed: webhookSubscriptions.sealedSecret, ...webhookSecret },
   { sealed: webhookSubscriptions.sealedPreviousSecret, ...webhookSecret },
   { sealed: reviewSites.sealedSecret, word: "provider", key: reviewSites.slug },
+  { sealed: reviewSites.sealedPreviousSecret, word: "provider", key: reviewSites.slug },
   { sealed: signingKeys.sealedPrivateKey, word: "signing-key", key: signingKeys.kid },
   {
     sealed: tokens.sealedToken,

@@ -182,3 +182,25 @@ export const auditLog = pgTable("audit_log", {
   requestId: text("request_id"),
   details: jsonb("details").$type<Readonly<Record<string, unknown>>>().notNull(),
 });
+
+/** The one address to which the audit log of the platform is sent, and how far it was sent (contract 3.12). */
+export const auditWebhooks = pgTable("audit_webhooks", {
+  /** Always `platform`. */
+  id: text("id").primaryKey(),
+  url: text("url").notNull(),
+  sealedSecret: text("sealed_secret").notNull(),
+  /** Grows with each change of the settings, so that a POST under former settings moves nothing. */
+  version: integer("version").notNull(),
+  /** The id of the last row that was accepted. */
+  afterId: bigint("after_id", { mode: "number" }).notNull(),
+  /** The number of failed POSTs since the last accepted one, with the last failure; 0 and null without. */
+  failures: integer("failures").notNull().default(0),
+  lastError: text("last_error"),
+  failedAt: instant("failed_at"),
+  nextAt: instant("next_at").notNull(),
+  deliveredAt: instant("delivered_at"),
+  /** The number of rows that retention removed before they were accepted. */
+  lostRows: bigint("lost_rows", { mode: "number" }).notNull().default(0),
+  createdAt: instant("created_at").notNull(),
+  updatedAt: instant("updated_at").notNull(),
+});

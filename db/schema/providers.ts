@@ -13,6 +13,11 @@ export const reviewSites = pgTable("review_sites", {
    * another provider.
    */
   sealedSecret: text("sealed_secret").notNull(),
+  /** The secret before the last rotation, sealed in the same way; it verifies events until it expires. */
+  sealedPreviousSecret: text("sealed_previous_secret"),
+  previousSecretExpiresAt: instant("previous_secret_expires_at"),
+  /** Whether events without a signed timestamp are refused. */
+  requiresTimestamp: boolean("requires_timestamp").notNull().default(false),
 });
 
 export const storeReviewSites = pgTable(

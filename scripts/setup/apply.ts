@@ -188,7 +188,8 @@ async function makeSite(
   const known = await tx.sql`select from review_sites where slug = ${site.slug}`;
   if (known.length > 0) return undefined;
   const secret = newSecret();
-  await insertProvider(tx, site, box.seal(secret, providerSecretContext(site.slug)));
+  const sealedSecret = box.seal(secret, providerSecretContext(site.slug));
+  await insertProvider(tx, { ...site, requiresTimestamp: false, sealedSecret });
   await audit(tx, now, "PROVIDER_CREATED", { provider: site.slug });
   return secret;
 }

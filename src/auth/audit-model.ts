@@ -162,6 +162,7 @@ export const AUDIT_ACTIONS = [
   "PROVIDER_CREATED",
   "PROVIDER_UPDATED",
   "PROVIDER_DELETED",
+  // Details: provider, grace_period_hours.
   "PROVIDER_SECRET_ROTATED",
   // Audit rows of a webhook subscription that was created or deleted; details: subscription_id, delivery_kind.
   "WEBHOOK_CREATED",

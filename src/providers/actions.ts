@@ -4,10 +4,15 @@ import { invalid, Problem, unavailable } from "../lib/problem.ts";
 import { equalInConstantTime } from "../lib/secret-box.ts";
 import { hmacSha256Hex } from "../lib/secrets.ts";
 import { createBatcher, type ProviderDeps } from "./batch.ts";
+import type { Signed } from "./decide-batch.ts";
 import { readEvents } from "./input.ts";
 import { PROVIDER_SLUG, providerSecretContext } from "./model.ts";
 import { checkTexts, createProfanityFinder } from "./profanity.ts";
-import { createPartnerFinder, createSecretFinder } from "./queries/finders.ts";
+import {
+  createCredentialsFinder,
+  createPartnerFinder,
+  type Credentials,
+} from "./queries/finders.ts";
 
 const SLUG = new RegExp(PROVIDER_SLUG);
 /**
@@ -16,10 +21,17 @@ const SLUG = new RegExp(PROVIDER_SLUG);
  */
 const DUMMY_SECRET = "there is no such provider";
 
-interface Signed {
+interface SignedRequest {
   readonly requestContext: RequestContext;
   readonly raw: Uint8Array;
 }
+
+/** The time in seconds by which a signed timestamp may differ from our clock, either way (contract 9.1). */
+const TOLERANCE_S = 300;
+const UNIX_SECONDS = /^\d{1,11}$/;
+const WRONG_TIME =
+  "X-Provider-Timestamp must be the time of the request in Unix seconds, within 5 minutes of our clock.";
+const UNVERIFIED: Signed = { sealedSecret: "", isTimed: false };
 
 const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
 
@@ -34,42 +46,70 @@ interface SigningDeps extends Pick<ProviderDeps, "box" | "db" | "clock"> {
 
 export type Signatures = ReturnType<typeof createSignatures>;
 
+type Verdict = "accepted" | "wrong signature" | "wrong timestamp";
+
 export function createSignatures({ box, db, clock, failures }: SigningDeps) {
-  const secrets = createSecretFinder(db, clock);
-  const verified = new WeakMap<Uint8Array, string>();
-  const isSigned = (slug: string, sealed: string | undefined, { requestContext, raw }: Signed) => {
-    const secret =
-      sealed === undefined ? DUMMY_SECRET : box.open(sealed, providerSecretContext(slug));
-    const expected = `sha256=${hmacSha256Hex(secret, raw)}`;
-    const matches = equalInConstantTime(
-      requestContext.headers.get("x-provider-signature") ?? "",
-      expected,
+  const credentials = createCredentialsFinder(db, clock);
+  const verified = new WeakMap<Uint8Array, Signed>();
+  const judge = (
+    slug: string,
+    known: Credentials | undefined,
+    { requestContext: { headers }, raw }: SignedRequest,
+  ): Verdict => {
+    const now = clock.now();
+    const timestamp = headers.get("x-provider-timestamp");
+    const isOverlap = (known?.previousSecretExpiresAt ?? now) > now;
+    // A missing secret is replaced by the dummy, so that each rejection computes two HMACs.
+    const sealedSecret = [known?.sealedSecret, isOverlap ? known?.sealedPreviousSecret : null].find(
+      (sealed) => {
+        const secret =
+          sealed == null ? DUMMY_SECRET : box.open(sealed, providerSecretContext(slug));
+        const expected = `sha256=${hmacSha256Hex(secret, signedContent(timestamp, raw))}`;
+        const given = headers.get("x-provider-signature") ?? "";
+        return equalInConstantTime(given, expected) && sealed != null;
+      },
     );
-    if (!matches || sealed === undefined) return false;
-    verified.set(raw, sealed);
-    return true;
+    if (sealedSecret == null) return "wrong signature";
+    const isTimed = timestamp !== null;
+    if (isTimed ? !isRecent(timestamp, now) : known?.requiresTimestamp) return "wrong timestamp";
+    verified.set(raw, { sealedSecret, isTimed });
+    return "accepted";
   };
-  /** Verifies the bytes with the provider's current secret from the database. */
-  const verifyAgain = async (slug: string, signed: Signed) => {
+  /** Verifies the bytes with the provider's current secrets from the database. */
+  const verifyAgain = async (slug: string, signed: SignedRequest) => {
     const isSlug = SLUG.test(slug);
-    if (isSigned(slug, isSlug ? await secrets.read(slug) : undefined, signed)) return;
-    const details = { provider: isSlug ? slug : null };
+    const verdict = judge(slug, isSlug ? await credentials.read(slug) : undefined, signed);
+    if (verdict === "accepted") return;
+    const isTime = verdict === "wrong timestamp";
+    const details = { provider: isSlug ? slug : null, ...(isTime && { reason: "timestamp" }) };
     await failures.record({ action: "PROVIDER_AUTH_FAILED", details }, signed.requestContext);
-    throw new Problem("invalid_signature");
+    throw new Problem("invalid_signature", isTime ? { message: WRONG_TIME } : {});
   };
   return {
     /**
      * Verifies the provider's signature; throws and audits `invalid_signature` for a wrong one and for an unknown
-     * provider (contract 9.1). The secret may be cached; the transaction that writes the events compares it again.
+     * provider (contract 9.1). The secrets may be cached; the transaction that writes the events compares them again.
      */
-    async verify(slug: string, signed: Signed) {
-      const sealed = secrets.remembered(slug);
-      if (sealed === undefined || !isSigned(slug, sealed, signed)) await verifyAgain(slug, signed);
+    async verify(slug: string, signed: SignedRequest) {
+      const known = credentials.remembered(slug);
+      if (known === undefined || judge(slug, known, signed) !== "accepted")
+        await verifyAgain(slug, signed);
     },
     verifyAgain,
-    /** Returns the sealed secret with which these bytes were verified. */
-    sealedSecretOf: (raw: Uint8Array) => verified.get(raw) ?? "",
+    /** Returns how these bytes were verified. */
+    signedOf: (raw: Uint8Array) => verified.get(raw) ?? UNVERIFIED,
   };
+}
+
+/** Returns the bytes that a signature covers: the body, after the timestamp if the request has one (contract 9.1). */
+function signedContent(timestamp: string | null, raw: Uint8Array): Uint8Array {
+  return timestamp === null ? raw : Buffer.concat([Buffer.from(`${timestamp}.`), raw]);
+}
+
+/** Whether a timestamp in Unix seconds is within the tolerance of our clock, which is counted in whole seconds too. */
+function isRecent(timestamp: string, now: Date): boolean {
+  const ageS = Math.floor(now.getTime() / 1000) - Number(timestamp);
+  return UNIX_SECONDS.test(timestamp) && Math.abs(ageS) <= TOLERANCE_S;
 }
 
 /** Creates the dependencies of `takeEvents`, among them the batcher. */
@@ -88,7 +128,7 @@ export function createIngestDeps({ clock, traces, ...deps }: ProviderDeps, signa
 export async function takeEvents(
   deps: ReturnType<typeof createIngestDeps>,
   slug: string,
-  { body, ...signed }: Signed & { readonly body: unknown },
+  { body, ...signed }: SignedRequest & { readonly body: unknown },
 ): Promise<{ accepted: number; duplicates: number }> {
   const read = readEvents(body, deps.clock.now());
   deps.traces?.came(read.events.map(({ occurredAt }) => occurredAt));
@@ -103,8 +143,8 @@ export async function takeEvents(
   const profanity = await checkTexts(deps.profanity, read.events);
   const partners = await deps.partners(read.references.flatMap(({ siteId }) => siteId ?? []));
   const submit = () => {
-    const sealedSecret = deps.signatures.sealedSecretOf(signed.raw);
-    return deps.submit({ slug, sealedSecret, read, profanity, partners });
+    const request = { slug, signed: deps.signatures.signedOf(signed.raw), read };
+    return deps.submit({ ...request, profanity, partners });
   };
   let result = await submit();
   if (result.kind === "deferred" && result.reason === "secret") {

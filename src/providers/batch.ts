@@ -15,6 +15,7 @@ import type { Wake, Waker } from "../outbox/schedule.ts";
 import { queueHomeownerNotices, suppressingPartners } from "../reviews/actions/notices.ts";
 import { reviewFacts } from "../reviews/model.ts";
 import {
+  type Accepted,
   type BatchDecision,
   decideBatch,
   type ProviderRequest,
@@ -129,7 +130,7 @@ async function findAll(
     suppressingPartners(tx, [...new Set(posting.flatMap((one) => one.partners))]),
   ]);
   const found = {
-    sealedSecrets: new Map<string, string>(),
+    accepted: new Map<string, Accepted>(),
     sites: new Map<number, Site>(),
     heldSites: new Set<number>(),
     heldPartners,
@@ -140,8 +141,15 @@ async function findAll(
     newIds: new Map<string, number>(),
   };
   for (const one of known) {
-    const { site, review, newId, sealedSecret } = one;
-    if (sealedSecret !== null) found.sealedSecrets.set(one.slug, sealedSecret);
+    const { site, review, newId, sealedSecret, sealedPreviousSecret } = one;
+    if (sealedSecret !== null)
+      found.accepted.set(one.slug, {
+        sealedSecrets: [
+          sealedSecret,
+          ...(sealedPreviousSecret === null ? [] : [sealedPreviousSecret]),
+        ],
+        requiresTimestamp: one.requiresTimestamp === true,
+      });
     const siteId = one.siteId ?? 0;
     const key = reviewKey(siteId, one.externalReviewId ?? "");
     // The copy of a locked row is preferred, because it is the current one.

@@ -3,11 +3,22 @@ import { type Known, referenceErrors } from "./decide.ts";
 import type { ReadEvents } from "./input.ts";
 import { type ProviderEvent, type Reference, reviewKey } from "./model.ts";
 
+/** How a request was verified: with which sealed secret, and whether its signature covered a timestamp. */
+export interface Signed {
+  readonly sealedSecret: string;
+  readonly isTimed: boolean;
+}
+
+/** The secrets that verify a provider's requests now; a previous one stays until maintenance removes it. */
+export interface Accepted {
+  readonly sealedSecrets: readonly string[];
+  readonly requiresTimestamp: boolean;
+}
+
 /** A request of a provider that waits for a batch. */
 export interface ProviderRequest {
   readonly slug: string;
-  /** The sealed secret with which the signature was verified. */
-  readonly sealedSecret: string;
+  readonly signed: Signed;
   readonly read: ReadEvents;
   /** Maps each text of the request to the profane words in it. */
   readonly profanity: Known["profanity"];
@@ -17,8 +28,8 @@ export interface ProviderRequest {
 
 /** All data that a batch reads before it writes. `reviews` has only the rows that this transaction has locked. */
 export interface BatchLookup extends Omit<Known, "profanity"> {
-  /** Maps each provider slug to the provider's sealed secret. */
-  readonly sealedSecrets: ReadonlyMap<string, string>;
+  /** Maps each provider slug to what the provider's requests are verified with. */
+  readonly accepted: ReadonlyMap<string, Accepted>;
   /** Connections that an event changes and another transaction has locked. */
   readonly heldSites: ReadonlySet<number>;
   /** Partners with a sequence that another transaction has locked. */
@@ -54,8 +65,8 @@ export function decideBatch(
 ): BatchDecision[] {
   const claimed = new Set(found.seen);
   const existing = new Set(found.existing);
-  return requests.map(({ slug, sealedSecret, read, partners }) => {
-    if (found.sealedSecrets.get(slug) !== sealedSecret)
+  return requests.map(({ slug, signed, read, partners }) => {
+    if (!isStillAccepted(signed, found.accepted.get(slug)))
       return { kind: "deferred", reason: "secret" };
     const isNew = newEventsIn(read, slug, claimed);
     const newEvents = read.events.filter(isNew);
@@ -80,6 +91,12 @@ export function decideBatch(
     }
     return { kind: "accepted", newEvents };
   });
+}
+
+/** Whether the provider's settings still accept a signature that was verified with remembered ones. */
+function isStillAccepted({ sealedSecret, isTimed }: Signed, accepted: Accepted | undefined) {
+  if (accepted === undefined || (accepted.requiresTimestamp && !isTimed)) return false;
+  return accepted.sealedSecrets.includes(sealedSecret);
 }
 
 /**

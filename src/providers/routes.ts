@@ -52,7 +52,7 @@ export function providerRoutes(deps: ProviderRouteDeps) {
           operationId: "reportProviderEvents",
           summary: "Report reviews, postings and connections of a review site",
           description:
-            "All events are accepted or none. A known `id` is a duplicate and changes nothing.",
+            "All events are accepted or none. A known `id` is a duplicate and changes nothing. With `X-Provider-Timestamp` (Unix seconds) the signature covers `<timestamp>.<body>`, and the timestamp must be within 5 minutes of our clock.",
           security: [{ provider: [] }],
         },
       },

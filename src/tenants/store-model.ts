@@ -1,10 +1,10 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import type { storeReviewSites } from "../../db/schema/providers.ts";
+import type { reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
 import type { planObject } from "../auth/model.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
 import { type RowOf, shown } from "../http/shown.ts";
-import { orNull, rowId } from "../http/text.ts";
+import { instantAnswer, orNull, rowId } from "../http/text.ts";
 import { PROVIDER_SLUG } from "../providers/model.ts";
 import {
   changedExternalId,
@@ -153,6 +153,11 @@ export const ProviderBody = Type.Object(
       explain: "must be 1 to 64 of a-z, 0-9, - and _, beginning with a letter or digit",
     }),
     name: displayName,
+    requires_timestamp: Type.Optional(
+      Type.Boolean({
+        description: "Whether events without a signed timestamp are refused; false if absent.",
+      }),
+    ),
   },
   { ...closed, title: "NewProvider", examples: [{ slug: "google", name: "Google" }] },
 );
@@ -160,20 +165,53 @@ export const ProviderBody = Type.Object(
 export type NewProvider = Static<typeof ProviderBody>;
 
 /** The slug of a provider stays, because its address and its stored secret contain it. */
-export const ProviderChanges = Type.Partial(Type.Pick(ProviderBody, ["name"]), {
+export const ProviderChanges = Type.Partial(Type.Omit(ProviderBody, ["slug"]), {
   ...closed,
   title: "ProviderChanges",
   examples: [{ name: "Google" }],
 });
 export type ProviderUpdate = Static<typeof ProviderChanges>;
 
-const provider = { id: Type.Integer(), slug: Type.String(), name: Type.String() };
+/** The longest time in hours for which a provider's previous secret stays valid (contract 10.2). */
+const MAX_OVERLAP_HOURS = 168;
+
+export const ProviderRotation = Type.Object(
+  {
+    grace_period_hours: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: MAX_OVERLAP_HOURS,
+        description: "Hours for which the previous secret still verifies events; 24 if absent.",
+      }),
+    ),
+  },
+  { ...closed, title: "ProviderRotation", examples: [{ grace_period_hours: 24 }] },
+);
+
+const provider = {
+  id: Type.Integer(),
+  slug: Type.String(),
+  name: Type.String(),
+  requires_timestamp: Type.Boolean({
+    description: "Whether events without a signed timestamp are refused.",
+  }),
+  secret_fingerprint: Type.String({
+    pattern: "^[0-9a-f]{16}$",
+    description: "The first 8 bytes of the SHA-256 of the current secret.",
+  }),
+  previous_secret_expires_at: orNull(instantAnswer(), {
+    description: "End of the time in which the previous secret is valid too; null without one.",
+  }),
+};
 
 export const ProviderObject = Type.Object(provider, {
   title: "Provider",
   examples: [{ id: 2, name: "Google" }],
 });
 export type Provider = RowOf<typeof ProviderObject>;
+/** A provider as it is stored, with its sealed secret instead of the fingerprint. */
+export type StoredProvider = Omit<Provider, "secretFingerprint"> &
+  Pick<typeof reviewSites.$inferSelect, "sealedSecret">;
 
 /** A provider with its secret. Only the response that creates or rotates the secret contains it. */
 export const ProviderWithSecret = Type.Object(

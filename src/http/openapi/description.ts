@@ -185,7 +185,7 @@ function securitySchemes(serverRoot: string): JsonObject {
       in: "header",
       name: "X-Provider-Signature",
       description:
-        "`sha256=` and the hex HMAC-SHA256 of the exact body, keyed with the secret of the review site.",
+        "`sha256=` and the hex HMAC-SHA256 of the exact body, keyed with the secret of the review site. With `X-Provider-Timestamp`, of the timestamp, a dot and the body.",
     },
   };
 }

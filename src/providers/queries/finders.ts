@@ -3,44 +3,55 @@ import { sql } from "drizzle-orm";
 import type { Db, DbOrTx } from "../../../db/client.ts";
 import { anyOf } from "../../../db/conditions.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
-import { list, statement } from "../../../db/statement.ts";
+import { list, selected, statement, type ValuesOf } from "../../../db/statement.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { inBatches } from "../../lib/batches.ts";
+
+const CREDENTIALS = {
+  slug: reviewSites.slug,
+  sealedSecret: reviewSites.sealedSecret,
+  sealedPreviousSecret: reviewSites.sealedPreviousSecret,
+  previousSecretExpiresAt: reviewSites.previousSecretExpiresAt,
+  requiresTimestamp: reviewSites.requiresTimestamp,
+};
 
 const secrets = statement({
   name: "providers.secrets",
   // Raw SQL, because the statement runs with every request of a provider and gets the slugs of all concurrent requests
   // as one parameter.
   params: { slugs: list(reviewSites.slug) },
-  columns: { slug: reviewSites.slug, sealedSecret: reviewSites.sealedSecret },
+  columns: CREDENTIALS,
   text: ({ slugs }) => sql`
-    select p.slug, p.sealed_secret as "sealedSecret"
+    select p.*
       from unnest((select ${slugs}::text[])) as given(slug) cross join lateral (
-             select slug, sealed_secret from review_sites where slug = given.slug offset 0) p`,
+             select ${selected(CREDENTIALS)} from review_sites where slug = given.slug offset 0) p`,
 });
 
-/** Returns the sealed secrets of providers by slug. */
-export async function sealedSecretsOf(db: DbOrTx, slugs: readonly string[]) {
+/** What verifies the requests of a provider. */
+export type Credentials = ValuesOf<typeof CREDENTIALS>;
+
+/** Returns the credentials of providers by slug. */
+export async function credentialsOf(db: DbOrTx, slugs: readonly string[]) {
   const found = await db.run(secrets, { slugs });
-  return new Map(found.map(({ slug, sealedSecret }) => [slug, sealedSecret]));
+  return new Map(found.map((one) => [one.slug, one]));
 }
 
 const LIMITS = { questions: 256, waiting: 4_096, waitMs: 6_000 };
-const SECRETS_REMEMBERED = 1_000;
+const PROVIDERS_REMEMBERED = 1_000;
 
-/** Creates a cached loader for the sealed secrets of providers. */
-export function createSecretFinder(db: Db, clock: Clock) {
-  const known = new Map<string, string>();
+/** Creates a cached loader for the credentials of providers. */
+export function createCredentialsFinder(db: Db, clock: Clock) {
+  const known = new Map<string, Credentials>();
   const answer = async (slugs: readonly string[]) => {
-    const found = await sealedSecretsOf(db, [...new Set(slugs)]);
-    if (known.size + found.size > SECRETS_REMEMBERED) known.clear();
-    for (const [slug, sealed] of found) known.set(slug, sealed);
+    const found = await credentialsOf(db, [...new Set(slugs)]);
+    if (known.size + found.size > PROVIDERS_REMEMBERED) known.clear();
+    for (const [slug, one] of found) known.set(slug, one);
     return slugs.map((slug) => found.get(slug));
   };
   return {
-    /** Returns the provider's secret as last read, which may be outdated; undefined before the first read. */
+    /** Returns the provider's credentials as last read, which may be outdated; undefined before the first read. */
     remembered: (slug: string) => known.get(slug),
-    /** Reads the provider's secret; undefined if the provider does not exist. Concurrent reads share a statement. */
+    /** Reads the credentials; undefined if the provider does not exist. Concurrent reads share a statement. */
     read: inBatches(clock, answer, LIMITS),
   };
 }

@@ -115,8 +115,10 @@ const lookUpStatement = statement({
   },
   columns: {
     ord: value("integer"),
-    /** The provider's secret; only in the first row of each provider. */
+    /** The provider's secrets and its rule for timestamps; only in the first row of each provider. */
     sealedSecret: nullable(reviewSites.sealedSecret),
+    sealedPreviousSecret: reviewSites.sealedPreviousSecret,
+    requiresTimestamp: nullable(reviewSites.requiresTimestamp),
     /** Whether the event id was claimed before. */
     isSeen: value("boolean"),
     /** Whether the connection exists and belongs to this provider. */
@@ -138,6 +140,8 @@ const lookUpStatement = statement({
       select set_config('lock_timeout', '100ms', true)
     )
     select given.ord, case when given."showsSecret" then review_sites.sealed_secret end as "sealedSecret",
+           case when given."showsSecret" then review_sites.sealed_previous_secret end as "sealedPreviousSecret",
+           case when given."showsSecret" then review_sites.requires_timestamp end as "requiresTimestamp",
            e.id is not null as "isSeen", l.id is not null as "isOwnSite", r.id is not null as "isKnown",
            case when given."createsReview" and l.id is not null and e.id is null and r.id is null
                 then nextval('reviews_id_seq')::integer end as "newId",
@@ -150,7 +154,9 @@ const lookUpStatement = statement({
                      select ${selected(REVIEW_STATE)} from reviews where id = r.id for no key update skip locked`)}
                 end as review
       from bound cross join ${given}
-      left join lateral (select id, slug, name, sealed_secret from review_sites where slug = given.slug offset 0) review_sites on true
+      left join lateral (
+             select id, slug, name, sealed_secret, sealed_previous_secret, requires_timestamp
+               from review_sites where slug = given.slug offset 0) review_sites on true
       left join lateral (
              select id from provider_events where review_site_id = review_sites.id and id = given.id offset 0) e on true
       left join lateral (

@@ -1,11 +1,12 @@
-import { findRow } from "../../http/list.ts";
+import { findRow, type Page } from "../../http/list.ts";
 import type { Db } from "../../../db/client.ts";
 import type { AuditAction } from "../../auth/audit-model.ts";
-import { recordAudit } from "../../auth/queries/audit.ts";
 import type { ValidParts } from "../../http/fields.ts";
 import type { Caller } from "../../http/principal.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import { invalid } from "../../lib/problem.ts";
+import { addMs } from "../../lib/clock.ts";
+import { fingerprint } from "../../lib/secret-box.ts";
 import { newSecret } from "../../lib/secrets.ts";
 import { providerSecretContext } from "../../providers/model.ts";
 import type {
@@ -20,12 +21,15 @@ import type {
   Store,
   StoreReviewSite,
   StoreReviewSiteUpdate,
+  StoredProvider,
   StoreUpdate,
 } from "../store-model.ts";
 import { companyById } from "../queries/companies.ts";
 import * as queries from "../queries/stores.ts";
 import { type AdminDeps, existing, orNotFound } from "./deps.ts";
 import { changeRecord, deleteRecord } from "./records.ts";
+
+const HOUR_MS = 3_600_000;
 
 type WritingDeps = Pick<AdminDeps, "db" | "clock">;
 
@@ -227,14 +231,25 @@ export function deleteStoreReviewSite(
   return deleteRecord(deps, caller, change, (tx) => queries.deleteStoreReviewSite(tx, id));
 }
 
-export function findProvider(
-  { db }: { readonly db: Db },
-  id: string | undefined,
-): Promise<Provider> {
-  return findRow(id, (rowId) => queries.providerById(db, rowId));
+type SealingDeps = Pick<AdminDeps, "db" | "clock" | "box">;
+
+/** Computes the fingerprint of the current secret, so that an operator can tell which one is current. */
+function withFingerprint(
+  { box }: Pick<AdminDeps, "box">,
+  { sealedSecret, ...provider }: StoredProvider,
+): Provider {
+  const secret = box.open(sealedSecret, providerSecretContext(provider.slug));
+  return { ...provider, secretFingerprint: fingerprint(secret) };
 }
 
-type SealingDeps = Pick<AdminDeps, "db" | "clock" | "box">;
+export async function listProviders(deps: SealingDeps, page: Page): Promise<Provider[]> {
+  return (await queries.providersOf(deps.db, page)).map((one) => withFingerprint(deps, one));
+}
+
+export async function findProvider(deps: SealingDeps, id: string | undefined): Promise<Provider> {
+  return withFingerprint(deps, await findRow(id, (rowId) => queries.providerById(deps.db, rowId)));
+}
+
 type ProviderAndSecret = Provider & { readonly secret: string };
 
 export async function newProviderErrors(
@@ -248,27 +263,30 @@ export async function newProviderErrors(
 export function createProvider(
   deps: SealingDeps,
   caller: Caller,
-  { slug, name }: NewProvider,
+  { slug, name, requires_timestamp: requiresTimestamp = false }: NewProvider,
 ): Promise<ProviderAndSecret> {
   const secret = newSecret();
-  const sealed = deps.box.seal(secret, providerSecretContext(slug));
+  const sealedSecret = deps.box.seal(secret, providerSecretContext(slug));
   return changeRecord(deps, caller, CONFLICTS, async (tx) => {
-    const id = await queries.insertProvider(tx, { slug, name }, sealed);
+    const provider = { slug, name, requiresTimestamp, sealedSecret };
+    const made = withFingerprint(deps, await queries.insertProvider(tx, provider));
     const change = { action: "PROVIDER_CREATED", details: { provider: slug } } as const;
-    return { result: { id, slug, name, secret }, change };
+    return { result: { ...made, secret }, change };
   });
 }
 
 export function changeProvider(
-  deps: WritingDeps,
+  deps: SealingDeps,
   caller: Caller,
   { id, slug }: Provider,
   body: ProviderUpdate,
 ): Promise<Provider> {
   return changeRecord(deps, caller, CONFLICTS, async (tx) => {
     const change = changeOf("PROVIDER_UPDATED", { provider: slug }, body);
-    if (change !== undefined) await queries.updateProvider(tx, id, body);
-    return { result: orNotFound(await queries.providerById(tx, id)), ...(change && { change }) };
+    const { name, requires_timestamp: requiresTimestamp } = body;
+    if (change !== undefined) await queries.updateProvider(tx, id, { name, requiresTimestamp });
+    const result = withFingerprint(deps, orNotFound(await queries.providerById(tx, id)));
+    return { result, ...(change && { change }) };
   });
 }
 
@@ -282,27 +300,38 @@ export function deleteProvider(
 }
 
 /**
- * Replaces the secret of a provider. From the commit on, an event that the provider signed with the old secret is
- * rejected.
+ * Replaces the secret of a provider. The secret until now verifies events for the grace period. Only one previous secret
+ * is stored, so an earlier one that is still in its grace period ends immediately. Without a grace period, an event
+ * that was signed with the old secret is rejected from the commit on.
  */
-export async function rotateProviderSecret(
-  { db, clock, box }: SealingDeps,
-  { principal, requestContext }: Caller,
-  provider: Provider,
+export function rotateProviderSecret(
+  deps: SealingDeps,
+  caller: Caller,
+  { id, slug }: Provider,
+  graceHours: number,
 ): Promise<ProviderAndSecret> {
-  const now = clock.now();
+  const { box } = deps;
   const secret = newSecret();
-  await db.transaction(async (tx) => {
-    const { id, slug } = provider;
-    await queries.replaceSecret(tx, id, box.seal(secret, providerSecretContext(slug)));
-    const action = "PROVIDER_SECRET_ROTATED";
-    await recordAudit(tx, {
-      at: now,
-      action,
-      actor: principal,
-      requestContext,
-      details: { provider: slug },
+  const context = providerSecretContext(slug);
+  return changeRecord(deps, caller, {}, async (tx, now) => {
+    const before = orNotFound(await queries.lockProvider(tx, id));
+    const sealedSecret = box.seal(secret, context);
+    const previousSecretExpiresAt = graceHours === 0 ? null : addMs(now, graceHours * HOUR_MS);
+    await queries.replaceSecrets(tx, id, {
+      sealedSecret,
+      // The previous secret is sealed again instead of copied, so that its ciphertext uses the current master key.
+      sealedPreviousSecret:
+        graceHours === 0 ? null : box.seal(box.open(before.sealedSecret, context), context),
+      previousSecretExpiresAt,
     });
+    const after = withFingerprint(deps, { ...before, sealedSecret, previousSecretExpiresAt });
+    const details = { provider: slug, grace_period_hours: graceHours };
+    const change = { action: "PROVIDER_SECRET_ROTATED", details } as const;
+    return { result: { ...after, secret }, change };
   });
-  return { ...provider, secret };
+}
+
+/** Runs the job that removes the previous secrets of providers after their grace period. */
+export async function providerSecretsChunk({ db }: Pick<AdminDeps, "db">) {
+  return { rows: await queries.removeExpiredSecrets(db) };
 }

@@ -1,4 +1,4 @@
-import { and, desc, eq, sql } from "drizzle-orm";
+import { and, desc, eq, lte, sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { idBefore } from "../../../db/conditions.ts";
@@ -13,6 +13,7 @@ import type {
   StoreFilter,
   StoreReviewSite,
   StoreReviewSiteQuery,
+  StoredProvider,
 } from "../store-model.ts";
 import { changedSince, type Changes, isWanted, type Wanted } from "./wanted.ts";
 
@@ -205,20 +206,34 @@ export async function insertStoreReviewSite(
   return onlyRow(rows).id;
 }
 
-const { id, slug, name } = reviewSites;
+const { id, slug, name, requiresTimestamp, sealedSecret, previousSecretExpiresAt } = reviewSites;
+const shownProvider = { id, slug, name, requiresTimestamp, sealedSecret, previousSecretExpiresAt };
 
 /** Lists providers, newest first. */
-export function providersOf(db: DbOrTx, page: Page): Promise<Provider[]> {
+export function providersOf(db: DbOrTx, page: Page): Promise<StoredProvider[]> {
   return db
-    .select({ id, slug, name })
+    .select(shownProvider)
     .from(reviewSites)
     .where(idBefore(id, page.after))
     .orderBy(desc(id))
     .limit(page.limit + 1);
 }
 
-export async function providerById(db: DbOrTx, wanted: number): Promise<Provider | undefined> {
-  const [row] = await db.select({ id, slug, name }).from(reviewSites).where(eq(id, wanted));
+export async function providerById(
+  db: DbOrTx,
+  wanted: number,
+): Promise<StoredProvider | undefined> {
+  const [row] = await db.select(shownProvider).from(reviewSites).where(eq(id, wanted));
+  return row;
+}
+
+/** Reads a provider and locks it until the commit, so that rotations of its secret take turns. */
+export async function lockProvider(tx: Tx, wanted: number): Promise<StoredProvider | undefined> {
+  const [row] = await tx
+    .select(shownProvider)
+    .from(reviewSites)
+    .where(eq(id, wanted))
+    .for("no key update");
   return row;
 }
 
@@ -229,17 +244,15 @@ export async function hasSlug(db: DbOrTx, wanted: string): Promise<boolean> {
 
 export async function insertProvider(
   tx: Tx,
-  one: Omit<Provider, "id">,
-  sealedSecret: string,
-): Promise<number> {
-  const row = { slug: one.slug, name: one.name, sealedSecret };
-  return onlyRow(await tx.insert(reviewSites).values(row).returning({ id })).id;
+  one: Pick<StoredProvider, "slug" | "name" | "requiresTimestamp" | "sealedSecret">,
+): Promise<StoredProvider> {
+  return onlyRow(await tx.insert(reviewSites).values(one).returning(shownProvider));
 }
 
 export async function updateProvider(
   tx: Tx,
   wanted: number,
-  changes: Changes<Pick<Provider, "name">>,
+  changes: Changes<Pick<Provider, "name" | "requiresTimestamp">>,
 ): Promise<void> {
   await tx.update(reviewSites).set(changes).where(eq(id, wanted));
 }
@@ -249,6 +262,24 @@ export async function deleteProvider(tx: Tx, wanted: number): Promise<void> {
   await tx.delete(reviewSites).where(eq(id, wanted));
 }
 
-export async function replaceSecret(tx: Tx, wanted: number, sealedSecret: string): Promise<void> {
-  await tx.update(reviewSites).set({ sealedSecret }).where(eq(id, wanted));
+type ProviderSecrets = Pick<
+  typeof reviewSites.$inferSelect,
+  "sealedSecret" | "sealedPreviousSecret" | "previousSecretExpiresAt"
+>;
+
+export async function replaceSecrets(
+  tx: Tx,
+  wanted: number,
+  secrets: ProviderSecrets,
+): Promise<void> {
+  await tx.update(reviewSites).set(secrets).where(eq(id, wanted));
+}
+
+/** Removes the previous secrets that have expired by the clock of PostgreSQL. Returns their number. */
+export async function removeExpiredSecrets(db: DbOrTx): Promise<number> {
+  const { count } = await db
+    .update(reviewSites)
+    .set({ sealedPreviousSecret: null, previousSecretExpiresAt: null })
+    .where(lte(previousSecretExpiresAt, sql`now()`));
+  return count;
 }

@@ -2,7 +2,6 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import { planObject } from "../../auth/model.ts";
-import { NO_FIELDS } from "../../http/fields.ts";
 import { loads } from "../../http/request-state.ts";
 import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import { shown, shownAs } from "../../http/shown.ts";
@@ -13,6 +12,7 @@ import {
   PlanBody,
   ProviderBody,
   ProviderObject,
+  ProviderRotation,
   ProviderWithSecret,
   showStoreReviewSite,
   StoreBody,
@@ -29,6 +29,9 @@ import {
   changing,
   provisioning,
 } from "./base.ts";
+
+/** The grace period in hours of a provider's previous secret if the request names none. */
+const GRACE_HOURS = 24;
 
 /**
  * Defines the administrative routes for plans, stores, and the connections of stores to review sites (contract 10.1
@@ -171,7 +174,7 @@ export function providerAdminRoutes(deps: AdminRouteDeps) {
       "",
       async ({ query }) => {
         const page = pageOf(query);
-        const rows = await queries.providersOf(deps.db, page);
+        const rows = await actions.listProviders(deps, page);
         return listOf(rows, page, { key: ({ id }) => String(id), show: shownAs(ProviderObject) });
       },
       {
@@ -187,8 +190,10 @@ export function providerAdminRoutes(deps: AdminRouteDeps) {
     )
     .post(
       "",
-      async ({ principal, requestContext, body, status }) =>
-        status(201, await actions.createProvider(deps, { principal, requestContext }, body)),
+      async ({ principal, requestContext, body, status }) => {
+        const made = await actions.createProvider(deps, { principal, requestContext }, body);
+        return status(201, shown(ProviderWithSecret, made));
+      },
       {
         access: changing,
         body: ProviderBody,
@@ -203,17 +208,23 @@ export function providerAdminRoutes(deps: AdminRouteDeps) {
     )
     .post(
       "/:id/secret",
-      ({ principal, requestContext, provider }) =>
-        actions.rotateProviderSecret(deps, { principal, requestContext }, provider),
+      async ({ principal, requestContext, provider, body }) => {
+        const { grace_period_hours: hours = GRACE_HOURS } = body;
+        const caller = { principal, requestContext };
+        const rotated = await actions.rotateProviderSecret(deps, caller, provider, hours);
+        return shown(ProviderWithSecret, rotated);
+      },
       {
         access: changing,
         provider: true,
-        body: NO_FIELDS,
+        body: ProviderRotation,
+        emptyBody: true,
         response: { 200: ProviderWithSecret },
         detail: {
           operationId: "rotateProviderSecret",
           summary: "Rotate the secret of a provider; it is shown once",
-          description: "The old secret stops working at once.",
+          description:
+            "The secret until now stays valid for `grace_period_hours`, 24 if absent; with 0 it ends at once.",
         },
       },
     );

@@ -227,6 +227,12 @@ async function fillColumns(): Promise<void> {
     token: world.tokens.root,
     body: { reviewer_email: "ada@mail.test" },
   });
+  const provider = await world.api.call("POST", "/admin/providers", {
+    token: world.tokens.root,
+    body: { slug: ulid().toLowerCase(), name: "Rotated" },
+  });
+  const secretPath = `/admin/providers/${String(provider.body["id"])}/secret`;
+  await world.api.call("POST", secretPath, { token: world.tokens.root });
   await world.api.call("POST", "/admin/plans", {
     token: world.tokens.root,
     body: { name: ulid() },

@@ -39,6 +39,23 @@ describe("the signature", () => {
     expect((await post(raw, sign(raw))).status).toBe(200);
   });
 
+  test("of a replayed request with a recent timestamp is accepted, and its events stay duplicates", async () => {
+    const raw = JSON.stringify({ events: [created(site, "replayed")] });
+    const timestamp = String(Math.floor(clock.now().getTime() / 1000));
+    const headers = {
+      "X-Provider-Signature": sign(`${timestamp}.${raw}`),
+      "X-Provider-Timestamp": timestamp,
+    };
+    const answers = [
+      await api.call("POST", path(), { body: raw, headers }),
+      await api.call("POST", path(), { body: raw, headers }),
+    ];
+    expect(answers.map(({ status, body }) => [status, body])).toEqual([
+      [200, { accepted: 1, duplicates: 0 }],
+      [200, { accepted: 0, duplicates: 1 }],
+    ]);
+  });
+
   test("that is missing, wrong, from another provider or for an unknown provider gives the same 401", async () => {
     const raw = JSON.stringify({ events: [created(site, "s2")] });
     const before = await counts();

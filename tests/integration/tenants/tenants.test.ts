@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 
+import { fingerprint } from "../../../src/lib/secret-box.ts";
+import { providerSecretsChunk } from "../../../src/tenants/actions/stores.ts";
 import { everyPage, PASSWORD, startApi, type Answer } from "../../support/api.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";
@@ -242,33 +244,111 @@ describe("deactivating", () => {
 });
 
 describe("providers", () => {
-  const report = (slug: string, secret: string) => {
+  const report = (slug: string, secret: string, timestamp?: number) => {
     const raw = `{"events":[]}`;
-    const digest = createHmac("sha256", secret).update(raw).digest("hex");
+    const content = timestamp === undefined ? raw : `${timestamp}.${raw}`;
+    const digest = createHmac("sha256", secret).update(content).digest("hex");
+    const timed = timestamp !== undefined && { "X-Provider-Timestamp": String(timestamp) };
     return api.call("POST", `/providers/${slug}/events`, {
       body: raw,
-      headers: { "X-Provider-Signature": `sha256=${digest}` },
+      headers: { "X-Provider-Signature": `sha256=${digest}`, ...timed },
     });
   };
+  const shownOf = ({ secret, ...provider }: Answer["body"]) => [String(secret), provider] as const;
 
-  test("show their secret once, at creation; a rotated one is invalid at once", async () => {
+  test("show their secret once, at creation; without a grace period the rotated one ends at once", async () => {
     const made = await post("/providers", { slug: "google", name: "Google" });
     expect(made.status).toBe(201);
     const secret = String(made.body["secret"]);
     expect(secret).toMatch(/^[0-9a-f]{64}$/);
     // A valid signature is followed by the validation of fields.
     expect((await report("google", secret)).status).toBe(422);
-    const rotated = await post(`/providers/${idOf(made)}/secret`);
-    expect(rotated.body).toMatchObject({ id: idOf(made), slug: "google", name: "Google" });
+    const rotated = await post(`/providers/${idOf(made)}/secret`, { grace_period_hours: 0 });
+    const [current, provider] = shownOf(rotated.body);
+    expect(provider).toEqual({
+      id: idOf(made),
+      slug: "google",
+      name: "Google",
+      requires_timestamp: false,
+      secret_fingerprint: fingerprint(current),
+      previous_secret_expires_at: null,
+    });
     expect(rotated.headers.get("cache-control")).toBe("no-store");
     expect((await report("google", secret)).status).toBe(401);
-    expect((await report("google", String(rotated.body["secret"]))).status).toBe(422);
+    expect((await report("google", current)).status).toBe(422);
     const list = await get("/providers");
-    expect(list.body["data"]).toEqual([{ id: idOf(made), slug: "google", name: "Google" }]);
+    expect(list.body["data"]).toEqual([provider]);
     expect((await audited("PROVIDER_SECRET_ROTATED")).at(-1)).toEqual({
       provider: "google",
+      grace_period_hours: 0,
       actor: tenants.superAdmin.id,
     });
+  });
+
+  test("keep the previous secret for 24 hours or as asked, and only one; maintenance then removes it", async () => {
+    const made = await post("/providers", { slug: "grace", name: "Grace" });
+    const path = `/providers/${idOf(made)}/secret`;
+    const [first] = shownOf(made.body);
+    const [second, shown] = shownOf((await post(path)).body);
+    const hours =
+      (Date.parse(String(shown["previous_secret_expires_at"])) - Date.now()) / 3_600_000;
+    expect(hours).toBeGreaterThan(23.9);
+    expect(hours).toBeLessThan(24.1);
+    expect(shown["secret_fingerprint"]).toBe(fingerprint(second));
+    for (const secret of [first, second]) expect((await report("grace", secret)).status).toBe(422);
+    const [stored] = await database.db.sql<{ sealed: string }[]>`
+      select sealed_previous_secret as sealed from review_sites where slug = 'grace'`;
+    expect(api.deps.box.open(stored?.sealed ?? "", "provider:grace")).toBe(first);
+
+    const [third] = shownOf((await post(path, { grace_period_hours: 168 })).body);
+    expect((await report("grace", first)).status).toBe(401);
+    for (const secret of [second, third]) expect((await report("grace", secret)).status).toBe(422);
+    expect(await providerSecretsChunk({ db: database.db })).toEqual({ rows: 0 });
+    await database.db.sql`
+      update review_sites set previous_secret_expires_at = now() where slug = 'grace'`;
+    expect(await providerSecretsChunk({ db: database.db })).toEqual({ rows: 1 });
+    expect((await report("grace", second)).status).toBe(401);
+    expect((await report("grace", third)).status).toBe(422);
+    expect((await get(`/providers/${idOf(made)}`)).body["previous_secret_expires_at"]).toBeNull();
+
+    for (const hours of [-1, 169, 1.5, "24"])
+      expect(fieldsOf(await post(path, { grace_period_hours: hours }))).toEqual([
+        422,
+        ["grace_period_hours"],
+      ]);
+    expect((await report("grace", third)).status).toBe(422);
+  });
+
+  test("rotated twice at once leave one of the two new secrets current and the other valid", async () => {
+    const made = await post("/providers", { slug: "twice", name: "Twice" });
+    const path = `/providers/${idOf(made)}/secret`;
+    const rotated = await Promise.all([post(path), post(path)]);
+    for (const { body } of rotated)
+      expect((await report("twice", String(body["secret"]))).status).toBe(422);
+    expect((await report("twice", String(made.body["secret"]))).status).toBe(401);
+  });
+
+  test("refuse an old timestamp always, and a missing one when they require it", async () => {
+    const made = await post("/providers", { slug: "timed", name: "Timed" });
+    const [secret] = shownOf(made.body);
+    const nowS = () => Math.floor(Date.now() / 1000);
+    const statuses = async () =>
+      Promise.all([
+        report("timed", secret).then(({ status }) => status),
+        report("timed", secret, nowS()).then(({ status }) => status),
+        report("timed", secret, nowS() - 290).then(({ status }) => status),
+        report("timed", secret, nowS() - 310).then(({ status }) => status),
+        report("timed", secret, nowS() + 310).then(({ status }) => status),
+      ]);
+    expect(await statuses()).toEqual([422, 422, 422, 401, 401]);
+    const changed = await api.call("PATCH", `/admin/providers/${idOf(made)}`, {
+      token: tokens.root,
+      body: { requires_timestamp: true },
+    });
+    expect([changed.status, changed.body["requires_timestamp"]]).toEqual([200, true]);
+    expect(await statuses()).toEqual([401, 422, 422, 401, 401]);
+    const { body } = await report("timed", secret, nowS() - 310);
+    expect(body["message"]).toStartWith("X-Provider-Timestamp must be");
   });
 
   test("have a unique slug that is valid in paths", async () => {

@@ -14,7 +14,7 @@ import type { Log } from "../../../src/lib/log.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import type { RecordedAction } from "../../../src/outbox/event.ts";
 import { holdSequences, recordActions } from "../../../src/outbox/queries.ts";
-import { sealedSecretsOf } from "../../../src/providers/queries/finders.ts";
+import { credentialsOf } from "../../../src/providers/queries/finders.ts";
 import { lookUp, waitForRows } from "../../../src/providers/queries/look-up.ts";
 import { insertNew, updateReviews } from "../../../src/providers/queries/write.ts";
 import { SHARDS } from "../../../src/outbox/schedule.ts";
@@ -210,7 +210,7 @@ function group(count: number, bound: number): PlanCase {
     run: (db) =>
       db.transaction(async (tx) => {
         const now = new Date();
-        await sealedSecretsOf(tx, ["site"]);
+        await credentialsOf(tx, ["site"]);
         await waitForRows(tx, asked);
         await holdSequences(tx, [HOT.partnerId], false);
         await holdSequences(tx, [HOT.partnerId], true);

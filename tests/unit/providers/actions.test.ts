@@ -8,6 +8,7 @@ import { Problem } from "../../../src/lib/problem.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";
 import { createSignatures, hasSignature, takeEvents } from "../../../src/providers/actions.ts";
 import type { RequestResult } from "../../../src/providers/batch.ts";
+import type { Credentials } from "../../../src/providers/queries/finders.ts";
 import type { ProviderRequest } from "../../../src/providers/decide-batch.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
@@ -23,21 +24,21 @@ test.each([
 });
 
 describe("a signature", () => {
-  /** Sealed secrets by slug, as in the database. */
-  let sealed: Map<string, string>;
+  /** The providers as in the database, by slug. */
+  let sealed: Map<string, Partial<Credentials>>;
   let reads: string[];
   let failures: Failure[];
   let signatures: ReturnType<typeof createSignatures>;
 
   beforeEach(() => {
-    sealed = new Map([["google", "sealed one"]]);
+    sealed = new Map([["google", { sealedSecret: "sealed one" }]]);
     [reads, failures] = [[], []];
     const db = {
       async run(_: unknown, { slugs }: { slugs: readonly string[] }) {
         reads.push(...slugs);
         return slugs.flatMap((slug) => {
-          const sealedSecret = sealed.get(slug);
-          return sealedSecret === undefined ? [] : [{ slug, sealedSecret }];
+          const stored = sealed.get(slug);
+          return stored === undefined ? [] : [{ ...PLAIN, slug, ...stored }];
         });
       },
     };
@@ -54,17 +55,20 @@ describe("a signature", () => {
     });
   });
 
-  function signed(secret: string) {
+  function signed(secret: string, timestamp?: number | string) {
     const raw = Buffer.from("{}");
-    const digest = createHmac("sha256", secret).update(raw).digest("hex");
-    return { raw, requestContext: callWith({ "X-Provider-Signature": `sha256=${digest}` }) };
+    const content = timestamp === undefined ? raw : `${timestamp}.{}`;
+    const digest = createHmac("sha256", secret).update(content).digest("hex");
+    const headers = { "X-Provider-Signature": `sha256=${digest}` };
+    const timed = timestamp !== undefined && { "X-Provider-Timestamp": String(timestamp) };
+    return { raw, requestContext: callWith({ ...headers, ...timed }) };
   }
   const ONE = "sealed one of provider:google";
 
   test("is verified with the cached secret, which is read once", async () => {
     const first = signed(ONE);
     await signatures.verify("google", first);
-    expect(signatures.sealedSecretOf(first.raw)).toBe("sealed one");
+    expect(signatures.signedOf(first.raw)).toEqual({ sealedSecret: "sealed one", isTimed: false });
     await signatures.verify("google", signed(ONE));
     expect(reads).toEqual(["google"]);
     expect(failures).toEqual([]);
@@ -72,10 +76,10 @@ describe("a signature", () => {
 
   test("that does not match the cached secret is verified with the current one", async () => {
     await signatures.verify("google", signed(ONE));
-    sealed.set("google", "sealed two");
+    sealed.set("google", { sealedSecret: "sealed two" });
     const next = signed("sealed two of provider:google");
     await signatures.verify("google", next);
-    expect(signatures.sealedSecretOf(next.raw)).toBe("sealed two");
+    expect(signatures.signedOf(next.raw).sealedSecret).toBe("sealed two");
     expect(await problemOf(signatures.verify("google", signed(ONE)))).toEqual([
       "invalid_signature",
       undefined,
@@ -92,7 +96,84 @@ describe("a signature", () => {
     expect(await problemOf(signatures.verify(slug, one))).toEqual(["invalid_signature", undefined]);
     expect(failures).toEqual([{ action: "PROVIDER_AUTH_FAILED", details: { provider } }]);
     expect(reads).toEqual(provider === null ? [] : [slug]);
-    expect(signatures.sealedSecretOf(one.raw)).toBe("");
+    expect(signatures.signedOf(one.raw).sealedSecret).toBe("");
+  });
+
+  test("with the previous secret is accepted until the instant at which that expires", async () => {
+    sealed.set("google", {
+      sealedSecret: "sealed two",
+      sealedPreviousSecret: "sealed one",
+      previousSecretExpiresAt: new Date(clock.now().getTime() + 1_000),
+    });
+    const one = signed(ONE);
+    await signatures.verify("google", one);
+    expect(signatures.signedOf(one.raw).sealedSecret).toBe("sealed one");
+    clock.advance(999);
+    await signatures.verify("google", signed(ONE));
+    clock.advance(1);
+    expect(await problemOf(signatures.verify("google", signed(ONE)))).toEqual([
+      "invalid_signature",
+      undefined,
+    ]);
+    await signatures.verify("google", signed("sealed two of provider:google"));
+  });
+
+  const nowS = () => Math.floor(clock.now().getTime() / 1000);
+
+  test.each([-300, 0, 300])("over a timestamp %d s from our clock is accepted", async (ahead) => {
+    const one = signed(ONE, nowS() + ahead);
+    await signatures.verify("google", one);
+    expect(signatures.signedOf(one.raw)).toEqual({ sealedSecret: "sealed one", isTimed: true });
+  });
+
+  test.each([-301, 301])("over a timestamp %d s from our clock is refused", async (ahead) => {
+    const one = signed(ONE, nowS() + ahead);
+    const refusal = signatures.verify("google", one);
+    expect(await refusal.catch(({ code, message }) => [code, message])).toEqual([
+      "invalid_signature",
+      "X-Provider-Timestamp must be the time of the request in Unix seconds, within 5 minutes of our clock.",
+    ]);
+    expect(failures).toEqual([
+      { action: "PROVIDER_AUTH_FAILED", details: { provider: "google", reason: "timestamp" } },
+    ]);
+    expect(signatures.signedOf(one.raw).sealedSecret).toBe("");
+  });
+
+  test.each(["", "now", "1e3", "-1", "0x10", "12.5"])(
+    "over the timestamp %j, which is no number of seconds, is refused",
+    async (timestamp) => {
+      const refusal = signatures.verify("google", signed(ONE, timestamp));
+      expect(await refusal.catch(({ message }) => message)).toStartWith(
+        "X-Provider-Timestamp must",
+      );
+    },
+  );
+
+  test("covers the timestamp: a removed, added or changed one is refused", async () => {
+    const [timed, plain] = [signed(ONE, nowS()), signed(ONE)];
+    const { headers } = timed.requestContext;
+    const signature = headers.get("x-provider-signature") ?? "";
+    for (const forged of [
+      { "X-Provider-Signature": signature },
+      { "X-Provider-Signature": signature, "X-Provider-Timestamp": String(nowS() + 1) },
+      {
+        "X-Provider-Signature": plain.requestContext.headers.get("x-provider-signature") ?? "",
+        "X-Provider-Timestamp": String(nowS()),
+      },
+    ]) {
+      const request = { raw: Buffer.from("{}"), requestContext: callWith(forged) };
+      const refusal = signatures.verify("google", request);
+      expect(await refusal.catch(({ message }) => message)).toBe(
+        "The signature does not match the request body.",
+      );
+    }
+  });
+
+  test("without a timestamp is refused if the provider requires one", async () => {
+    sealed.set("google", { sealedSecret: "sealed one", requiresTimestamp: true });
+    const refusal = signatures.verify("google", signed(ONE));
+    expect(await refusal.catch(({ message }) => message)).toStartWith("X-Provider-Timestamp must");
+    await signatures.verify("google", signed(ONE, nowS()));
   });
 });
 
@@ -125,7 +206,7 @@ describe("a request", () => {
           signatures: {
             verify: async () => undefined,
             verifyAgain: async () => void verified++,
-            sealedSecretOf: () => `sealed ${verified}`,
+            signedOf: () => ({ sealedSecret: `sealed ${verified}`, isTimed: false }),
           },
           partners: async (sites) => sites.map((site) => site * 10),
           profanity: () => [],
@@ -146,7 +227,8 @@ describe("a request", () => {
   test("reports how many of its events were accepted and how many are duplicates", async () => {
     const { answer, asked, came, verified } = await reported([event("a"), event("b")], took(1));
     expect(answer).toEqual({ accepted: 1, duplicates: 1 });
-    expect(asked).toMatchObject([{ slug: "google", sealedSecret: "sealed 0", partners: [50, 50] }]);
+    const signed = { sealedSecret: "sealed 0" };
+    expect(asked).toMatchObject([{ slug: "google", signed, partners: [50, 50] }]);
     expect(verified).toBe(0);
     // Traces find an event by the identity of its Date object.
     expect(came).toEqual(asked[0]?.read.events.map(({ occurredAt }) => occurredAt) ?? []);
@@ -156,7 +238,7 @@ describe("a request", () => {
   test("is verified again and submitted once more if the provider's secret has changed", async () => {
     const again = await reported([event("a")], SECRET, took(1));
     expect(again.answer).toEqual({ accepted: 1, duplicates: 0 });
-    expect(again.asked.map(({ sealedSecret }) => sealedSecret)).toEqual(["sealed 0", "sealed 1"]);
+    expect(again.asked.map(({ signed }) => signed.sealedSecret)).toEqual(["sealed 0", "sealed 1"]);
     const changing = await reported([event("a")], SECRET, SECRET);
     expect([changing.answer, changing.verified]).toEqual([["unavailable", undefined], 1]);
   });
@@ -186,6 +268,11 @@ describe("a request", () => {
 });
 
 const clock = createFakeClock();
+const PLAIN = {
+  sealedPreviousSecret: null,
+  previousSecretExpiresAt: null,
+  requiresTimestamp: false,
+};
 
 const problemOf = (work: Promise<unknown>) =>
   work.then(

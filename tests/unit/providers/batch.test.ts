@@ -158,7 +158,13 @@ function request(partners: readonly number[], { events = 1, chars = 1 } = {}): P
     })),
   };
   const read = readEvents(body, new Date(at));
-  return { slug: "google", sealedSecret: "sealed", read, profanity: new Map(), partners };
+  return {
+    slug: "google",
+    signed: { sealedSecret: "sealed", isTimed: false },
+    read,
+    profanity: new Map(),
+    partners,
+  };
 }
 
 const kindOf = (result: RequestResult) =>

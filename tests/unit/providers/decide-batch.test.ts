@@ -42,9 +42,27 @@ describe("a request in a batch", () => {
     expect(decided(given, request([one]))).toEqual([expected]);
   });
 
+  test("with either secret of its provider is accepted", () => {
+    const both = { sealedSecrets: ["present", "former"], requiresTimestamp: false };
+    const given = { accepted: new Map([["google", both]]) };
+    for (const sealedSecret of both.sealedSecrets)
+      expect(decided(given, request([created("a", "r")], "google", { sealedSecret }))).toEqual([
+        ["a"],
+      ]);
+  });
+
+  test("without a timestamp is deferred if its provider requires one", () => {
+    const timed = { sealedSecrets: ["google"], requiresTimestamp: true };
+    const given = { accepted: new Map([["google", timed]]) };
+    const one = (isTimed: boolean) => request([created("a", "r")], "google", { isTimed });
+    expect(decided(given, one(false))).toEqual(["secret"]);
+    expect(decided(given, one(true))).toEqual([["a"]]);
+  });
+
   test("is deferred if its provider's secret has changed, even if it has field errors", () => {
-    expect(decided({}, request([created("a", "r")], "google", "former"))).toEqual(["secret"]);
-    expect(decided({}, request([faulty("a", "r")], "google", "former"))).toEqual(["secret"]);
+    const former = { sealedSecret: "former" };
+    expect(decided({}, request([created("a", "r")], "google", former))).toEqual(["secret"]);
+    expect(decided({}, request([faulty("a", "r")], "google", former))).toEqual(["secret"]);
     expect(decided({}, request([created("a", "r")], "nobody"))).toEqual(["secret"]);
   });
 
@@ -103,7 +121,7 @@ describe("a later request of the batch", () => {
 
   test("sees nothing of a rejected or deferred request", () => {
     const rejected = request([created("a", "r"), created("b", "r", 7)]);
-    const deferred = request([created("a", "r")], "google", "former");
+    const deferred = request([created("a", "r")], "google", { sealedSecret: "former" });
     expect(decided({}, rejected, deferred, request([created("a", "r")]))).toEqual([
       ["events.1.store_review_site_id"],
       "secret",
@@ -147,14 +165,14 @@ const heldPartner = { heldPartners: new Set([PARTNER]) };
 const heldSite = { heldSites: new Set([SITE]) };
 const seen = { seen: new Set([claimKey("google", "a")]) };
 
-/** A request of one provider; `sealedSecret` is the secret of its signature, which may be outdated. */
+/** A request of one provider; `signed` is how it was verified, which may be outdated. */
 const request = (
   events: readonly unknown[],
   slug = "google",
-  sealedSecret = slug,
+  signed: Partial<ProviderRequest["signed"]> = {},
 ): ProviderRequest => ({
   slug,
-  sealedSecret,
+  signed: { sealedSecret: slug, isTimed: false, ...signed },
   read: readEvents({ events }, NOW),
   profanity: new Map(),
   partners: [PARTNER],
@@ -169,9 +187,9 @@ function found(given: Partial<BatchLookup> = {}): BatchLookup {
     reviews: new Map(),
     newIds: new Map(),
     suppressing: new Set(),
-    sealedSecrets: new Map([
-      ["google", "google"],
-      ["yelp", "yelp"],
+    accepted: new Map([
+      ["google", { sealedSecrets: ["google"], requiresTimestamp: false }],
+      ["yelp", { sealedSecrets: ["yelp"], requiresTimestamp: false }],
     ]),
     heldSites: new Set(),
     heldPartners: new Set(),

@@ -94,9 +94,11 @@ let serial = 0;
 // A batch may wait 3 ms for further requests, so a fake clock would never let it start.
 const clock = systemClock;
 
+const UNSIGNED = { sealedSecret: "", isTimed: false };
+
 const requestOf = (contents: readonly string[]): ProviderRequest => {
   const read = readEvents({ events: contents.map(created) }, clock.now());
-  return { slug: "google", sealedSecret: "", read, profanity: new Map(), partners: [] };
+  return { slug: "google", signed: UNSIGNED, read, profanity: new Map(), partners: [] };
 };
 
 function created(content: string) {
@@ -127,7 +129,7 @@ async function stepsOf(events: readonly object[]): Promise<string[]> {
     clock,
     profanity,
     partners: async () => [],
-    signatures: { sealedSecretOf: () => "" },
+    signatures: { signedOf: () => UNSIGNED },
     submit: async () => {
       steps.push("submitted");
       return { kind: "accepted", accepted: events.length, woken: Promise.resolve() };

@@ -116,8 +116,8 @@ function RotateSecret({ provider: { id, name }, onSecret }: RotateSecretProps) {
       danger
       onConfirm={async () => onSecret(await rotateSecret(id))}
     >
-      The secret until now stops working at once: everything that {name} sends is refused until its
-      puller has the new one.
+      The secret until now stays valid for 24 hours. Give the new one to the puller of {name} by
+      then.
     </ConfirmedAction>
   );
 }
