@@ -3,6 +3,7 @@ import { LIMITS } from "../db/limits.ts";
 import { collectWhenCrowded, collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
 import { stopSignal } from "../src/lib/lifecycle.ts";
 import { openSpans } from "../src/lib/spans.ts";
+import { AuditForwarder } from "../src/auth/actions/audit-webhook.ts";
 import { purgeChunk } from "../src/auth/actions/purge.ts";
 import { deletionChunk } from "../src/tenants/actions/delete-companies.ts";
 import { eraseChunk } from "../src/tenants/actions/erase.ts";
@@ -27,7 +28,7 @@ import { Mailer } from "./mail/mailer.ts";
 import { createMailStore } from "./mail/queries.ts";
 import { createMailTransport } from "./mail/transport.ts";
 import { hourlyJobs } from "./maintenance/jobs.ts";
-import { endLost, Maintenance } from "./maintenance/loop.ts";
+import { endLost, type Job, Maintenance } from "./maintenance/loop.ts";
 import { readFigures } from "./maintenance/queries.ts";
 import { DispatcherMetrics, tracedDeliver, tracedStore } from "./telemetry.ts";
 import { createStore } from "./store/store.ts";
@@ -125,8 +126,9 @@ const dispatcher = new Dispatcher({
 });
 
 const owner = pools.maintenance;
+const auditForwarder = new AuditForwarder({ db, clock, log, box, deliver });
 const eachMinute = { paceS: 60, db: owner };
-const jobs = [
+const jobs: Job[] = [
   alertsJob({ ...config, config, db, clock, log, box, schedule, deliver }, stop),
   { ...eachMinute, name: "stats", run: () => countStats({ db: owner, config }) },
   { ...eachMinute, name: "credentials", run: () => purgeChunk({ db: owner, config, log }) },
@@ -138,6 +140,7 @@ const jobs = [
   },
   { ...eachMinute, name: "provider_secrets", run: () => providerSecretsChunk({ db: owner }) },
   { ...eachMinute, name: "deletions", run: () => deletionChunk({ db: owner, clock, log }) },
+  { name: "audit_webhook", paceS: 5, run: () => auditForwarder.chunk() },
   ...hourlyJobs({ ...config, db: owner, indexDb: pools.indexing, log }),
 ];
 // The maintenance loop terminates only the lost sessions of the service's own database user. This job does the same

@@ -4,6 +4,7 @@ import type { PgColumn } from "drizzle-orm/pg-core";
 
 import type { Db } from "../db/client.ts";
 import { alertSettings, mails } from "../db/schema/alerts.ts";
+import { auditWebhooks } from "../db/schema/companies.ts";
 import { processes } from "../db/schema/dispatchers.ts";
 import { erasures } from "../db/schema/erasures.ts";
 import { reviewSites } from "../db/schema/providers.ts";
@@ -66,6 +67,7 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { sealed: webhookSubscriptions.sealedPreviousSecret, ...webhookSecret },
   { sealed: reviewSites.sealedSecret, word: "provider", key: reviewSites.slug },
   { sealed: reviewSites.sealedPreviousSecret, word: "provider", key: reviewSites.slug },
+  { sealed: auditWebhooks.sealedSecret, word: "audit-webhook", key: auditWebhooks.id },
   { sealed: signingKeys.sealedPrivateKey, word: "signing-key", key: signingKeys.kid },
   {
     sealed: tokens.sealedToken,

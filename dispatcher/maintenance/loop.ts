@@ -29,8 +29,11 @@ export interface Job {
   readonly anyClock?: boolean;
   /** The number of rows after which a run ends. */
   readonly rowsAtMost?: number;
-  /** The connection of the job's chunks. Jobs that share a connection take turns, chunk by chunk. */
-  readonly db: RawDb;
+  /**
+   * The connection of the job's chunks. Jobs that share a connection take turns, chunk by chunk. Absent for a job that
+   * waits for a server of somebody else, which delays no other job.
+   */
+  readonly db?: RawDb;
   /**
    * Handles one bounded chunk. The first chunk of a run gets "" as `reached`, each further chunk the `next` of the
    * chunk before.
@@ -186,7 +189,8 @@ export class Maintenance {
   }
 
   /** Runs a chunk after the earlier ones of the same connection. */
-  #inTurn<T>(db: RawDb, chunk: () => Promise<T>): Promise<T> {
+  #inTurn<T>(db: RawDb | undefined, chunk: () => Promise<T>): Promise<T> {
+    if (db === undefined) return chunk();
     const mine = (this.#lanes.get(db) ?? Promise.resolve()).then(chunk);
     this.#lanes.set(
       db,

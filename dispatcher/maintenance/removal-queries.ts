@@ -4,12 +4,12 @@
 import { and, gt, isNotNull, lt, sql, type SQL } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 
-import type { RawDb } from "../../db/client.ts";
+import type { DbOrTx, RawDb } from "../../db/client.ts";
 import { anyOf, anyOfQuery, isAttemptOf } from "../../db/conditions.ts";
 import { firstQueued } from "../../db/log.ts";
 import { ulidFloor } from "../../db/partitions.ts";
 import { incidents, mails } from "../../db/schema/alerts.ts";
-import { auditLog } from "../../db/schema/companies.ts";
+import { auditLog, auditWebhooks } from "../../db/schema/companies.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { authenticationEvents } from "../../db/schema/tokens.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
@@ -33,16 +33,21 @@ export interface Old {
 /** Makes a job that removes unlocked rows, the oldest first. */
 function oldest(key: PgColumn, at: PgColumn, where?: SQL) {
   return async (db: RawDb, { days }: Pick<Old, "days">): Promise<Done> => {
-    const old = db
-      .select({ key })
-      .from(key.table)
-      .where(and(where, sql`${at} < now() - make_interval(days => ${days})`))
-      .orderBy(at)
-      .limit(CHUNK_ROWS)
-      .for("update", { skipLocked: true });
+    const old = oldestRows(db, key, at, days, where);
     const { count } = await db.delete(key.table).where(anyOfQuery(key, old));
     return again(count);
   };
+}
+
+/** Selects and locks the keys of the oldest unlocked rows beyond the retention time. */
+function oldestRows(db: DbOrTx, key: PgColumn, at: PgColumn, days: number, where?: SQL) {
+  return db
+    .select({ key })
+    .from(key.table)
+    .where(and(where, sql`${at} < now() - make_interval(days => ${days})`))
+    .orderBy(at)
+    .limit(CHUNK_ROWS)
+    .for("update", { skipLocked: true });
 }
 
 /** Returns the progress of a chunk that has handled `rows` rows. After a full chunk another chunk follows. */
@@ -50,7 +55,22 @@ export function again(rows: number): Done {
   return rows < CHUNK_ROWS ? { rows } : { rows, next: "" };
 }
 
-export const removeOldAudit = oldest(auditLog.id, auditLog.at);
+/** Removes old rows of the audit log, and counts those that the audit webhook has not delivered yet (contract 3.12). */
+export async function removeOldAudit(db: RawDb, { days }: Pick<Old, "days">): Promise<Done> {
+  return db.transaction(async (tx) => {
+    const old = oldestRows(tx, auditLog.id, auditLog.at, days);
+    const removed = await tx
+      .delete(auditLog)
+      .where(anyOfQuery(auditLog.id, old))
+      .returning({ id: auditLog.id });
+    const ids = removed.map(({ id }) => id);
+    const { afterId, lostRows } = auditWebhooks;
+    const lost = sql`(select count(*) from unnest(${sql.param(ids)}::bigint[]) as id where id > ${afterId})`;
+    if (ids.length > 0)
+      await tx.update(auditWebhooks).set({ lostRows: sql`${lostRows} + ${lost}` });
+    return again(ids.length);
+  });
+}
 
 // Each condition repeats the condition of a partial index, so that PostgreSQL can use the index.
 export const removeOldMails = oldest(mails.id, mails.settledAt, sql`${mails.state} <> 'queued'`);

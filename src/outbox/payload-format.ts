@@ -80,7 +80,8 @@ export function requestHeaders(signed: Signed): Readonly<Record<string, string>>
 
 const HMAC_DIGITS = /.{64}/g;
 
-function standardSignature(hex: string): string {
+/** Returns the `webhook-signature` with these HMACs, as hex digits one after the other. */
+export function standardSignature(hex: string): string {
   const signatures = hex.match(HMAC_DIGITS) ?? [];
   return signatures.map((one) => `v1,${Buffer.from(one, "hex").toString("base64")}`).join(" ");
 }

@@ -1,12 +1,25 @@
+import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import { listAudit } from "../auth/queries/audit.ts";
 import { AuditExporter } from "../auth/actions/export-audit.ts";
 import { auditEntry, AuditExport, auditExportQuery, auditQuery } from "../auth/audit-model.ts";
+import {
+  AuditWebhookBody,
+  AuditWebhookObject,
+  AuditWebhookWithSecret,
+} from "../auth/audit-webhook-model.ts";
+import {
+  auditWebhookErrors,
+  AuditWebhookSettings,
+  removeAuditWebhook,
+  showAuditWebhook,
+} from "../auth/actions/audit-webhook.ts";
 import { errorResponse } from "../http/errors.ts";
 import { listOf, listSchema, pageOf } from "../http/list.ts";
-import { shownAs } from "../http/shown.ts";
-import { administrating, type AdminRouteDeps, adminRoutesBase } from "./routes/base.ts";
+import type { RuleInput } from "../http/rules.ts";
+import { shown, shownAs } from "../http/shown.ts";
+import { administrating, type AdminRouteDeps, adminRoutesBase, changing } from "./routes/base.ts";
 import { accountRoutes, companyRoutes, partnerRoutes } from "./routes/companies.ts";
 import { type DispatcherRouteDeps, dispatcherRoutes } from "./routes/dispatcher.ts";
 import { deletionRoutes, erasureRoutes } from "./routes/erasures.ts";
@@ -31,7 +44,8 @@ export function adminRoutes(deps: DispatcherRouteDeps) {
     .use(deletionRoutes(deps, "partner"))
     .use(deletionRoutes(deps, "account"))
     .use(dispatcherRoutes(deps))
-    .use(auditRoutes(deps));
+    .use(auditRoutes(deps))
+    .use(auditWebhookRoutes(deps));
 }
 
 /** Defines the routes for the audit log of the whole platform (contract 3.8 and 3.11). */
@@ -71,6 +85,55 @@ function auditRoutes(deps: AdminRouteDeps) {
           summary: "Export the audit log as NDJSON, oldest first",
           description:
             "In the order of `id`. A row never appears before one that was exported, so a caller that keeps the last `cursor` and later continues `after` it misses no row.",
+        },
+      },
+    );
+}
+
+/** Defines the routes for the webhook that gets the audit log of the whole platform (contract 3.12). */
+function auditWebhookRoutes(deps: AdminRouteDeps) {
+  const settings = new AuditWebhookSettings(deps);
+  return adminRoutesBase(deps, "/audit-webhook")
+    .get("", async () => shown(AuditWebhookObject, await showAuditWebhook(deps)), {
+      access: administrating,
+      response: { 200: AuditWebhookObject, 404: errorResponse("not_found") },
+      detail: {
+        operationId: "getAuditWebhook",
+        summary: "Show the audit webhook and how far it is",
+        description: "The secret is not shown.",
+      },
+    })
+    .put(
+      "",
+      async ({ principal, requestContext, body }) =>
+        shown(AuditWebhookWithSecret, await settings.put({ principal, requestContext }, body)),
+      {
+        access: changing,
+        body: AuditWebhookBody,
+        rules: ({ body }: RuleInput<typeof AuditWebhookBody>) =>
+          auditWebhookErrors(deps.config, body),
+        response: { 200: AuditWebhookWithSecret, 503: errorResponse("unavailable") },
+        detail: {
+          operationId: "setAuditWebhook",
+          summary: "Send the audit log to an address; its new secret is shown once",
+          description:
+            "Rows are sent in order and at least once, signed as Standard Webhooks. Each request makes a new secret.",
+        },
+      },
+    )
+    .delete(
+      "",
+      async ({ principal, requestContext, status }) => {
+        await removeAuditWebhook(deps, { principal, requestContext });
+        return status(204, undefined);
+      },
+      {
+        access: changing,
+        response: { 204: Type.Void(), 404: errorResponse("not_found") },
+        detail: {
+          operationId: "deleteAuditWebhook",
+          summary: "End the audit webhook",
+          description: "A new one begins with the next row.",
         },
       },
     );

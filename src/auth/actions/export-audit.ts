@@ -18,6 +18,31 @@ interface ExportDeps {
   readonly clock: Clock;
 }
 
+/**
+ * Reads a slice of the audit log of the partner and its accounts, or of the whole platform for null: one text of JSON for
+ * each row. `last` is the id of the last row; undefined if there is none.
+ */
+export async function auditLines(
+  db: Db,
+  partnerId: number | null,
+  { after, through, limit }: Parameters<typeof exportedAudit>[1],
+): Promise<{ lines: string[]; last: string | undefined }> {
+  let last: string | undefined;
+  const lines: string[] = [];
+  for (let left = limit; left > 0;) {
+    const slice = { after: last ?? after, through, limit: Math.min(left, STEP_ROWS) };
+    const rows = await (partnerId === null
+      ? exportedAudit(db, slice)
+      : exportedAuditOfTenant(db, partnerId, slice));
+    for (const row of rows) {
+      last = String(row.id);
+      lines.push(JSON.stringify({ ...shown(auditEntry, row), cursor: encodeCursor(last) }));
+    }
+    left = rows.length < slice.limit ? 0 : left - slice.limit;
+  }
+  return { lines, last };
+}
+
 /** Exports the audit log as NDJSON in the order of its ids, without skipping a row that commits late (contract 3.11). */
 export class AuditExporter {
   readonly #deps: ExportDeps;
@@ -35,25 +60,11 @@ export class AuditExporter {
   async export(caller: Caller, query: AuditExportQuery, partnerId: number | null) {
     await this.#record(caller);
     const through = await this.#settled.through();
-    let after = query.after === undefined ? undefined : decodeCursor(query.after);
-    let lines = "";
-    for (let left = query.limit ?? EXPORTED_ROWS; left > 0;) {
-      const limit = Math.min(left, STEP_ROWS);
-      const rows = await this.#rows(partnerId, { after, through, limit });
-      for (const row of rows) {
-        after = String(row.id);
-        lines += `${JSON.stringify({ ...shown(auditEntry, row), cursor: encodeCursor(after) })}\n`;
-      }
-      left = rows.length < limit ? 0 : left - limit;
-    }
-    return new Response(lines, { headers: { "Content-Type": "application/x-ndjson" } });
-  }
-
-  #rows(partnerId: number | null, slice: Parameters<typeof exportedAudit>[1]) {
-    const { db } = this.#deps;
-    return partnerId === null
-      ? exportedAudit(db, slice)
-      : exportedAuditOfTenant(db, partnerId, slice);
+    const after = query.after === undefined ? undefined : decodeCursor(query.after);
+    const slice = { after, through, limit: query.limit ?? EXPORTED_ROWS };
+    const { lines } = await auditLines(this.#deps.db, partnerId, slice);
+    const body = lines.map((line) => `${line}\n`).join("");
+    return new Response(body, { headers: { "Content-Type": "application/x-ndjson" } });
   }
 
   async #record({ principal: actor, requestContext }: Caller): Promise<void> {

@@ -17,7 +17,7 @@ export interface AdminDeps {
   readonly schedule: Waker;
   readonly config: Pick<
     Config,
-    "serverRoot" | "batchHourMs" | "deletionWaitDays" | "securityMails"
+    "serverRoot" | "batchHourMs" | "egress" | "deletionWaitDays" | "securityMails"
   >;
 }
 

@@ -255,6 +255,8 @@ const ROUTES = {
     POST /admin/providers/:id/secret
     POST /admin/inbox/:id/retry
     DELETE /admin/inbox/:id
+    PUT /admin/audit-webhook
+    DELETE /admin/audit-webhook
     POST /admin/services
     PATCH /admin/services/:id
     DELETE /admin/services/:id

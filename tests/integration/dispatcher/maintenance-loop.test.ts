@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { connect, type RawDb } from "../../../db/client.ts";
 import { ensurePartitions } from "../../../db/partitions.ts";
-import type { EndedRun, Job } from "../../../dispatcher/maintenance/loop.ts";
+import type { Done, EndedRun, Job } from "../../../dispatcher/maintenance/loop.ts";
 import { lookAtRights } from "../../../scripts/doctor/database.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
@@ -194,6 +194,22 @@ test("only one partition is dropped per hour, also if the run fails after the dr
   expect(await partitions(db)).toHaveLength(before - 1);
 });
 
+test("a job without a connection of its own delays no other job while it waits", async () => {
+  const { promise: answered, resolve: answer } = Promise.withResolvers<Done>();
+  const job = (name: string, run: Job["run"]): Job => ({ name, paceS: 60, run });
+  const ran: string[] = [];
+  const waiting = job("audit_webhook", () => answered);
+  const other = { ...job("stats", async () => (ran.push("stats"), { rows: 0 })), db };
+  await db.sql`
+    update maintenance_jobs set next_at = now(), holder = null, leased_until = null
+     where name in ('audit_webhook', 'stats')`;
+  const maintenance = maintenanceOf({ db, jobs: [waiting, other] });
+  await maintenance.tick();
+  await until("the other job has run", () => ran.length === 1);
+  answer({ rows: 1 });
+  await maintenance.idle();
+});
+
 test("migrations insert a row for each job", async () => {
   const rows = await db.sql<{ name: string }[]>`select name from maintenance_jobs order by name`;
   const names = hourly({
@@ -202,8 +218,17 @@ test("migrations insert a row for each job", async () => {
     signInRetentionDays: 1,
     historyRetentionDays: 31,
   }).map(({ name }) => name);
-  const others = ["alerts", "credentials", "deletions", "erasures", "lost_sessions", "stats"];
-  expect(rows.map(({ name }) => name)).toEqual([...names, ...others].toSorted());
+  const others = [
+    "alerts",
+    "audit_webhook",
+    "credentials",
+    "deletions",
+    "erasures",
+    "lost_sessions",
+  ];
+  expect(rows.map(({ name }) => name)).toEqual(
+    [...names, ...others, "provider_secrets", "stats"].toSorted(),
+  );
 });
 
 describe("dispatchers", () => {

@@ -227,6 +227,10 @@ async function fillColumns(): Promise<void> {
     token: world.tokens.root,
     body: { reviewer_email: "ada@mail.test" },
   });
+  await world.api.call("PUT", "/admin/audit-webhook", {
+    token: world.tokens.root,
+    body: { url: "https://siem.example/audit" },
+  });
   const provider = await world.api.call("POST", "/admin/providers", {
     token: world.tokens.root,
     body: { slug: ulid().toLowerCase(), name: "Rotated" },

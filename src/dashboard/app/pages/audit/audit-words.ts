@@ -100,6 +100,8 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   DATA_IMPORTED: "imported data",
   DATA_EXPORTED: "exported data",
   AUDIT_EXPORTED: "exported the audit log",
+  AUDIT_WEBHOOK_SET: "set the webhook of the audit log",
+  AUDIT_WEBHOOK_REMOVED: "ended the webhook of the audit log",
   TENANT_READ: "read data of a tenant",
   INBOX_RETRIED: "took a rejected action over again",
   INBOX_DROPPED: "dropped a rejected action",
