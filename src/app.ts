@@ -7,6 +7,7 @@ import { dashboardSite } from "./dashboard/site.ts";
 import { docPages } from "./docs/pages.ts";
 import { accessLog, cors, edge, refuseOtherMethods, trustAnswers } from "./http/edge.ts";
 import { servedFiles } from "./http/files.ts";
+import { securityTxt } from "./http/security-txt.ts";
 import { answerCounter, type Answered, type CountRequest, health } from "./http/metrics.ts";
 import { apiDescription } from "./http/openapi/description.ts";
 import type { RateLimiter } from "./http/rate-limit.ts";
@@ -80,6 +81,7 @@ export function createApp(deps: AppDeps) {
     .use(cors({ open: OPEN_PATHS, origins: config.corsOrigins }))
     .use(apiRoutes(deps))
     .use(wellKnown(deps.keys, serverRoot))
+    .use(securityTxt({ clock, config }))
     .use(health(() => readinessOf(deps)))
     .use(servedFiles(docPages(serverRoot)))
     .use(dashboardSite({ framedBy: (key) => framedBy(deps, key) }));

@@ -72,6 +72,10 @@ export interface Config {
   readonly trustedProxies: readonly string[];
   /** Origins of browser apps that may use the whole API, not only the routes that are open to any origin. */
   readonly corsOrigins: readonly string[];
+  /** What `/.well-known/security.txt` says; undefined without `SECURITY_CONTACT`. */
+  readonly securityTxt:
+    | { readonly contacts: readonly string[]; readonly policy: string | undefined }
+    | undefined;
   /** Origins or complete addresses to which a browser may return after single sign-on, besides the dashboard. */
   readonly ssoReturnTo: readonly string[];
   /** Addresses to which webhooks may be sent: `WEBHOOK_ALLOW_HTTP`, `WEBHOOK_ALLOWED_NETWORKS`. */
@@ -156,6 +160,7 @@ export function readConfig(env: Env = process.env): Config {
     rateLimit: rateLimitOf(read),
     trustedProxies: read.networks("TRUSTED_PROXIES"),
     corsOrigins: read.origins("CORS_ORIGINS"),
+    securityTxt: securityTxtOf(read),
     ssoReturnTo: read.returnAddresses("SSO_RETURN_TO"),
     egress: {
       allowHttp: read.choice("WEBHOOK_ALLOW_HTTP", "0", ["0", "1"]) === "1",
@@ -201,6 +206,27 @@ function connectionsOf(read: SettingsReader): Config["connections"] {
     writerPool: read.integer("INTAKE_CONNECTIONS", 6, [2, 1_000]),
     dispatcher: read.integer("DISPATCHER_CONNECTIONS", 4, [1, 1_000]),
   };
+}
+
+function securityTxtOf(read: SettingsReader): Config["securityTxt"] {
+  const contacts = read.parsed("SECURITY_CONTACT", contactsOf);
+  const policy = read.optional("SECURITY_POLICY_URL", () =>
+    read.url("SECURITY_POLICY_URL", ["https:"]),
+  );
+  if (policy !== undefined && contacts === undefined)
+    read.errors.push("SECURITY_POLICY_URL needs SECURITY_CONTACT.");
+  // The form of `href` has no line break, which would add a field to the file.
+  return contacts && { contacts, policy: URL.parse(policy ?? "")?.href };
+}
+
+/** Splits addresses for reports of vulnerabilities. Throws with a reason if one of them is no such URI (RFC 9116). */
+function contactsOf(text: string): string[] {
+  const uris = text.split(",").map((one) => URL.parse(one.trim()));
+  return uris.map((uri) => {
+    if (uri === null || !/^(?:mailto:[^@\s]+@[^@\s]+|https:\/\/\S+|tel:\S+)$/.test(uri.href))
+      throw new Error("must be addresses with mailto:, https:// or tel:, separated by commas");
+    return uri.href;
+  });
 }
 
 /** The shortest idle limit is 5 minutes, because a last use is stamped only once a minute. */

@@ -86,7 +86,7 @@ const whereIs = async (proxy: PlatformProxy, path: string) =>
   (await fetch(proxy.root + path)).text();
 
 /** Paths of the API that the guide leaves with the platform. */
-const STAY = new Set(["/", "/healthz", "/readyz"]);
+const STAY = new Set(["/", "/healthz", "/readyz", "/.well-known/security.txt"]);
 
 const isIn = (group: string, path: string) =>
   (GROUPS[group] ?? []).some((one) => isBelow(one, path));

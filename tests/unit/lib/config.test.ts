@@ -93,6 +93,11 @@ describe("a setting on either side of its bounds", () => {
       ["*", "a.example", "https://a.example/", "https://a.example/x"],
     ],
     [
+      "SECURITY_CONTACT",
+      ["mailto:security@a.example", "https://a.example/report, tel:+1-201-555-0123"],
+      ["security@a.example", "mailto:security", "http://a.example", "mailto:a@b.example,,"],
+    ],
+    [
       "SSO_RETURN_TO",
       ["https://a.example,http://localhost:5173/in?x=1", "com.example.app:/in"],
       [
