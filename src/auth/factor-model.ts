@@ -10,25 +10,15 @@ const instant = instantAnswer();
 const name = Type.Optional(lineText([1, 100]));
 
 /** The ways in which a user can prove a second factor. */
-export const FACTOR_METHODS = ["totp", "passkey", "recovery_code"] as const;
-export type FactorMethod = (typeof FACTOR_METHODS)[number];
+export type FactorMethod = "totp" | "passkey" | "recovery_code";
 
-/** What a 401 `second_factor_required` says besides the members of every error. */
-export const challengeObject = Type.Object(
-  {
-    challenge_token: Type.String({
-      description: "A bearer token for the routes of second factors.",
-    }),
-    expires_in: Type.Integer(),
-    methods: Type.Array(literals(FACTOR_METHODS, { title: "FactorMethod" })),
-    enrol: Type.Boolean({ description: "Whether the user has to set up a factor first." }),
-  },
-  {
-    title: "SecondFactorChallenge",
-    examples: [{ expires_in: 300, methods: ["totp"], enrol: false }],
-  },
-);
-export type Challenge = Static<typeof challengeObject>;
+/** What a 401 `second_factor_required` says besides the members of every error; src/http/openapi describes it. */
+export interface Challenge {
+  readonly challenge_token: string;
+  readonly expires_in: number;
+  readonly methods: readonly FactorMethod[];
+  readonly enrol: boolean;
+}
 
 /** A value in base64url of at most `max` characters, as browsers send the parts of a credential. */
 const base64url = (max: number): TSchema & { static: string } =>
@@ -117,8 +107,11 @@ export const confirmTotpBody = Type.Object(
 
 export const newTotpAnswer = Type.Object(
   {
-    secret: Type.String({ description: "The secret in base 32." }),
-    uri: Type.String({ description: "The `otpauth://` URI for a QR code." }),
+    secret: Type.String({ description: "The secret in base 32.", examples: ["JBSWY3DPEHPK3PXP"] }),
+    uri: Type.String({
+      description: "The `otpauth://` URI for a QR code.",
+      examples: ["otpauth://totp/ReviewRelay:owner%40partner.example?secret=JBSWY3DPEHPK3PXP"],
+    }),
   },
   { title: "AuthenticatorAppSecret" },
 );

@@ -71,7 +71,11 @@ function describeApi(
   describeWebhooks: DescribeWebhooks,
 ): JsonObject {
   const components: Components = {
-    schemas: { Problem: PROBLEM, ValidationProblem: VALIDATION_PROBLEM },
+    schemas: {
+      Problem: PROBLEM,
+      ValidationProblem: VALIDATION_PROBLEM,
+      SecondFactorProblem: SECOND_FACTOR_PROBLEM,
+    },
     responses: {
       405: errorResponse(["method_not_allowed"]),
       500: errorResponse(["internal_error"]),
@@ -274,6 +278,51 @@ const VALIDATION_PROBLEM: JsonObject = {
       code: "validation_failed",
       request_id: REQUEST_ID,
       errors: { label: ["is required"] },
+    },
+  ],
+};
+
+/** The error of a sign-in that waits for a second factor. `src/auth/factor-model.ts` has the schema of the challenge. */
+const SECOND_FACTOR_PROBLEM: JsonObject = {
+  description: "Error response of a sign-in that waits for a second factor.",
+  allOf: [
+    { $ref: "#/components/schemas/Problem" },
+    {
+      type: "object",
+      required: ["second_factor"],
+      properties: {
+        second_factor: {
+          type: "object",
+          description: "The way to go on.",
+          required: ["challenge_token", "expires_in", "methods", "enrol"],
+          properties: {
+            challenge_token: {
+              type: "string",
+              description: "A bearer token for the routes of second factors.",
+            },
+            expires_in: { type: "integer", description: "Life of the token in seconds." },
+            methods: {
+              type: "array",
+              description: "What the user can prove: `totp`, `passkey` or `recovery_code`.",
+              items: { type: "string" },
+            },
+            enrol: { type: "boolean", description: "Whether the user sets up a factor first." },
+          },
+        },
+      },
+    },
+  ],
+  examples: [
+    {
+      message: "A second factor is required.",
+      code: "second_factor_required",
+      request_id: REQUEST_ID,
+      second_factor: {
+        challenge_token: "eyJhbGciOiJSUzI1NiJ9…",
+        expires_in: 300,
+        methods: ["totp", "recovery_code"],
+        enrol: false,
+      },
     },
   ],
 };

@@ -293,9 +293,7 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
 export function errorResponse(codes: readonly ProblemCode[]): JsonObject {
   const problems = codes.map((code) => new Problem(code));
   const [status = 0] = problems.map((one) => one.status);
-  const content: JsonObject = codes.includes("account_locked")
-    ? { schema: { anyOf: ["ValidationProblem", "Problem"].map(referenceTo) }, example: LOCKED }
-    : { schema: referenceTo(status === 422 ? "ValidationProblem" : "Problem") };
+  const content = contentOfErrors(codes, status);
   return {
     description: problems.map(({ code, message }) => `\`${code}\`: ${message}`).join(" "),
     ...headersOf(status),
@@ -303,7 +301,23 @@ export function errorResponse(codes: readonly ProblemCode[]): JsonObject {
   };
 }
 
+function contentOfErrors(codes: readonly ProblemCode[], status: number): JsonObject {
+  if (codes.includes("account_locked"))
+    return { schema: anyOf("ValidationProblem", "Problem"), example: LOCKED };
+  if (codes.includes("second_factor_required"))
+    return { schema: anyOf("SecondFactorProblem", "Problem"), example: UNKNOWN_SIGN_IN };
+  return { schema: referenceTo(status === 422 ? "ValidationProblem" : "Problem") };
+}
+
+const anyOf = (...schemas: string[]): JsonObject => ({ anyOf: schemas.map(referenceTo) });
 const referenceTo = (schema: string) => ({ $ref: `#/components/schemas/${schema}` });
+
+/** Example of a sign-in that was refused for another reason than a second factor. */
+const UNKNOWN_SIGN_IN: JsonObject = {
+  message: new Problem("invalid_credentials").message,
+  code: "invalid_credentials",
+  request_id: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+};
 
 /** Example of a locked sign-in, whose response has `errors` although it is not a 422 (contract 4.9). */
 const LOCKED: JsonObject = {
