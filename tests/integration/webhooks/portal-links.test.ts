@@ -530,8 +530,8 @@ async function subscribe(token: string, delivery_kind: "immediate" | "batch"): P
   return String(made.body["id"]);
 }
 
-function redeem(link: string): Promise<Answer> {
-  const { pathname, hash } = new URL(link);
+function redeem(url: string): Promise<Answer> {
+  const { pathname, hash } = new URL(url);
   const code = hash.slice("#code=".length);
   return api.call("POST", `${pathname}/session`, { body: { code } });
 }

@@ -29,7 +29,11 @@ describe("the caller's address", () => {
     ],
     ["may be IPv6", { forwarded: "2001:db8::1", peer: "::1" }, "2001:db8::1"],
     ["is without its port", { forwarded: "1.2.3.4:5678", peer: "::1" }, "1.2.3.4"],
-    ["is without port and brackets", { forwarded: "[2001:db8::1]:443", peer: "::1" }, "2001:db8::1"],
+    [
+      "is without port and brackets",
+      { forwarded: "[2001:db8::1]:443", peer: "::1" },
+      "2001:db8::1",
+    ],
     ["is without brackets", { forwarded: "[2001:db8::1]", peer: "::1" }, "2001:db8::1"],
     [
       "is found behind a trusted proxy that is named with its port",
