@@ -43,10 +43,10 @@ const assertionBody = Type.Object(
         authenticatorData: base64url(4_096),
         signature: base64url(8_192),
       },
-      { ...open, title: "PasskeyAssertionResponse" },
+      { ...open, title: "PasskeyAssertionResponse", description: "Response of the authenticator." },
     ),
   },
-  { ...open, title: "PasskeyAssertion" },
+  { ...open, title: "PasskeyAssertion", description: "The assertion of a browser." },
 );
 export type AssertionBody = Static<typeof assertionBody>;
 
@@ -81,10 +81,10 @@ const credentialBody = Type.Object(
           }),
         ),
       },
-      { ...open, title: "NewPasskeyResponse" },
+      { ...open, title: "NewPasskeyResponse", description: "Response of the authenticator." },
     ),
   },
-  { ...open, title: "NewPasskeyCredential" },
+  { ...open, title: "NewPasskeyCredential", description: "The credential that a browser created." },
 );
 export type CredentialBody = Static<typeof credentialBody>;
 
@@ -119,12 +119,19 @@ export const newTotpAnswer = Type.Object(
 const factorObject = Type.Object(
   {
     id: Type.String(),
-    kind: literals(["totp", "passkey"], { title: "FactorKind" }),
+    kind: literals(["totp", "passkey"], {
+      title: "FactorKind",
+      description: "Kind of the factor.",
+    }),
     name: Type.String(),
     created_at: instant,
     last_used_at: orNull(instant),
   },
-  { title: "SecondFactor", examples: [{ kind: "totp", name: "Phone" }] },
+  {
+    title: "SecondFactor",
+    description: "A second factor.",
+    examples: [{ kind: "totp", name: "Phone" }],
+  },
 );
 export type FactorAnswer = Static<typeof factorObject>;
 

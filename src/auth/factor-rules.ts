@@ -58,10 +58,11 @@ const GROUP_LENGTH = 4;
 
 /** Makes a recovery code of 80 random bits, in groups. */
 export function newRecoveryCode(): string {
-  const group = () =>
-    Array.from({ length: GROUP_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
-  return Array.from({ length: GROUPS }, group).join("-");
+  return Array.from({ length: GROUPS }, newGroup).join("-");
 }
+
+const newGroup = () =>
+  Array.from({ length: GROUP_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
 
 /** Returns a recovery code as it is hashed, from what a person typed. */
 export function plainRecoveryCode(typed: string): string {

@@ -14,6 +14,7 @@ import {
   lineText,
   storableText,
 } from "../http/text.ts";
+import { requirement } from "./security-model.ts";
 
 const NAME_CHARS = 200;
 const URL_CHARS = 2_000;
@@ -73,13 +74,6 @@ export const syncedFields = {
 };
 export const updatedSince = { updated_since: Type.Optional(instantText()) };
 
-/** The requirement of contract 4.27, as an operator sets it. */
-const changedRequirement = {
-  require_second_factor: Type.Boolean({
-    description: "Whether the company's own people need a second factor.",
-  }),
-};
-
 const whiteLabel = Type.Object(
   {
     brand_name: lineText([1, NAME_CHARS]),
@@ -116,7 +110,7 @@ export const PartnerChanges = Type.Partial(
     ...branding,
     white_label: orNull(whiteLabel),
     ...changedExternalId,
-    ...changedRequirement,
+    ...requirement,
   }),
   {
     ...closed,
@@ -151,7 +145,7 @@ export const AccountChanges = Type.Partial(
     plan_id: rowId(),
     ...branding,
     ...changedExternalId,
-    ...changedRequirement,
+    ...requirement,
   }),
   { ...closed, title: "AccountChanges", examples: [{ plan_id: 4 }] },
 );
@@ -218,26 +212,10 @@ const companyFields = {
   is_active: Type.Boolean(),
   primary_color: Type.String(),
   logo_url: nullableText,
-  require_second_factor: Type.Boolean({
-    description: "Whether the company's own people need a second factor.",
-  }),
+  ...requirement,
   created_at: instantAnswer(),
   ...syncedFields,
 };
-
-export const SecurityObject = Type.Object(
-  {
-    require_second_factor: Type.Boolean({
-      description: "Whether the company's own people need a second factor.",
-    }),
-  },
-  { title: "SecuritySettings", examples: [{ require_second_factor: true }] },
-);
-export const SecurityBody = Type.Object(SecurityObject.properties, {
-  ...closed,
-  title: "SecurityChanges",
-  examples: [{ require_second_factor: true }],
-});
 
 export const PartnerObject = Type.Object(
   {

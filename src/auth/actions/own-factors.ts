@@ -106,10 +106,8 @@ export async function confirmTotp(
     await queries.saveChallenge(tx, { jti, sealedSecret: null, secretAt: null });
     const id = ulid(now.getTime());
     const kept = deps.box.seal(secret, totpContext({ userId, id }));
-    return addFactor(tx, deps, caller, {
-      ...{ id, userId, kind: "totp", name, createdAt: now, lastUsedAt: now },
-      ...{ sealedSecret: kept, lastStep: step },
-    });
+    const own = { id, userId, kind: "totp", name, createdAt: now, lastUsedAt: now } as const;
+    return addFactor(tx, deps, caller, { ...own, sealedSecret: kept, lastStep: step });
   });
 }
 
@@ -140,10 +138,11 @@ export async function addPasskey(
     const challenge = await takeChallenge(tx, jti, now);
     const passkey = challenge && (await verifyCreated(deps.config, challenge, credential));
     if (!passkey) throw invalid({ credential: ["is not one for the last options of this token"] });
-    const { transports, ...rest } = passkey;
+    const own = { id: ulid(now.getTime()), userId, kind: "passkey", name, createdAt: now } as const;
     return addFactor(tx, deps, caller, {
-      ...{ id: ulid(now.getTime()), userId, kind: "passkey", name, createdAt: now },
-      ...{ ...rest, transports: [...transports] },
+      ...own,
+      ...passkey,
+      transports: [...passkey.transports],
     });
   });
 }

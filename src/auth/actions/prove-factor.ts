@@ -47,9 +47,13 @@ export type ProofOutcome =
 export async function proveFactor(tx: Tx, deps: ProofDeps, sent: SentProof): Promise<ProofOutcome> {
   const { code, recovery_code: recoveryCode, passkey } = sent.proof;
   if (passkey !== undefined)
-    return settled(tx, sent, "passkey", await byPasskey(tx, deps, sent, passkey));
+    return (await byPasskey(tx, deps, sent, passkey))
+      ? { kind: "right" }
+      : wrong(tx, sent, { method: "passkey" });
   if (recoveryCode !== undefined)
-    return settled(tx, sent, "recovery_code", await byRecoveryCode(tx, sent, recoveryCode));
+    return (await byRecoveryCode(tx, sent, recoveryCode))
+      ? { kind: "right" }
+      : wrong(tx, sent, { method: "recovery_code" });
   return byCode(tx, deps, sent, code ?? "");
 }
 
@@ -95,7 +99,7 @@ async function byCode(
     app && secret ? stepOfCode(code, { secret, lastStep: app.lastStep }, now) : undefined;
   if (app === undefined || step === undefined) {
     const lock = await settleWrongAttempt(tx, { digest, now, scheduleS: config.lockScheduleS });
-    return settled(tx, sent, "totp", false, lock?.lockedUntil ?? null);
+    return wrong(tx, sent, { method: "totp", locked: lock?.lockedUntil ?? null });
   }
   await queries.stampFactor(tx, app.id, { lastStep: step, lastUsedAt: now });
   await settleRightAttempt(tx, { digest, now });
@@ -171,21 +175,13 @@ export function passkeyOf(row: queries.FactorRow): Passkey | undefined {
 const FIELDS = { totp: "code", recovery_code: "recovery_code", passkey: "passkey" } as const;
 
 /** Audits a wrong proof. */
-async function settled(
+async function wrong(
   tx: Tx,
   { actor, requestContext, now }: SentProof,
-  method: FactorMethod,
-  isRight: boolean,
-  locked: Date | null = null,
+  { method, locked = null }: { readonly method: FactorMethod; readonly locked?: Date | null },
 ): Promise<ProofOutcome> {
-  if (isRight) return { kind: "right" };
   const details = { method, ...(locked && { locked_until: isoInstant(locked) }) };
-  await recordAudit(tx, {
-    at: now,
-    action: "SECOND_FACTOR_FAILED",
-    actor,
-    requestContext,
-    details,
-  });
+  const action = "SECOND_FACTOR_FAILED";
+  await recordAudit(tx, { at: now, action, actor, requestContext, details });
   return { kind: "wrong", field: FIELDS[method] };
 }

@@ -249,7 +249,9 @@ function errorResponsesOf(
     [...byStatus].map(([status, some]) => {
       // Errors that only the checks give are equal for all routes. Their component is named after the status and
       // shared, which keeps the document small.
-      const name = some.every((code) => checked.has(code)) ? String(status) : errorNameOf(some);
+      const isOfChecks = some.every((code) => checked.has(code));
+      const suffix = some.includes("step_up_required") ? "StepUp" : "";
+      const name = isOfChecks ? `${status}${suffix}` : errorNameOf(some);
       return [String(status), shared(components, "responses", [name], errorResponse(some))];
     }),
   );

@@ -169,10 +169,8 @@ function changesOf(
   >,
 ) {
   const { name, primary_color: primaryColor, logo_url: logoUrl, external_id: externalId } = body;
-  return {
-    ...{ name, primaryColor, logoUrl, externalId },
-    requireSecondFactor: body.require_second_factor,
-  };
+  const requireSecondFactor = body.require_second_factor;
+  return { name, primaryColor, logoUrl, externalId, requireSecondFactor };
 }
 
 /** Changes columns of a company; undefined ones keep their values. */

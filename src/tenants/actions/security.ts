@@ -7,7 +7,7 @@ import { recordAudit } from "../../auth/queries/audit.ts";
 import type { Caller } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
-import type { SecurityBody, SecurityObject } from "../model.ts";
+import type { SecurityBody, SecurityObject } from "../security-model.ts";
 import { requiresSecondFactor, updateCompany } from "../queries/companies.ts";
 
 export interface SecurityDeps {

@@ -5,7 +5,7 @@ import { type Access, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
 import { errorResponse } from "../../http/errors.ts";
 import { changeSecurity, type SecurityDeps } from "../actions/security.ts";
-import { SecurityBody, SecurityObject } from "../model.ts";
+import { SecurityBody, SecurityObject } from "../security-model.ts";
 import { requiresSecondFactor } from "../queries/companies.ts";
 
 interface SecurityRouteDeps extends SecurityDeps {

@@ -64,8 +64,8 @@ describe("the requirement of a company", () => {
     const body = { code: appCode(String(begun.body["secret"]), clock) };
     const added = await api.call("POST", "/account/second-factors/totp/confirm", { token, body });
     expect(added.status).toBe(200);
-    const { token: session } = Object(added.body["sign_in"]);
-    expect((await api.call("GET", "/verify-token", { token: session })).status).toBe(200);
+    const { token: opened } = Object(added.body["sign_in"]);
+    expect((await api.call("GET", "/verify-token", { token: opened })).status).toBe(200);
     const again = await api.call("POST", "/account/second-factors/totp", { token });
     expect(again.status).toBe(401);
     expect((await challenged(api, user)).methods).toEqual(["totp", "recovery_code"]);

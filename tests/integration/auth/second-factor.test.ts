@@ -188,7 +188,11 @@ describe("the lock of codes", () => {
     const rows = await database.db.sql`select details from audit_log
       where actor_id = ${user.id} and action = 'SECOND_FACTOR_FAILED' order by id`;
     expect(rows.map(({ details }) => details.locked_until !== undefined)).toEqual([
-      ...[false, false, false, false, true],
+      false,
+      false,
+      false,
+      false,
+      true,
     ]);
   });
 

@@ -5,8 +5,9 @@ import type { TObject, TSchema } from "@sinclair/typebox";
 import { createApp } from "../../../src/app.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { created, report, reviewIdOf, send } from "../../support/factory.ts";
+import { challenged, withApp } from "../../support/factors.ts";
 import { addClient } from "../../support/oauth.ts";
-import { addSsoConnection } from "../../support/tenants.ts";
+import { addSsoConnection, addUser } from "../../support/tenants.ts";
 import { startWebhooks, type Who } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
 
@@ -94,6 +95,12 @@ beforeAll(async () => {
   ids["/admin/stores"] = String(accounts[0].storeIds[0]);
   ids["/admin/store-review-sites"] = String(world.siteId);
   ids["provider"] = world.provider.slug;
+  const { user: waiting } = await withApp(
+    world,
+    await addUser(db, { companyId: partner, role: "partner_admin", email: "waits@p1.test" }),
+  );
+  tokens.set("/login/second-factor", (await challenged(world.api, waiting)).token);
+  tokens.set("/account/security", await world.api.login(accounts[0].owner.email));
   tokens.set("/reset-password", await world.api.login(world.tenants.partners[1].owner.email));
   const service = await root("/admin/services", {
     name: "S",

@@ -19,9 +19,11 @@ import {
 import { clientSecretContext } from "../../../src/sso/actions/deps.ts";
 import { startApi } from "../../support/api.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
+import { withApp } from "../../support/factors.ts";
 import { addProvider } from "../../support/factory.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { addUser } from "../../support/tenants.ts";
 import { startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
 
@@ -237,6 +239,16 @@ async function fillColumns(): Promise<void> {
   });
   const secretPath = `/admin/providers/${String(provider.body["id"])}/secret`;
   await world.api.call("POST", secretPath, { token: world.tokens.root });
+  const email = `${ulid().toLowerCase()}@p1.test`;
+  const companyId = world.tenants.partners[0].id;
+  const holder = await addUser(world.database.db, { companyId, role: "partner_admin", email });
+  const { token, factorId } = await withApp(world, holder);
+  await world.api.call("DELETE", `/account/second-factors/${factorId}`, { token });
+  await world.api.call("POST", "/account/second-factors/totp", { token });
+  await withApp(
+    world,
+    await addUser(world.database.db, { companyId, role: "partner_admin", email: `2-${email}` }),
+  );
   await world.api.call("POST", "/admin/plans", {
     token: world.tokens.root,
     body: { name: ulid() },

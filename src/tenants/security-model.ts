@@ -1,0 +1,19 @@
+import { Type } from "@sinclair/typebox";
+
+/** What a company requires of its own people (contract 4.27). */
+export const requirement = {
+  require_second_factor: Type.Boolean({
+    description: "Whether the company's own people need a second factor.",
+  }),
+};
+
+export const SecurityObject = Type.Object(requirement, {
+  title: "SecuritySettings",
+  examples: [{ require_second_factor: true }],
+});
+
+export const SecurityBody = Type.Object(requirement, {
+  additionalProperties: false,
+  title: "SecurityChanges",
+  examples: [{ require_second_factor: true }],
+});
