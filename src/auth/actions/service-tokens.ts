@@ -105,7 +105,9 @@ export async function introspect(
 ) {
   const claims = await keys.verify("at+jwt", token);
   const row = claims && (await findBearers(db, [claims.jti], config.sessionLimits)).get(claims.jti);
-  const isLive = row !== undefined && !hasEnded(row, clock.now());
+  // A sign-in that waits for a second factor is none yet (contract 4.27).
+  const isWhole = row !== undefined && row.kind !== "challenge";
+  const isLive = isWhole && !hasEnded(row, clock.now());
   if (claims === undefined || !isLive || !claimsMatch(claims, row)) return { active: false };
   return {
     active: true,

@@ -283,6 +283,25 @@ describe("a challenge token", () => {
       expect([path, await outcome(method, path)]).toEqual([path, 403]);
   });
 
+  test("is inactive for a service that introspects it", async () => {
+    const root = await api.login(world.tenants.superAdmin.email);
+    const scopes = ["tokens:introspect"];
+    const service = { name: "Gate", scopes };
+    const made = await api.call("POST", "/admin/services", { token: root, body: service });
+    const userId = Number(made.body["id"]);
+    const gate = await world.grant({
+      userId,
+      kind: "service",
+      name: "one",
+      scope: scopes[0] ?? "",
+    });
+    const introspect = async (token: string) =>
+      (await api.call("POST", "/platform/introspect", { token: gate, body: { token } })).body;
+    const { user, token: session } = await withApp(world, await world.freshUser());
+    expect(await introspect(session)).toMatchObject({ active: true, user_id: user.id });
+    expect(await introspect((await challenged(api, user)).token)).toEqual({ active: false });
+  });
+
   test("ends with every other token of the user at a password reset", async () => {
     const { user, token: session, secret } = await withApp(world, await world.freshUser());
     const { token } = await challenged(api, user);
