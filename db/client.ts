@@ -5,6 +5,7 @@ import { causeOf, isDeadlock, isStatementOutdated } from "./errors.ts";
 import { beginSettings, type Limits, PLANNER, startSettings } from "./limits.ts";
 import { PoolWatches } from "./pool-watch.ts";
 import { type OnRows, type Raw, runOver, type Session, sessionOver } from "./session.ts";
+import { readTls } from "./tls.ts";
 
 /** A pool of connections to PostgreSQL. Statements outside of a transaction may run on different connections. */
 export interface Db extends Session {
@@ -131,8 +132,10 @@ export function connect(url: string, options: ConnectOptions): RawDb {
   const { onRows, onStatement, idleS, watches = new PoolWatches(0, () => {}) } = options;
   const watch = watches.open(options.name, options.max);
   const watching = { onRows, watch };
-  const client = postgres(url, {
+  const { url: address, ssl } = readTls(url);
+  const client = postgres(address, {
     ...limitsOf(url, options),
+    ...(ssl && { ssl }),
     max: options.max,
     keep_alive: KEEP_ALIVE_S,
     ...(idleS !== undefined && { idle_timeout: idleS }),

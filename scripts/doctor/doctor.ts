@@ -82,6 +82,7 @@ async function examine(config: Config, urls: readonly URL[], report: Report): Pr
       "Look at REDIS_URL, and check that the server runs; without it deliveries continue, but seconds later.",
     ),
   );
+  report("TLS", surroundings.lookAtTls(config));
   report("descriptors", surroundings.lookAtDescriptors());
   report(
     "name",

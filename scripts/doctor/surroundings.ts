@@ -48,6 +48,33 @@ export async function lookAtRedis(config: Config, log: Log): Promise<Finding> {
   }
 }
 
+const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
+
+/** Checks whether the connections to stores on other machines are encrypted, and their servers verified. */
+export function lookAtTls(
+  config: Pick<Config, "databaseUrl" | "maintenanceDatabaseUrl" | "redisUrl">,
+): Finding {
+  const open = [
+    ["DATABASE_URL", config.databaseUrl, /[?&]sslmode=verify-full(?:&|$)/],
+    ["MAINTENANCE_DATABASE_URL", config.maintenanceDatabaseUrl, /[?&]sslmode=verify-full(?:&|$)/],
+    ["REDIS_URL", config.redisUrl, /^rediss/],
+  ] as const;
+  const names = open.flatMap(([name, url, isSafe]) =>
+    isSafe.test(url) || hostsOf(url).every((host) => LOOPBACK.test(host)) ? [] : [name],
+  );
+  if (names.length === 0) return ok("stores on other machines are reached by TLS");
+  return advice(
+    `${names.join(", ")}: another machine, without TLS that verifies the server`,
+    "Use ?sslmode=verify-full and rediss://, as docs/operations/production.md says.",
+  );
+}
+
+/** Returns the hosts of a URL that may have several, without their ports. */
+function hostsOf(url: string): string[] {
+  const [, hosts = ""] = /^[a-z+]+:\/\/(?:[^@/?]*@)?([^/?]*)/.exec(url) ?? [];
+  return hosts.split(",").map((one) => one.replace(/:\d+$/, ""));
+}
+
 export function lookAtDescriptors(): Finding {
   const count = countDescriptors();
   const said = `${count} descriptors`;

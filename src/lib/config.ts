@@ -1,6 +1,4 @@
-import { X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
-
+import { readCertificates } from "./certificates.ts";
 import { type EgressProxy, parseProxyUrl } from "./egress-proxy.ts";
 import { type EgressPolicy, parseNetworks } from "./egress.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
@@ -189,7 +187,27 @@ export function readDatabaseUrl(env: Env = process.env): string {
 }
 
 function databaseUrlOf(read: SettingsReader, name: string): string {
-  return read.url(name, ["postgres:", "postgresql:"], firstHost);
+  const url = read.url(name, ["postgres:", "postgresql:"], firstHost);
+  read.parsed(name, checkDatabaseTls);
+  return url;
+}
+
+const SSL_MODES = ["disable", "prefer", "require", "verify-full"];
+
+/** Checks the parameters that db/tls.ts reads. Throws with a reason that may be shown to anyone. */
+function checkDatabaseTls(text: string): void {
+  const given = URL.parse(firstHost(text))?.searchParams;
+  const [mode = "disable", ca] = [given?.get("sslmode") ?? undefined, given?.get("sslrootcert")];
+  if (!SSL_MODES.includes(mode)) throw new Error(`must have an sslmode of ${SSL_MODES.join(", ")}`);
+  if (ca == null) return;
+  if (mode !== "verify-full") throw new Error("has sslrootcert, which needs sslmode=verify-full");
+  try {
+    if (ca !== "system") readCertificates(ca);
+  } catch (error) {
+    throw new Error(`has an sslrootcert that ${error instanceof Error ? error.message : ""}`, {
+      cause: error,
+    });
+  }
 }
 
 function databasesOf(read: SettingsReader) {
@@ -283,38 +301,4 @@ function tracesOf(read: SettingsReader): Config["traces"] {
 /** Keeps the first host of `postgres://user@one:5432,two:5432/name`, because a URL can have only one. */
 function firstHost(text: string): string {
   return text.replace(/^([a-z]+:\/\/(?:[^/?]*@)?[^/?,]*)(?:,[^/?,]+)+/, "$1");
-}
-
-const PEM = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
-
-/**
- * Splits a PEM file into its certificates. Throws with a reason if it is unreadable, empty or has an invalid
- * certificate.
- */
-function readCertificates(path: string): string[] {
-  const certificates = readText(path).match(PEM) ?? [];
-  if (certificates.length === 0) throw new Error("names a file without a certificate in PEM form");
-  const bad = certificates.findIndex((pem) => !isCertificate(pem));
-  if (bad >= 0)
-    throw new Error(
-      `names a file of which certificate ${bad + 1} of ${certificates.length} cannot be read`,
-    );
-  return certificates;
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, "latin1");
-  } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
-    throw new Error(`names a file that cannot be read (${code})`, { cause: error });
-  }
-}
-
-function isCertificate(pem: string): boolean {
-  try {
-    return new X509Certificate(pem).raw.length > 0;
-  } catch {
-    return false;
-  }
 }

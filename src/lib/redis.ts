@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 
 import { errorFields, type Log } from "./log.ts";
-import { type RedisSettings, sentinelOptions } from "./settings-reader.ts";
+import { type RedisSettings, sentinelOptions, serverOptions } from "./settings-reader.ts";
 
 /**
  * A Redis command that takes longer than this number of milliseconds fails. Redis only carries hints, so no caller
@@ -27,7 +27,9 @@ const READ_ONLY_MS = 1_000;
 export function openRedis(url: string, log: Log): Redis {
   const sentinels = sentinelOptions(url);
   const redis =
-    sentinels === undefined ? new Redis(url, options()) : new Redis({ ...sentinels, ...options() });
+    sentinels === undefined
+      ? new Redis(...serverOptions(url, options()))
+      : new Redis({ ...sentinels, ...options() });
   let wasUp = true;
   redis.on("ready", () => {
     if (!wasUp) log.info("redis.back");

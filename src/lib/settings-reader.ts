@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import type { RedisOptions } from "ioredis";
 
+import { readCertificates } from "./certificates.ts";
 import { parseNetworks } from "./egress.ts";
 import { commandLine } from "./version.ts";
 
@@ -253,7 +254,9 @@ export type RedisSettings = Omit<RedisOptions, "replyMapping">;
 const SENTINEL_PORT = 26_379;
 /** The time in milliseconds that a Sentinel may take. After it the next Sentinel is tried. */
 const SENTINEL_TIMEOUT_MS = 1_000;
-const OPTIONS = ["sentinel_username", "sentinel_password"];
+/** The option of a Redis URL that names a file with certificate authorities, as redis-py names it. */
+const CA_OPTION = "ssl_ca_certs";
+const OPTIONS = ["sentinel_username", "sentinel_password", CA_OPTION];
 
 /**
  * Checks a Redis URL. `redis://` or `rediss://` names one server.
@@ -266,10 +269,36 @@ export function checkRedisUrl(text: string): void {
     throw new Error(
       "must not be a Redis Cluster, whose keys are on several servers: name one server, or Sentinels",
     );
-  if (sentinelOptions(text) === undefined && !(/^rediss?:/.test(text) && URL.canParse(text)))
+  if (sentinelOptions(text) !== undefined) return;
+  if (!(/^rediss?:/.test(text) && URL.canParse(text)))
     throw new Error(
       "must be a URL with redis://, rediss://, redis+sentinel:// or rediss+sentinel://",
     );
+  serverOptions(text, {});
+}
+
+/**
+ * Takes the file of certificate authorities out of the URL of one server. Without it, `rediss://` trusts those of the
+ * system. Throws with a reason that may be shown to anyone.
+ */
+export function serverOptions(text: string, options: RedisSettings): [string, RedisSettings] {
+  const url = URL.parse(text);
+  const path = url?.searchParams.get(CA_OPTION) ?? null;
+  if (url === null || path === null) return [text, options];
+  url.searchParams.delete(CA_OPTION);
+  return [url.href, { ...options, tls: tlsWith(path, url.protocol === "rediss:") }];
+}
+
+function tlsWith(path: string | null, isTls: boolean): { ca?: string[] } {
+  if (path === null) return {};
+  if (!isTls) throw new Error(`has ${CA_OPTION}, which needs rediss://`);
+  try {
+    return { ca: readCertificates(path) };
+  } catch (error) {
+    throw new Error(`has an ${CA_OPTION} that ${error instanceof Error ? error.message : ""}`, {
+      cause: error,
+    });
+  }
 }
 
 /** Parses a URL that names Sentinels; undefined for the URL of one server. */
@@ -284,8 +313,8 @@ export function sentinelOptions(text: string): RedisSettings | undefined {
     );
   const given = new URLSearchParams(query);
   const unknownOption = [...given.keys()].find((key) => !OPTIONS.includes(key));
-  if (unknownOption !== undefined)
-    throw new Error(`has options other than ${OPTIONS.join(" and ")}`);
+  if (unknownOption !== undefined) throw new Error(`has options other than ${OPTIONS.join(", ")}`);
+  const ca = tlsWith(given.get(CA_OPTION), tls === "s");
   const [username, password] = (user ?? "").split(/:(.*)/s, 2).map(decodeURIComponent);
   return {
     sentinels: hosts.split(",").map(addressOf),
@@ -295,7 +324,7 @@ export function sentinelOptions(text: string): RedisSettings | undefined {
     ...(password && { password }),
     ...optional("sentinelUsername", given.get("sentinel_username")),
     ...optional("sentinelPassword", given.get("sentinel_password")),
-    ...(tls === "s" && { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true }),
+    ...(tls === "s" && { tls: ca, sentinelTLS: ca, enableTLSForSentinelMode: true }),
     sentinelCommandTimeout: SENTINEL_TIMEOUT_MS,
   };
 }

@@ -10,9 +10,9 @@ const database = fixture(createDatabase);
 const PATH = "/.well-known/security.txt";
 
 async function ask(env: Readonly<Record<string, string>>) {
-  const { securityTxt } = readConfig({ ...REQUIRED, ...env });
+  const { securityTxt, masterKey } = readConfig({ ...REQUIRED, ...env });
   const clock = createFakeClock(new Date("2026-06-01T12:00:00Z"));
-  const api = await startApi({ db: database.db, clock, config: { securityTxt } });
+  const api = await startApi({ db: database.db, clock, config: { securityTxt, masterKey } });
   return api.call("GET", PATH, { root: true });
 }
 
