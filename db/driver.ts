@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { IS_EXECUTABLE } from "../src/lib/version.ts";
+import { IS_EXECUTABLE } from "./executable.ts";
 
 /** The expected digest of the driver's source, with the patch of db/patches applied. */
 const PATCHED = "f4b698fc657a4b784616809d6fa607a9";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { readMigrationFiles } from "drizzle-orm/migrator";
 
-import { commandLine, ROOT } from "../src/lib/version.ts";
+import { commandLine, ROOT } from "./executable.ts";
 
 import { connect, isPooled, type RawDb, type RawTx } from "./client.ts";
 import { isLockTimeout, isForbidden } from "./errors.ts";

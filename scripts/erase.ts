@@ -4,7 +4,7 @@ import { serverTime } from "../db/server.ts";
 import { examine } from "../src/http/fields.ts";
 import { toFieldErrors } from "../src/http/rules.ts";
 import { isoInstant, systemClock } from "../src/lib/clock.ts";
-import { commandLine } from "../src/lib/version.ts";
+import { commandLine } from "../db/executable.ts";
 import { erasureErrors, requestErasure } from "../src/tenants/actions/erasures.ts";
 import { type Erasure, ErasureBody, type NewErasure } from "../src/tenants/erasure-model.ts";
 import { erasuresOf } from "../src/tenants/queries/erasures.ts";

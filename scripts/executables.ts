@@ -7,7 +7,8 @@ import { parseArgs } from "node:util";
 
 import { driverError } from "../db/driver.ts";
 import { bundleForNode } from "../src/lib/bundle.ts";
-import { COMMIT, ROOT } from "../src/lib/version.ts";
+import { ROOT } from "../db/executable.ts";
+import { COMMIT } from "../src/lib/version.ts";
 import { builtDashboard, writeBuilt } from "../src/dashboard/assets.ts";
 
 /** The files that the product reads at run time, below the root of the sources. */

@@ -2,7 +2,7 @@
 import { open } from "node:fs/promises";
 
 import { systemClock } from "../src/lib/clock.ts";
-import { commandLine } from "../src/lib/version.ts";
+import { commandLine } from "../db/executable.ts";
 import { exportRecords } from "../src/transfer/export.ts";
 import { runWithDatabase, UsageError } from "./operate/with-database.ts";
 

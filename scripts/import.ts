@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 
 import { systemClock } from "../src/lib/clock.ts";
-import { commandLine } from "../src/lib/version.ts";
+import { commandLine } from "../db/executable.ts";
 import { importFile, type ImportResult, type Pace } from "../src/transfer/import.ts";
 import { runWithDatabase, UsageError } from "./operate/with-database.ts";
 

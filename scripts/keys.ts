@@ -14,7 +14,7 @@ import { listKeyUse } from "../src/auth/queries/keys.ts";
 import { isoInstant, systemClock } from "../src/lib/clock.ts";
 import { ConfigError, EXIT_CONFIG, readConfig } from "../src/lib/config.ts";
 import { createSecretBox, type SecretBox } from "../src/lib/secret-box.ts";
-import { commandLine } from "../src/lib/version.ts";
+import { commandLine } from "../db/executable.ts";
 import { runningProcesses } from "../src/master-key.ts";
 import { lackOf, reportOf, rotateMaster, showProcesses } from "./keys/rotate-master.ts";
 

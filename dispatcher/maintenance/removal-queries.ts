@@ -33,14 +33,17 @@ export interface Old {
 /** Makes a job that removes unlocked rows, the oldest first. */
 function oldest(key: PgColumn, at: PgColumn, where?: SQL) {
   return async (db: RawDb, { days }: Pick<Old, "days">): Promise<Done> => {
-    const old = oldestRows(db, key, at, days, where);
+    const old = oldestRows(db, { key, at, days, where });
     const { count } = await db.delete(key.table).where(anyOfQuery(key, old));
     return again(count);
   };
 }
 
 /** Selects and locks the keys of the oldest unlocked rows beyond the retention time. */
-function oldestRows(db: DbOrTx, key: PgColumn, at: PgColumn, days: number, where?: SQL) {
+function oldestRows(
+  db: DbOrTx,
+  { key, at, days, where }: { key: PgColumn; at: PgColumn; days: number; where?: SQL | undefined },
+) {
   return db
     .select({ key })
     .from(key.table)
@@ -58,7 +61,7 @@ export function again(rows: number): Done {
 /** Removes old rows of the audit log, and counts those that the audit webhook has not delivered yet (contract 3.12). */
 export async function removeOldAudit(db: RawDb, { days }: Pick<Old, "days">): Promise<Done> {
   return db.transaction(async (tx) => {
-    const old = oldestRows(tx, auditLog.id, auditLog.at, days);
+    const old = oldestRows(tx, { key: auditLog.id, at: auditLog.at, days });
     const removed = await tx
       .delete(auditLog)
       .where(anyOfQuery(auditLog.id, old))

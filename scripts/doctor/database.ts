@@ -4,7 +4,7 @@ import { OLD_SCHEMA, schemaState } from "../../db/migrate.ts";
 import { serverTime } from "../../db/server.ts";
 import type { Config } from "../../src/lib/config.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { commandLine } from "../../src/lib/version.ts";
+import { commandLine } from "../../db/executable.ts";
 import { MASTER_KEY_REMEDY, masterKeyError } from "../../src/master-key.ts";
 import { advice, fault, ok, type Finding } from "./finding.ts";
 

@@ -5,7 +5,7 @@ import { writable } from "../../db/server.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { ConfigError, readConfig, type Config } from "../../src/lib/config.ts";
 import { createLog } from "../../src/lib/log.ts";
-import { commandLine } from "../../src/lib/version.ts";
+import { commandLine } from "../../db/executable.ts";
 import * as database from "./database.ts";
 import { advice, fault, lookAt, ok, type Finding } from "./finding.ts";
 import { unknownSettings } from "./names.ts";

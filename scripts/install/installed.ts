@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 import { driverError } from "../../db/driver.ts";
-import { IS_EXECUTABLE, ROOT } from "../../src/lib/version.ts";
+import { IS_EXECUTABLE, ROOT } from "../../db/executable.ts";
 
 /** EX_CONFIG of sysexits.h: a restart cannot help. */
 const EXIT_CONFIG = 78;

@@ -12,7 +12,7 @@ import {
 } from "../../src/tenants/store-model.ts";
 import { normaliseEmail } from "../../src/auth/email.ts";
 import { settingOf, type Env } from "../../src/lib/settings-reader.ts";
-import { commandLine } from "../../src/lib/version.ts";
+import { commandLine } from "../../db/executable.ts";
 import { isMailAddress } from "../../src/outbox/mail.ts";
 
 export const USAGE = `Usage: ${commandLine("setup")} [flags]

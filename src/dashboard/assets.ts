@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 
 import type { Encodings } from "../lib/encodings.ts";
-import { IS_EXECUTABLE, ROOT } from "../lib/version.ts";
+import { IS_EXECUTABLE, ROOT } from "../../db/executable.ts";
 
 /**
  * Built file of the dashboard that browsers load. Its name contains a hash of its content, so that browsers can

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { Marked } from "marked";
 
-import { ROOT } from "../lib/version.ts";
+import { ROOT } from "../../db/executable.ts";
 import { CATALOG } from "../outbox/event.ts";
 import EXAMPLES from "./event-examples.json" with { type: "json" };
 

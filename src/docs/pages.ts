@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import type { ServedFile } from "../http/files.ts";
 import { bundleForNode } from "../lib/bundle.ts";
-import { IS_EXECUTABLE, ROOT } from "../lib/version.ts";
+import { IS_EXECUTABLE, ROOT } from "../../db/executable.ts";
 import { type RenderedGuide, renderGuide } from "./guide.ts";
 
 const HERE = join(ROOT, "src/docs");

@@ -4,7 +4,7 @@ import type { RedisOptions } from "ioredis";
 
 import { readCertificates } from "./certificates.ts";
 import { parseNetworks } from "./egress.ts";
-import { commandLine } from "./version.ts";
+import { commandLine } from "../../db/executable.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
 

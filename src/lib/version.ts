@@ -2,13 +2,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { ROOT } from "../../db/executable.ts";
 import manifest from "../../package.json" with { type: "json" };
-
-/** Whether this process is the executable of scripts/server-build.ts, which has its sources and files inside. */
-export const IS_EXECUTABLE = import.meta.dirname.startsWith("/$bunfs/");
-
-/** The folder of `package.json`; all files that the product reads are below it, in the executable, too. */
-export const ROOT = IS_EXECUTABLE ? import.meta.dirname : join(import.meta.dirname, "../..");
 
 /** The version of ReviewRelay. */
 export const VERSION = manifest.version;
@@ -18,11 +13,6 @@ export const COMMIT = typeof BUILD_COMMIT === "string" ? BUILD_COMMIT : headComm
 
 /** A constant of the executable. */
 declare const BUILD_COMMIT: string | undefined;
-
-/** Returns the command line of an operator's command, as messages name it. */
-export function commandLine(name: string): string {
-  return IS_EXECUTABLE ? `reviewrelay-server ${name}` : `bun run ${name}`;
-}
 
 /** Reads the commit of a checkout from its files, because the machine may have no git. */
 function headCommit(): string {

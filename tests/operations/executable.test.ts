@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { freePort } from "../../scripts/demo/stores/keep.ts";
-import { ROOT } from "../../src/lib/version.ts";
+import { ROOT } from "../../db/executable.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
 import { connect } from "../../db/client.ts";
 

@@ -352,15 +352,8 @@ export async function findTeammate(
   throw new Problem("forbidden");
 }
 
-export function newTeammateErrors(
-  deps: ReadingDeps,
-  principal: Principal,
-  body: ValidParts<NewTeammate>,
-) {
-  return newUserErrors(deps, { ...body, company_id: partnerOf(principal) });
-}
+type Teammate = ValidParts<NewTeammate>;
 
-/** Creates a user of the caller's partner without a password, because the invited person chooses the password. */
-export function inviteTeammate(deps: AdminDeps, caller: Caller, body: NewTeammate): Promise<User> {
-  return createUser(deps, caller, { ...body, company_id: partnerOf(caller.principal) });
+export function newTeammateErrors(deps: ReadingDeps, principal: Principal, body: Teammate) {
+  return newUserErrors(deps, { ...body, company_id: partnerOf(principal) });
 }

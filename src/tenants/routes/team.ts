@@ -79,7 +79,14 @@ function teamListRoutes(deps: PartnerRouteDeps, { reading, managing }: TeamAcces
       async ({ principal, requestContext, body, status }) =>
         status(
           201,
-          shown(UserObject, await users.inviteTeammate(deps, { principal, requestContext }, body)),
+          shown(
+            UserObject,
+            await users.createUser(
+              deps,
+              { principal, requestContext },
+              { ...body, company_id: partnerOf(principal) },
+            ),
+          ),
         ),
       {
         access: managing,

@@ -311,8 +311,8 @@ describe("providers", () => {
     expect((await report("grace", third)).status).toBe(422);
     expect((await get(`/providers/${idOf(made)}`)).body["previous_secret_expires_at"]).toBeNull();
 
-    for (const hours of [-1, 169, 1.5, "24"])
-      expect(fieldsOf(await post(path, { grace_period_hours: hours }))).toEqual([
+    for (const outside of [-1, 169, 1.5, "24"])
+      expect(fieldsOf(await post(path, { grace_period_hours: outside }))).toEqual([
         422,
         ["grace_period_hours"],
       ]);
