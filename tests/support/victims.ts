@@ -1,9 +1,10 @@
+import { withApp } from "./factors.ts";
 import { decodeJwt } from "jose";
 
 import { addProvider, connectStore, created, report, reviewIdOf } from "./factory.ts";
 import { addClient } from "./oauth.ts";
 import type { SignInWorld } from "./sign-in.ts";
-import { addSsoConnection } from "./tenants.ts";
+import { addSsoConnection, addUser } from "./tenants.ts";
 import { settle } from "./webhooks.ts";
 
 /**
@@ -40,10 +41,14 @@ export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongin
   const sessions = await api.call("GET", "/account/sessions", { token });
   const [session] = sessions.body["data"] as { id: string }[];
   const domains = [`sso-${word}.test`];
+  const email = `factor-${word}@victims.test`;
+  const holder = await addUser(db, { companyId: account.id, role: "account_user", email });
+  const { factorId } = await withApp(world, holder);
   return new Map<string, string | number>([
     ["/account/personal-access-tokens/{id}", String(decodeJwt(pat).jti)],
     ["/partner/tokens/{id}", String(decodeJwt(pat).jti)],
     ["/account/sessions/{id}", session?.id ?? ""],
+    ["/account/second-factors/{id}", factorId],
     ["/partner/sessions/{id}", session?.id ?? ""],
     ["/account/team-sessions/{id}", session?.id ?? ""],
     ["/account/team-tokens/{id}", String(decodeJwt(pat).jti)],
