@@ -88,6 +88,39 @@ describe("the image", () => {
   });
 });
 
+describe("the workflows", () => {
+  const folder = join(ROOT, ".github/workflows");
+  const workflow = (name: string) => readFileSync(join(folder, name), "utf8");
+
+  test.each(readdirSync(folder))("%s uses actions by commit, and may only read", (name) => {
+    const used = [...workflow(name).matchAll(/uses: (.*)/g)].map(([, action]) => action);
+    expect(used).not.toEqual([]);
+    for (const action of used)
+      expect(action).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
+    expect(workflow(name)).toContain("\npermissions:\n  contents: read\n");
+    expect(workflow(name)).not.toContain(": write");
+  });
+
+  test("of a release refuses a base image without a digest", () => {
+    const { jobs }: Yaml = Object(Bun.YAML.parse(workflow("release.yml")));
+    const { run } = jobs.image.steps[0];
+    const statusWith = (image: string) =>
+      Bun.spawnSync(["bash", "-euo", "pipefail", "-c", run], {
+        env: { PATH: process.env["PATH"] ?? "", BUN_IMAGE: image },
+      }).exitCode;
+    const digest = `sha256:${"0a".repeat(32)}`;
+    expect(statusWith(`oven/bun:1.4.4-slim@${digest}`)).toBe(0);
+    for (const image of [
+      "",
+      "oven/bun:1.4.4-slim",
+      `oven/bun@${digest}`,
+      `oven/bun:1.4.4-slim@${digest.slice(0, -1)}`,
+      `oven/bun:1.4.4-slim@${digest} --x`,
+    ])
+      expect([image, statusWith(image)]).toEqual([image, 1]);
+  });
+});
+
 // The content of the YAML files has no static type.
 // oxlint-disable-next-line typescript/no-explicit-any
 type Yaml = Readonly<Record<string, any>>;
