@@ -25,7 +25,7 @@ export const AUDIT_ACTIONS = [
   // Audit row of a recovery code that was used; details: left, the number of the others.
   "RECOVERY_CODE_USED",
   "RECOVERY_CODES_MADE",
-  // Audit row of an operator who removed all second factors of a user; details: user_id, factors (their number), revoked.
+  // Audit row of an operator's reset of a user's second factors; details: user_id, factors (their number), revoked.
   "SECOND_FACTORS_RESET",
   // Audit row of the requirement of a second factor, changed by an Owner; details: company_id, changes.
   "SECOND_FACTOR_POLICY",

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 
-/** What a company requires of its own people (contract 4.27). */
+/** The security settings of a company, which apply to its own people (contract 4.27). */
 export const requirement = {
   require_second_factor: Type.Boolean({
     description: "Whether the company's own people need a second factor.",

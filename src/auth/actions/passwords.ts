@@ -47,7 +47,7 @@ interface Reset extends Caller {
 
 /**
  * Handles `POST /reset-password`. One transaction stores the new password hash, ends every token and code of the
- * user, and issues one new token (contract 4.15), or a challenge token to a user who needs a second factor.
+ * user, and issues one new token (contract 4.15), or a challenge token if the user needs a second factor.
  */
 export async function resetPassword(
   deps: ResetDeps,

@@ -42,7 +42,7 @@ export type ProofOutcome =
 
 /**
  * Checks a proof of a second factor and records the result (contract 4.27). The caller must have locked the user and
- * the token, so that two requests never use the same code, and must commit whatever the result is.
+ * the token, so that two requests never use the same code. It must also commit a wrong proof, which counts.
  */
 export async function proveFactor(tx: Tx, deps: ProofDeps, sent: SentProof): Promise<ProofOutcome> {
   const { code, recovery_code: recoveryCode, passkey } = sent.proof;

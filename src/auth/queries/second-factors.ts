@@ -24,7 +24,7 @@ export async function findFactor(db: DbOrTx, wanted: string): Promise<FactorRow 
   return row;
 }
 
-/** What decides whether a user needs a second factor, and how the user can prove one. */
+/** The data that decides whether a user needs a second factor, and the methods that the user has. */
 export type FactorState = Awaited<ReturnType<typeof factorStateOf>>;
 
 export async function factorStateOf(db: DbOrTx, ownerId: number) {

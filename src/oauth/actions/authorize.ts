@@ -45,7 +45,7 @@ export interface SignedIn {
   readonly secret: string;
 }
 
-/** What the page asks for after a right password: a second factor, or to set one up elsewhere. */
+/** The step that follows a right password: proving a second factor, or setting one up on the dashboard. */
 export type NextStep =
   | (FactorChoice & { readonly kind: "factor"; readonly jti: string; readonly userId: number })
   | { readonly kind: "enrol" };

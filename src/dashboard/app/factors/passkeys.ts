@@ -1,4 +1,4 @@
-/** Error of the browser's passkey dialog. Its message tells the user what to do. */
+/** Error of the browser's passkey dialog. Its message names the next step for the user. */
 export class PasskeyError extends Error {
   override readonly name = "PasskeyError";
 }

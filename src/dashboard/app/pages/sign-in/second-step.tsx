@@ -20,7 +20,7 @@ interface SecondStepProps {
 }
 
 /**
- * Second step of a sign-in: asks for a second factor, or lets a user whose company requires one set up the first.
+ * Second step of a sign-in. It asks for a second factor, or sets up the first one if the company requires it.
  */
 export function Page({ waiting: { challenge, remember }, onStop }: SecondStepProps) {
   const { signIn } = useSessionState();
