@@ -51,8 +51,6 @@ async function runTests(
     process.execPath,
     [
       "test",
-      // Workers keep their modules from file to file, which saves a sixth of the CPU time.
-      "--no-isolate",
       // `--no-orphans` is not set: it would kill the children of killed processes, and some tests observe those.
       `--timeout=${TEST_TIMEOUT_MS}`,
       // More workers than processors, because many files wait for servers that fail over or drain.

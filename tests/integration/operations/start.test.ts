@@ -282,7 +282,7 @@ const UP_WITHIN_MS = 60_000;
 // Time limits that the start command must meet.
 const STOP_WITHIN_MS = 10_000;
 
-const RESTART_WITHIN_MS = 5_000;
+const RESTART_WITHIN_MS = 30_000;
 
 const REFUSE_WITHIN_MS = 30_000;
 
