@@ -26,11 +26,21 @@ interface Totals {
   skipped: number;
 }
 
+const given = process.argv.slice(2);
+const hasFilter = given.some(
+  (argument, at) => !argument.startsWith("-") && !FLAGS_WITH_VALUE.includes(given[at - 1] ?? ""),
+);
+
 let runner: ChildProcess | undefined;
 let interrupted = false;
 
 async function main(): Promise<number> {
   await ensureInstalled("all");
+  if (!hasFilter) {
+    // Built once here, or each worker would build it at the same time while browsers wait for their first page.
+    const { builtDashboard } = await import("../src/dashboard/assets.ts");
+    await builtDashboard();
+  }
   const { withTestStores } = await import("./demo/stores/test-stores.ts");
   return withTestStores(async (environment) => {
     if (interrupted) return 1;
@@ -43,10 +53,6 @@ async function main(): Promise<number> {
 async function runTests(
   environment: NodeJS.ProcessEnv,
 ): Promise<{ totals: Totals; status: number }> {
-  const given = process.argv.slice(2);
-  const hasFilter = given.some(
-    (argument, at) => !argument.startsWith("-") && !FLAGS_WITH_VALUE.includes(given[at - 1] ?? ""),
-  );
   const child = spawn(
     process.execPath,
     [

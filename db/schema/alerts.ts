@@ -11,6 +11,8 @@ export const alertSettings = pgTable("alert_settings", {
   partnerId: companyId("partner_id").notNull().unique("alert_settings_partner_id_key"),
   /** The addresses that get the mails; null stands for the partner's owners. */
   recipients: text("recipients").array(),
+  /** The recipients that have confirmed that they want the mails; the others get none. */
+  confirmedRecipients: text("confirmed_recipients").array().notNull().default([]),
   kinds: text("kinds").array().notNull(),
   oldestWaitingMinutes: integer("oldest_waiting_minutes").notNull(),
   /** The shortest interval between two mails to a partner; alerts raised meanwhile are collected in the next mail. */

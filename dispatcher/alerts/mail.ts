@@ -60,6 +60,7 @@ function isTurn(rows: readonly UnmailedRow[], at: Date): boolean {
   return isDue || rows.some((row) => row.kind === "disabled");
 }
 
+/** Returns the confirmed recipients of the settings, or the partner's owners while there are none. */
 function recipientsOf(
   owners: readonly PartnerRow[],
   settings: UnmailedRow["settings"] | undefined,
@@ -67,8 +68,11 @@ function recipientsOf(
   const [first] = owners;
   if (first === undefined) return [];
   const { whiteLabelEnabled, brandName, primaryColor } = first;
-  const named = settings?.recipients?.map((email) => ({ email, name: null }));
-  return (named ?? owners).flatMap(({ email, name }) =>
+  const { recipients, confirmedRecipients } = settings ?? { recipients: null };
+  const named = recipients
+    ?.filter((email) => confirmedRecipients.includes(email))
+    .map((email) => ({ email, name: null }));
+  return (named?.length ? named : owners).flatMap(({ email, name }) =>
     email === null
       ? []
       : [{ email, name, brand: whiteLabelEnabled ? brandName : null, primaryColor }],

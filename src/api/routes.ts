@@ -8,6 +8,7 @@ import { adminRoutes } from "../tenants/routes.ts";
 import { alertRoutes } from "../webhooks/routes/alerts.ts";
 import { createKeyedRequests } from "../auth/actions/keyed-requests.ts";
 import { createAuthenticator } from "../auth/actions/authenticate.ts";
+import { createCodeMac } from "../auth/code-mac.ts";
 import { authRoutes } from "../auth/routes.ts";
 import { checks } from "../http/checks.ts";
 import { EventStreams } from "../http/event-stream.ts";
@@ -57,6 +58,7 @@ export function apiRoutes(api: ApiDeps) {
   const authenticator = createAuthenticator({ ...api, failures });
   const deps = {
     ...api,
+    codes: createCodeMac(api.config),
     authenticator,
     checks: checks(authenticator, createKeyedRequests(api)),
     failures,

@@ -6,7 +6,6 @@ import { errorResponse } from "../http/errors.ts";
 import type { Config } from "../lib/config.ts";
 import { discover, logIn, type LogInDeps } from "./actions/log-in.ts";
 import { logOut, revokeOwnToken, verifyToken } from "./actions/sessions.ts";
-import { createCodeMac } from "./code-mac.ts";
 import { anyUser } from "./guard.ts";
 import { loginAnswer, loginBody, messageAnswer, verifyTokenAnswer } from "./model.ts";
 import { discoverAnswer, discoverBody } from "./password-model.ts";
@@ -115,19 +114,18 @@ interface AuthRouteDeps
     PersonalTokenRouteDeps,
     SessionRouteDeps,
     SecondFactorRouteDeps,
-    Omit<PasswordRouteDeps, "codes"> {
+    PasswordRouteDeps {
   readonly config: SignInRouteDeps["config"] &
     PasswordRouteDeps["config"] &
     SessionRouteDeps["config"] &
-    SecondFactorRouteDeps["config"] &
-    Pick<Config, "masterKey" | "masterKeyPrevious">;
+    SecondFactorRouteDeps["config"];
 }
 
 /** Defines all routes of sign-in, tokens and passwords (contract 4). */
 export function authRoutes(deps: AuthRouteDeps) {
   return new Elysia({ name: "auth" })
     .use(signInRoutes(deps))
-    .use(passwordRoutes({ ...deps, codes: createCodeMac(deps.config) }))
+    .use(passwordRoutes(deps))
     .use(secondFactorRoutes(deps))
     .use(personalTokenRoutes(deps))
     .use(sessionRoutes(deps))

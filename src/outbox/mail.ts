@@ -14,6 +14,7 @@ type MailKind =
   | "password_changed"
   | "security_notice"
   | "webhook_alert"
+  | "alert_recipient"
   | "homeowner_notice"
   | "flag_status_changed";
 

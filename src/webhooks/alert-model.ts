@@ -11,6 +11,8 @@ import { SecretAnswer } from "./model.ts";
 const MAX_RECIPIENTS = 10;
 /** The most characters of a mail address that RFC 5321 allows. */
 const ADDRESS_CHARS = 254;
+/** More than the longest code, which contains an address in base64. */
+const MAX_CODE_CHARS = 1_000;
 const DAY_MINUTES = 1_440;
 /**
  * The shortest waiting time of an event that may be set to raise an alert. Backlogs are counted every five minutes,
@@ -35,7 +37,8 @@ const fields = {
     }),
     {
       explain: `must be null for the owners, or a list of 1 to ${MAX_RECIPIENTS} addresses`,
-      description: "Recipients of mails; null for the partner's owners.",
+      description:
+        "Recipients of mails; null for the partner's owners. Each address confirms by a mailed link.",
     },
   ),
   kinds: Type.Array(literals(ALERT_KINDS), {
@@ -61,6 +64,9 @@ export type AlertSettingsUpdate = Static<typeof AlertSettingsUpdate>;
 
 const answered = {
   ...fields,
+  unconfirmed_recipients: Type.Array(Type.String(), {
+    description: "Recipients that have not confirmed and get no mails yet.",
+  }),
   secret_fingerprint: orNull(SecretAnswer.properties.secret_fingerprint),
   updated_at: orNull(instantAnswer()),
 };
@@ -69,6 +75,7 @@ export const AlertSettingsObject = Type.Object(answered, {
   examples: [
     {
       recipients: ["ops@partner.example"],
+      unconfirmed_recipients: [],
       kinds: ["oldest_waiting", "disabled"],
       oldest_waiting_minutes: 15,
       digest_minutes: 10,
@@ -76,6 +83,16 @@ export const AlertSettingsObject = Type.Object(answered, {
     },
   ],
 });
+/** The code in the link that a recipient is mailed (contract 6.21). */
+export const RecipientCode = Type.Object(
+  { code: storableText([1, MAX_CODE_CHARS]) },
+  { title: "RecipientCode", additionalProperties: false },
+);
+export const ConfirmedRecipient = Type.Object(
+  { email: Type.String({ description: "The address that gets the alerts from now on." }) },
+  { title: "ConfirmedRecipient", examples: [{ email: "ops@partner.example" }] },
+);
+
 export const AlertSettingsWithSecret = Type.Object(
   {
     ...answered,
@@ -95,14 +112,24 @@ export type AlertSettings = Omit<
 export const DEFAULTS: AlertSettings = {
   ...ALERT_DEFAULTS,
   recipients: null,
+  confirmedRecipients: [],
   kinds: [...ALERT_KINDS],
   webhookUrl: null,
   secretFingerprint: null,
   updatedAt: null,
 };
 
+/** Returns the recipients that have not confirmed. */
+export function unconfirmedOf({
+  recipients,
+  confirmedRecipients,
+}: Pick<AlertSettings, "recipients" | "confirmedRecipients">): string[] {
+  return (recipients ?? []).filter((one) => !confirmedRecipients.includes(one));
+}
+
 /** Shows the alert settings; their kinds have a fixed order. */
 export function showSettings(settings: AlertSettings): Static<typeof AlertSettingsObject> {
   const kinds = ALERT_KINDS.filter((kind) => settings.kinds.includes(kind));
-  return shown(AlertSettingsObject, { ...settings, kinds });
+  const unconfirmedRecipients = unconfirmedOf(settings);
+  return shown(AlertSettingsObject, { ...settings, kinds, unconfirmedRecipients });
 }

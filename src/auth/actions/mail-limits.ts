@@ -16,6 +16,21 @@ import { countOpenInvitations } from "../queries/users.ts";
 export const MAIL_BUDGET = "mails";
 const PARTNER_BUDGET = "invitations";
 
+/**
+ * Counts a mail that asks an address to confirm alerts of the partner: one more mail to the address, and one more to
+ * a stranger by the partner, as its invitations are. Throws `rate_limited` after too many.
+ */
+export async function countConfirmation(
+  tx: Tx,
+  { partnerId, address, now }: { partnerId: number; address: string; now: Date },
+): Promise<void> {
+  await take(tx, budgetDigest(PARTNER_BUDGET, String(partnerId)), {
+    limits: INVITATIONS_OF_PARTNER,
+    now,
+  });
+  await countMailTo(tx, address, now);
+}
+
 type Limits = Parameters<typeof nextMailAt>[1];
 
 /**

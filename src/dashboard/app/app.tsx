@@ -4,12 +4,12 @@ import { matchRoute, useRouter } from "wouter";
 import { areasOf } from "./areas.ts";
 import { SignIn } from "./pages/sign-in/sign-in.tsx";
 import { Welcome } from "./pages/sign-in/welcome.tsx";
-import { takeInvitation } from "./session/links.ts";
 import type { Session } from "./session/identity.ts";
+import { HOME, takeInvitation, takeRecipientCode } from "./session/links.ts";
 import { useSessionState } from "./session/session.tsx";
-import { HOME } from "./session/links.ts";
 import { page } from "./shell/page.tsx";
 
+const AlertRecipient = page(() => import("./pages/sign-in/alert-recipient.tsx"));
 const SignedIn = page(() => import("./signed-in.tsx"));
 
 /**
@@ -20,6 +20,9 @@ export function App() {
   const { session } = useSessionState();
   usePagePreload(session);
   const [invitation, setInvitation] = useState(takeInvitation);
+  const [recipientCode, setRecipientCode] = useState(takeRecipientCode);
+  if (recipientCode !== undefined)
+    return <AlertRecipient code={recipientCode} onDone={() => setRecipientCode(undefined)} />;
   if (invitation !== undefined)
     return <Welcome invitation={invitation} onDone={() => setInvitation(undefined)} />;
   return session === undefined ? <SignIn onMethod={SignedIn.preload} /> : <SignedIn />;

@@ -225,7 +225,7 @@ function objectOf(value: JsonObject, change: (one: Json) => Json): JsonObject {
 }
 
 /** The version of the description, incremented with every change of it; see docs/openapi-changelog.md. */
-const VERSION = "1.6.0";
+const VERSION = "1.7.0";
 
 const INTRODUCTION = `Every error has the shape of \`Problem\`; programs read \`code\`. A 422 names every invalid field at once.
 Instants are ISO 8601 with offset and milliseconds. A list returns \`data\` and \`next_cursor\`; send the latter as \`cursor\` to get the next page, and no \`cursor\` to get the first.

@@ -380,11 +380,15 @@ export async function eraseWrongCodes(tx: Tx, digest: string, after: number): Pr
 
 /** Removes an address from the recipients of alerts; where it was the only one, the owners get them. */
 export async function eraseRecipient(tx: Tx, email: string): Promise<number> {
-  const { recipients } = alertSettings;
-  const left = sql`array(select one from unnest(${recipients}) one where lower(one) <> ${email})`;
+  const { recipients, confirmedRecipients } = alertSettings;
+  const without = (list: typeof recipients | typeof confirmedRecipients) =>
+    sql`array(select one from unnest(${list}) one where lower(one) <> ${email})`;
   const { count } = await tx
     .update(alertSettings)
-    .set({ recipients: sql`nullif(${left}, '{}')` })
+    .set({
+      recipients: sql`nullif(${without(recipients)}, '{}')`,
+      confirmedRecipients: without(confirmedRecipients),
+    })
     .where(sql`exists (select from unnest(${recipients}) one where lower(one) = ${email})`);
   return count;
 }

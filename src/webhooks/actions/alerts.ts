@@ -1,29 +1,33 @@
 import { ulid } from "ulid";
 
-import type { Db, Tx } from "../../../db/client.ts";
+import type { Tx } from "../../../db/client.ts";
 import { changesOf } from "../../auth/audit-changes.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import type { AuditAction } from "../../auth/audit-model.ts";
 import { type Caller, type Principal, tenantOf } from "../../http/principal.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import type { ValidParts } from "../../http/fields.ts";
-import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { checkNewWebhookUrl } from "../../lib/egress.ts";
 import type { Lookup } from "../../lib/name-resolver.ts";
 import { Problem } from "../../lib/problem.ts";
 import { newSecret } from "../../lib/secrets.ts";
-import { fingerprint, type SecretBox } from "../../lib/secret-box.ts";
-import { alertSecretAssociatedData, isMailAddress } from "../../outbox/mail.ts";
-import { DEFAULTS, type AlertSettings, type AlertSettingsUpdate } from "../alert-model.ts";
+import { fingerprint } from "../../lib/secret-box.ts";
+import { alertSecretAssociatedData, isMailAddress, MAIL_WAKE } from "../../outbox/mail.ts";
+import {
+  DEFAULTS,
+  type AlertSettings,
+  type AlertSettingsUpdate,
+  unconfirmedOf,
+} from "../alert-model.ts";
 import * as queries from "../queries/alerts.ts";
 import type { SettingsRow } from "../queries/alerts.ts";
+import { askRecipients, type RecipientDeps } from "./alert-recipients.ts";
+import type { Waker } from "../../outbox/schedule.ts";
 
-export interface AlertDeps {
-  readonly db: Db;
-  readonly clock: Clock;
-  readonly box: SecretBox;
-  readonly config: Pick<Config, "egress">;
+export interface AlertDeps extends RecipientDeps {
+  readonly schedule: Waker;
+  readonly config: Pick<Config, "egress" | "serverRoot">;
   /** The DNS look-up of the alert URL's host; the resolver of the system if absent. */
   readonly lookup?: Lookup;
 }
@@ -64,7 +68,7 @@ export async function settingsErrors(
 
 /**
  * Changes the alert settings. Setting the first `webhook_url` creates a secret, and removing the URL deletes the
- * secret.
+ * secret. An update of `recipients` mails a link to those that have not confirmed; removed ones must confirm again.
  */
 export async function updateSettings(
   deps: AlertDeps,
@@ -72,9 +76,11 @@ export async function updateSettings(
   body: AlertSettingsUpdate,
 ): Promise<AlertSettings & { readonly secret: string | null }> {
   return change(deps, caller, (before) => {
+    const { recipients = before.recipients } = body;
     const after = {
       ...before,
-      ...(body.recipients !== undefined && { recipients: body.recipients }),
+      recipients,
+      confirmedRecipients: before.confirmedRecipients.filter((one) => recipients?.includes(one)),
       ...(body.kinds !== undefined && { kinds: body.kinds }),
       ...(body.oldest_waiting_minutes !== undefined && {
         oldestWaitingMinutes: body.oldest_waiting_minutes,
@@ -85,22 +91,20 @@ export async function updateSettings(
     const fields = Object.keys(body);
     // Recipients are persons, and an erasure would not find their addresses in the audit log.
     const named = fields.filter((field) => field !== "recipients");
-    const details = { fields, changes: changesOf(named, before, after) };
+    const rest = {
+      action: "ALERTS_UPDATED" as const,
+      details: { fields, changes: changesOf(named, before, after) },
+      asked: body.recipients === undefined ? [] : unconfirmedOf(after),
+    };
     if (after.webhookUrl === null)
       return {
         after: { ...after, sealedSecret: null, secretFingerprint: null },
         secret: null,
-        action: "ALERTS_UPDATED",
-        details,
+        ...rest,
       };
     const needsSecret = before.sealedSecret === null;
     const made = needsSecret ? freshSecret(deps, before) : { sealed: {}, secret: null };
-    return {
-      after: { ...after, ...made.sealed },
-      secret: made.secret,
-      action: "ALERTS_UPDATED",
-      details,
-    };
+    return { after: { ...after, ...made.sealed }, secret: made.secret, ...rest };
   });
 }
 
@@ -116,7 +120,7 @@ export async function rotateSecret(
     if (before.webhookUrl === null) throw new Problem("not_found");
     const { sealed, secret } = freshSecret(deps, before);
     const after = { ...before, ...sealed };
-    return { after, secret, action: "ALERTS_SECRET_ROTATED", details: {} };
+    return { after, secret, action: "ALERTS_SECRET_ROTATED", details: {}, asked: [] };
   });
 }
 
@@ -147,16 +151,18 @@ interface Change {
   readonly secret: string | null;
   readonly action: AuditAction;
   readonly details: Readonly<Record<string, unknown>>;
+  /** The recipients that are asked to confirm. */
+  readonly asked: readonly string[];
 }
 
 /** Applies a change to the locked row of the alert settings, and records the change in the audit log. */
 async function change(
-  { db, clock }: Pick<AlertDeps, "db" | "clock">,
+  deps: AlertDeps,
   { principal, requestContext }: Caller,
   decide: (before: SettingsRow) => Change,
 ): Promise<AlertSettings & { readonly secret: string | null }> {
-  const at = clock.now();
-  return db.transaction(async (tx: Tx) => {
+  const at = deps.clock.now();
+  const { asked, ...changed } = await deps.db.transaction(async (tx: Tx) => {
     const fresh = {
       ...DEFAULTS,
       id: ulid(at.getTime()),
@@ -164,9 +170,12 @@ async function change(
       sealedSecret: null,
       updatedAt: at,
     };
-    const { after, secret, action, details } = decide(await queries.lockSettings(tx, fresh));
+    const { after, secret, action, details, asked } = decide(await queries.lockSettings(tx, fresh));
     await queries.updateSettings(tx, { ...after, updatedAt: at });
+    await askRecipients(tx, deps, { partnerId: after.partnerId, asked, now: at });
     await recordAudit(tx, { at, action, actor: principal, requestContext, details });
-    return { ...after, updatedAt: at, secret };
+    return { ...after, updatedAt: at, secret, asked };
   });
+  if (asked.length > 0) await deps.schedule.wake([MAIL_WAKE]);
+  return changed;
 }

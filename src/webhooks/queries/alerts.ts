@@ -4,6 +4,7 @@ import { ulid } from "ulid";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { alerts, alertSettings, incidents } from "../../../db/schema/alerts.ts";
+import { companies } from "../../../db/schema/companies.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { isDisabledByPerson, type Subscription } from "../model.ts";
 import { attemptsWithin, newestFirst } from "./attempts.ts";
@@ -31,6 +32,32 @@ export async function updateSettings(
   { id, ...changes }: Pick<SettingsRow, "id"> & Partial<SettingsRow>,
 ): Promise<void> {
   await tx.update(alertSettings).set(changes).where(eq(alertSettings.id, id));
+}
+
+/** Reads the name of a partner and the appearance of its mails. */
+export async function brandOf(db: DbOrTx, partnerId: number) {
+  const { name, brandName, primaryColor, whiteLabelEnabled } = companies;
+  const [row] = await db
+    .select({ name, brandName, primaryColor, whiteLabelEnabled })
+    .from(companies)
+    .where(eq(companies.id, partnerId));
+  if (row === undefined) throw new Error(`There is no partner ${partnerId}.`);
+  return row;
+}
+
+export type PartnerBrand = Awaited<ReturnType<typeof brandOf>>;
+
+/** Adds an address to the confirmed recipients. Returns false if it is no recipient of the partner. */
+export async function addConfirmed(tx: Tx, partnerId: number, email: string): Promise<boolean> {
+  const [row] = await tx
+    .select()
+    .from(alertSettings)
+    .where(eq(alertSettings.partnerId, partnerId))
+    .for("update");
+  if (row?.recipients?.includes(email) !== true) return false;
+  const confirmedRecipients = [...new Set([...row.confirmedRecipients, email])];
+  await updateSettings(tx, { id: row.id, confirmedRecipients });
+  return true;
 }
 
 /** The number of failed attempts that an incident reads to find its causes. */

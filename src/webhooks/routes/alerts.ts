@@ -15,10 +15,13 @@ import {
   updateSettings,
   type AlertDeps,
 } from "../actions/alerts.ts";
+import { confirmRecipient } from "../actions/alert-recipients.ts";
 import {
   AlertSettingsObject,
   AlertSettingsUpdate,
   AlertSettingsWithSecret,
+  ConfirmedRecipient,
+  RecipientCode,
   showSettings,
 } from "../alert-model.ts";
 
@@ -61,6 +64,16 @@ export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
         },
       },
     )
+    .post("/confirm", ({ body }) => confirmRecipient(deps, body.code), {
+      public: true,
+      body: RecipientCode,
+      response: { 200: ConfirmedRecipient, 400: errorResponse("invalid_code") },
+      detail: {
+        operationId: "confirmAlertRecipient",
+        summary: "Confirm a recipient of alerts",
+        description: "Takes the code of the mailed link, for seven days.",
+      },
+    })
     .post(
       "/rotate-secret",
       async ({ principal, requestContext }) => {

@@ -219,7 +219,7 @@ describe("an erased user", () => {
     const { state, counts } = await show(body["id"]);
     expect([state, counts]).toEqual([
       "done",
-      expect.objectContaining({ users: 1, events: 2, mails: 1, responses: 1, recipients: 1 }),
+      expect.objectContaining({ users: 1, events: 2, mails: 2, responses: 1, recipients: 1 }),
     ]);
     // The person can be a user again.
     const again = await createUser("wilhelmina@quist.test", "W");

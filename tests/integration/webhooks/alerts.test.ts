@@ -173,7 +173,8 @@ describe("an alert", () => {
 describe("mails about alerts", () => {
   test("go to the configured addresses, or by default to the owners", async () => {
     const [named, unnamed] = [await subscribed(5), await subscribed(5)];
-    await settle(named, { recipients: ["on-call@partner.example", "ops@partner.example"] });
+    const recipients = ["on-call@partner.example", "ops@partner.example"];
+    await settle(named, { recipients: [...recipients, "stranger@example"], confirmed: recipients });
     await look();
     expect((await mails()).map(({ to }) => to).toSorted()).toEqual(
       [
@@ -182,6 +183,15 @@ describe("mails about alerts", () => {
         `${unnamed.tenant.partnerId}@partner.example`,
       ].toSorted(),
     );
+  });
+
+  test("go to the owners while no configured address has confirmed", async () => {
+    const one = await subscribed(5);
+    await settle(one, { recipients: ["stranger@example"] });
+    await look();
+    expect((await mails()).map(({ to }) => to)).toEqual([
+      `${one.tenant.partnerId}@partner.example`,
+    ]);
   });
 
   test("are sent at most every ten minutes with all alerts since the last one, but at once for a disabling", async () => {
@@ -356,6 +366,7 @@ async function settle(
   settings: {
     kinds?: readonly string[];
     recipients?: string[];
+    confirmed?: string[];
     digest?: number;
     url?: string;
   } = {},
@@ -366,9 +377,9 @@ async function settle(
   const url = settings.url ?? null;
   const sealed = url && box.seal(secret, alertSecretAssociatedData(partnerId, id));
   await database.db.sql`
-    insert into alert_settings (id, partner_id, recipients, kinds, oldest_waiting_minutes, digest_minutes, webhook_url,
+    insert into alert_settings (id, partner_id, recipients, confirmed_recipients, kinds, oldest_waiting_minutes, digest_minutes, webhook_url,
                                 sealed_secret, secret_fingerprint, updated_at)
-    values (${id}, ${partnerId}, ${settings.recipients ?? null}, ${[...(settings.kinds ?? ALERT_KINDS)]}, 15,
+    values (${id}, ${partnerId}, ${settings.recipients ?? null}, ${settings.confirmed ?? []}, ${[...(settings.kinds ?? ALERT_KINDS)]}, 15,
             ${settings.digest ?? 0}, ${url}, ${sealed}, ${url && "0123456789abcdef"}, now())`;
   return secret;
 }

@@ -151,6 +151,7 @@ describe("the alert settings", () => {
   test("are all kinds, to the owners, by default", async () => {
     expect((await alerts("GET")).body).toEqual({
       recipients: null,
+      unconfirmed_recipients: [],
       kinds: [...ALERT_KINDS],
       oldest_waiting_minutes: 15,
       digest_minutes: 10,

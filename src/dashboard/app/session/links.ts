@@ -73,6 +73,17 @@ export function takeInvitation(): Invitation | undefined {
   return invitation;
 }
 
+/**
+ * Reads the code of the link that a recipient of alerts was mailed, and removes it from the address. The code is empty
+ * if the link was cut.
+ */
+export function takeRecipientCode(): string | undefined {
+  if (location.pathname !== `${HOME}/alert-recipient`) return undefined;
+  const code = new URLSearchParams(location.hash.replace(/^#/, "")).get("code") ?? "";
+  history.replaceState(null, "", HOME);
+  return code;
+}
+
 /** Parameters of a portal link. */
 export interface PortalLink {
   /** Path prefix of all pages of the portal, such as `/embed/{key}`. */

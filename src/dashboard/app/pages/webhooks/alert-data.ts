@@ -44,12 +44,16 @@ export function alertDraftOf(one: AlertSettings): AlertDraft {
   };
 }
 
-/** Converts the form's values to the request body of the alert settings API. */
-function alertsBody(draft: AlertDraft) {
+/**
+ * Converts the form's values to the request body of the alert settings API. Recipients are sent only if they changed,
+ * because sending them mails those that have not confirmed.
+ */
+function alertsBody(draft: AlertDraft, before: AlertSettings | undefined) {
   const lines = draft.recipients.split(/[\s,;]+/).filter((line) => line !== "");
+  const recipients = draft.toOwners ? null : lines;
   const url = draft.url.trim();
   return {
-    recipients: draft.toOwners ? null : lines,
+    ...(recipients?.join() !== before?.recipients?.join() && { recipients }),
     kinds: [...draft.kinds],
     oldest_waiting_minutes: draft.waitingMinutes,
     digest_minutes: draft.digestMinutes,
@@ -67,7 +71,13 @@ export function useAlertActions() {
   };
   return {
     /** Saves the alert settings. Returns the signing secret if this request created one, otherwise null. */
-    update: async (draft: AlertDraft) => keep(await answerOf(alerts.patch(alertsBody(draft)))),
+    update: async (draft: AlertDraft) => {
+      const before = queries.getQueryData(alertsOptions(api).queryKey);
+      return keep(await answerOf(alerts.patch(alertsBody(draft, before))));
+    },
+    /** Mails the recipients that have not confirmed another link. */
+    askAgain: async ({ recipients }: AlertSettings) =>
+      keep(await answerOf(alerts.patch({ recipients }))),
     rotateSecret: async () => keep(await answerOf(alerts["rotate-secret"].post())),
     /** Reads the signing secret of alerts. The API writes each read into the audit log. */
     readSecret: async () => (await answerOf(alerts.secret.post())).secret,

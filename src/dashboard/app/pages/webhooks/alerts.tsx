@@ -1,4 +1,5 @@
 import {
+  Alert,
   Button,
   Checkbox,
   Group,
@@ -11,7 +12,7 @@ import {
 } from "@mantine/core";
 import "@mantine/core/styles/NumberInput.css";
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 
 import { useApi } from "../../session/session.tsx";
 import { SecretField } from "../../ui/copy.tsx";
@@ -65,7 +66,9 @@ function AlertForm({ settings }: { readonly settings: AlertSettings }) {
   return (
     <Stack gap="lg">
       <Form form={form} gap="lg" action="Save">
-        <Mails form={form} />
+        <Mails form={form}>
+          <Unconfirmed settings={settings} />
+        </Mails>
         <Kinds form={form} />
         <Section
           title="Webhook"
@@ -100,7 +103,7 @@ interface FieldsProps {
   readonly form: FormState<AlertDraft>;
 }
 
-function Mails({ form }: FieldsProps) {
+function Mails({ form, children }: FieldsProps & { readonly children: ReactNode }) {
   const { toOwners, digestMinutes } = form.draft;
   return (
     <Section title="Mails">
@@ -117,13 +120,14 @@ function Mails({ form }: FieldsProps) {
       {!toOwners && (
         <Textarea
           label="Addresses"
-          description="One a line, up to 10."
+          description="One a line, up to 10. Each gets a mail with a link to confirm it, and alerts only after that."
           autosize
           minRows={2}
           {...form.text("recipients")}
           error={labelled("Address", form.errorOf("recipients"))}
         />
       )}
+      {children}
       <NumberInput
         label="At most one mail in so many minutes"
         description="What happens meanwhile comes in the next one; 0 sends each at once. Disabling is always mailed at once."
@@ -136,6 +140,32 @@ function Mails({ form }: FieldsProps) {
         error={labelled("The number", form.errorOf("digestMinutes"))}
       />
     </Section>
+  );
+}
+
+/** Lists the saved recipients that have not confirmed, and mails them another link on request. */
+function Unconfirmed({ settings }: { readonly settings: AlertSettings }) {
+  const { askAgain } = useAlertActions();
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: () => askAgain(settings),
+    onSuccess: () => notify.done("Sent."),
+  });
+  const { unconfirmed_recipients: addresses, recipients } = settings;
+  if (addresses.length === 0) return null;
+  return (
+    <Alert title="Not confirmed yet" color="yellow">
+      <Stack gap="xs" align="flex-start">
+        <Text size="sm">
+          {addresses.join(", ")}
+          {addresses.length === recipients?.length &&
+            ". Until one of them confirms, alerts go to the owners of your company."}
+        </Text>
+        <Button variant="default" size="xs" loading={isPending} onClick={() => mutate()}>
+          Send the link again
+        </Button>
+        {error !== null && <ErrorNotice error={error} />}
+      </Stack>
+    </Alert>
   );
 }
 

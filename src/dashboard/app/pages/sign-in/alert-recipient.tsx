@@ -1,0 +1,43 @@
+import { Anchor, Button, Text } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+
+import { answerOf } from "../../api/client.ts";
+import { useApi } from "../../session/session.tsx";
+import { ErrorNotice } from "../../ui/states.tsx";
+import { Frame } from "./frame.tsx";
+
+interface PageProps {
+  readonly code: string;
+  readonly onDone: () => void;
+}
+
+/**
+ * Page of the link that a recipient of alerts is mailed. The address is confirmed by a button, because mail scanners
+ * open links.
+ */
+export function Page({ code, onDone }: PageProps) {
+  const api = useApi();
+  const { data, mutate, error, isPending } = useMutation({
+    mutationFn: () => answerOf(api.partner.alerts.confirm.post({ code })),
+  });
+  return (
+    <Frame title="Webhook alerts">
+      {data === undefined ? (
+        <>
+          <Text size="sm">Confirm that alerts about webhooks may be sent to your address.</Text>
+          {error !== null && <ErrorNotice error={error} />}
+          <Button loading={isPending} onClick={() => mutate()}>
+            Confirm the address
+          </Button>
+        </>
+      ) : (
+        <Text size="sm" role="status">
+          Alerts will be sent to <strong>{data.email}</strong>.
+        </Text>
+      )}
+      <Anchor component="button" type="button" size="sm" onClick={onDone}>
+        Go to the dashboard
+      </Anchor>
+    </Frame>
+  );
+}

@@ -1,0 +1,112 @@
+import type { Db, Tx } from "../../../db/client.ts";
+import { countConfirmation } from "../../auth/actions/mail-limits.ts";
+import type { CodeMac } from "../../auth/code-mac.ts";
+import { brandedMail } from "../../lib/branded-mail.ts";
+import { addMs, type Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
+import { Problem } from "../../lib/problem.ts";
+import type { SecretBox } from "../../lib/secret-box.ts";
+import { type NewMail, queueMails } from "../../outbox/mail.ts";
+import * as queries from "../queries/alerts.ts";
+
+export interface RecipientDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly box: SecretBox;
+  readonly codes: CodeMac;
+  readonly config: Pick<Config, "serverRoot">;
+}
+
+/** Time in ms for which the link in a mail confirms (contract 6.21). */
+const LINK_TTL_MS = 7 * 86_400_000;
+
+/** What a link confirms. The MAC covers all of it, so no row is needed until the recipient has confirmed. */
+interface Confirmation {
+  readonly partnerId: number;
+  readonly email: string;
+  /** The end of the link, in Unix milliseconds. */
+  readonly endsAt: number;
+}
+
+/**
+ * Mails each address a link that confirms it as a recipient of alerts. Throws `rate_limited` after too many such
+ * mails. The caller must wake `MAIL_WAKE` after the commit.
+ */
+export async function askRecipients(
+  tx: Tx,
+  deps: Pick<RecipientDeps, "box" | "codes" | "config">,
+  { partnerId, asked, now }: { partnerId: number; asked: readonly string[]; now: Date },
+): Promise<void> {
+  // In one order, so that requests that name the same addresses cannot deadlock.
+  const addresses = asked.toSorted();
+  for (const address of addresses) await countConfirmation(tx, { partnerId, address, now });
+  const partner = await queries.brandOf(tx, partnerId);
+  const expiresAt = addMs(now, LINK_TTL_MS);
+  const mails = addresses.map((email) => {
+    const code = codeOf(deps.codes, { partnerId, email, endsAt: expiresAt.getTime() });
+    return { ...recipientMail(email, linkOf(deps.config, code), partner), expiresAt };
+  });
+  await queueMails(tx, deps, mails, now);
+}
+
+/**
+ * Handles `POST /partner/alerts/confirm`: the address gets alerts from now on. Every invalid code gives the same 400:
+ * forged, run out, or of an address that is no recipient any more.
+ */
+export async function confirmRecipient(
+  { db, clock, codes }: Pick<RecipientDeps, "db" | "clock" | "codes">,
+  code: string,
+): Promise<{ email: string }> {
+  const given = readCode(codes, code);
+  if (given === undefined || given.endsAt <= clock.now().getTime())
+    throw new Problem("invalid_code");
+  const { partnerId, email } = given;
+  const isRecipient = await db.transaction((tx) => queries.addConfirmed(tx, partnerId, email));
+  if (!isRecipient) throw new Problem("invalid_code");
+  return { email };
+}
+
+function codeOf(codes: CodeMac, { partnerId, email, endsAt }: Confirmation): string {
+  const mac = codes.sign(String(endsAt), contextOf(partnerId, email));
+  return Buffer.from(JSON.stringify([partnerId, email, endsAt, mac])).toString("base64url");
+}
+
+function readCode(codes: CodeMac, code: string): Confirmation | undefined {
+  const [partnerId, email, endsAt, mac] = parts(code);
+  if (typeof partnerId !== "number" || typeof email !== "string") return undefined;
+  if (typeof endsAt !== "number" || typeof mac !== "string") return undefined;
+  const isOurs = codes.matches(mac, String(endsAt), contextOf(partnerId, email));
+  return isOurs ? { partnerId, email, endsAt } : undefined;
+}
+
+function parts(code: string): readonly unknown[] {
+  try {
+    const given: unknown = JSON.parse(Buffer.from(code, "base64url").toString());
+    return Array.isArray(given) ? given : [];
+  } catch {
+    return [];
+  }
+}
+
+/** The associated data of the MAC, unlike that of any mailed code. */
+const contextOf = (partnerId: number, email: string) => `alert-recipient:${partnerId}:${email}`;
+
+/** The code is in the URL fragment, which browsers do not send, so no server and no log sees it. */
+function linkOf({ serverRoot }: Pick<Config, "serverRoot">, code: string): string {
+  return `${serverRoot}/dashboard/alert-recipient#code=${code}`;
+}
+
+function recipientMail(to: string, href: string, partner: queries.PartnerBrand): NewMail {
+  const { name, whiteLabelEnabled, brandName, primaryColor } = partner;
+  const content = {
+    subject: "Confirm that you want webhook alerts",
+    greeting: "Hello,",
+    paragraphs: [
+      `${name} wants to mail alerts about its webhooks to this address. Nothing is sent until you confirm.`,
+      "If you do not know why you got this mail, ignore it. The link works for seven days.",
+    ],
+    link: { words: "Confirm this address", href },
+  };
+  const brand = { brand: whiteLabelEnabled ? brandName : null, primaryColor };
+  return { to, ...brandedMail(content, brand), kind: "alert_recipient" };
+}
