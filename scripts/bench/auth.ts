@@ -1,5 +1,5 @@
 // `bun run bench auth` compares sign-in with its parts in one run: logins with bare argon2id, authenticated requests
-// with an Elysia route without a check, and known emails with unknown ones. Only the ratios are meaningful; absolute
+// with an Elysia route without a check, known emails with unknown ones, and sign-ins during a flood with quiet ones. Only the ratios are meaningful; absolute
 // figures depend on the machine.
 //   --seconds N (5): how long each load lasts; --tree PATH: the checkout that runs
 import { fork } from "node:child_process";
@@ -191,8 +191,83 @@ async function knownAndUnknown({ root }: Rig, known: readonly string[]): Promise
   return rows;
 }
 
+/** Wrong logins in flight at the same time, more than the hasher takes in ten seconds on one slow core. */
+const FLOOD = 330;
+const FLOODS: readonly [what: string, from: (n: number) => string][] = [
+  ["one IPv6 /56", (n) => `2001:db8:0:${(n % 256).toString(16)}::1`],
+  ["500 IPv4 addresses", (n) => `10.9.${(n % 500) >> 8}.${n % 256}`],
+];
+const PEOPLE = 5;
+
+/**
+ * Measures sign-ins while wrong passwords keep the hasher busy: of people whose address signed them in before, and of
+ * newcomers, beside the time of a quiet sign-in.
+ */
+async function floods({ root }: Rig, people: readonly string[]): Promise<Row[]> {
+  const known = people.slice(0, PEOPLE);
+  const newcomers = people.slice(PEOPLE, PEOPLE * 2);
+  const home = (n: number) => `192.0.2.${n + 1}`;
+  const quiet: number[] = [];
+  for (const [n, email] of known.entries())
+    for (let i = 0; i < ROUNDS; i++) quiet.push((await signIn(root, { email, from: home(n) })).ms);
+  const rows: Row[] = [];
+  for (const [turn, [what, from]] of FLOODS.entries()) {
+    let isOver = false;
+    let refused = 0;
+    const strangers = Array.from({ length: FLOOD }, async (_, n) => {
+      for (let i = n; !isOver; i += FLOOD) {
+        const email = `flood-${turn}-${i}@bench.example`;
+        const { status } = await signIn(root, { email, from: from(i), password: "wrong" });
+        if (status !== 401) refused += 1;
+      }
+    });
+    await Bun.sleep(1_000);
+    const times: number[] = [];
+    for (const [n, email] of known.entries())
+      for (let i = 0; i < ROUNDS; i++) times.push(await admitted(root, { email, from: home(n) }));
+    const late = await Promise.all(
+      newcomers.map((email, n) => admitted(root, { email, from: `198.51.100.${n + 1}` })),
+    );
+    isOver = true;
+    await Promise.all(strangers);
+    rows.push({
+      [`${FLOOD} wrong logins from`]: what,
+      "quiet p50 ms": round(quantile(quiet, 0.5), 1),
+      "known p50 ms": round(quantile(times, 0.5), 1),
+      ratio: round(quantile(times, 0.5) / quantile(quiet, 0.5), 2),
+      "known most ms": round(Math.max(...times), 1),
+      "newcomer most ms": round(Math.max(...late), 0),
+      "strangers refused": refused,
+    });
+  }
+  return rows;
+}
+
+interface Try {
+  readonly email: string;
+  readonly from: string;
+  readonly password?: string;
+}
+
+async function signIn(root: string, { email, from, password = PASSWORD }: Try) {
+  const startedAt = performance.now();
+  const response = await fetch(`${root}${BASE_PATH}/login`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", "X-Forwarded-For": from },
+    body: JSON.stringify({ email, password }),
+  });
+  await response.arrayBuffer();
+  return { status: response.status, ms: performance.now() - startedAt };
+}
+
+async function admitted(root: string, one: Try): Promise<number> {
+  const { status, ms } = await signIn(root, one);
+  if (status !== 200) throw new Error(`The sign-in of ${one.email} was answered ${status}.`);
+  return ms;
+}
+
 say("Starting durable stores, the API and a bare Elysia route …");
-const env = { RATE_LIMITS: "off", LOG_LEVEL: "error" };
+const env = { RATE_LIMITS: "off", LOG_LEVEL: "error", TRUSTED_PROXIES: "127.0.0.0/8" };
 await withRig({ tree: resolve(values.tree), env }, async (rig) => {
   await rig.start("api");
   await addProvider(rig);
@@ -205,8 +280,15 @@ await withRig({ tree: resolve(values.tree), env }, async (rig) => {
   const throughputs = await throughput(await scenariosOf(rig, emails));
   say("\nKnown and unknown emails, interleaved");
   const pairs = await knownAndUnknown(rig, emails);
-  for (const table of [throughputs, pairs]) console.table(table);
+  say("\nSign-ins while wrong passwords wait");
+  const crowded = await floods(rig, emails);
+  for (const table of [throughputs, pairs, crowded]) console.table(table);
   const machine = { cores: availableParallelism(), bun: Bun.version };
-  writeResult("auth", { machine, throughput: throughputs, known_and_unknown: pairs });
+  writeResult("auth", {
+    machine,
+    throughput: throughputs,
+    known_and_unknown: pairs,
+    floods: crowded,
+  });
 });
 process.exit(0);

@@ -14,7 +14,10 @@ interface Limits {
   readonly rejection: () => Error;
 }
 
-/** The tasks of one network, including those of all networks inside it. */
+/** Tasks of trusted clients have turns of their own, so that any number of other clients delay them by one task. */
+type Trust = "trusted" | "other";
+
+/** The tasks of one network, including those of all networks inside it. The outermost two are the kinds of trust. */
 class Network {
   /** The networks inside this network by name, in the order of their turns. */
   readonly children = new Map<string, Network>();
@@ -38,14 +41,16 @@ interface Waiter {
 /**
  * Runs a bounded number of tasks at the same time and takes turns between networks, so that no network can starve the
  * others. A network is a path, such as an IPv6 /48, its /56 and its /64. Turns go round the outermost networks, then
- * round those inside, so many small networks inside a large one count as one.
+ * round those inside, so many small networks inside a large one count as one. Before all that, trusted clients and the
+ * others take turns.
  *
  * - A network without a running task comes before all networks that have one, so no network delays another by more
  *   than one task.
  * - An outermost network never runs more than its share. With a share of all slots but one, a newcomer starts
  *   immediately beside one busy network.
- * - When the waiting room is full, the network with the most waiting tasks loses its newest one. A newcomer is
- *   therefore rejected only if no network has at least two more waiting tasks than its own.
+ * - When the waiting room is full, the network with the most waiting tasks loses its newest one, first among the
+ *   trusted and the others. A newcomer is therefore rejected only if no network has at least two more waiting tasks
+ *   than its own.
  */
 export class FairQueue {
   readonly #limits: Limits;
@@ -59,9 +64,18 @@ export class FairQueue {
     return { running: this.#all.running, waiting: this.#all.waiting };
   }
 
-  async take<T>(path: readonly string[], task: () => Promise<T>): Promise<T> {
-    const branch = this.#branchOf(path);
-    const [outermost] = branch.networks;
+  /** Whether a task would have to wait, unless it is the first of its network. */
+  get isBusy(): boolean {
+    return this.#all.running >= this.#limits.running;
+  }
+
+  async take<T>(
+    path: readonly string[],
+    task: () => Promise<T>,
+    trust: Trust = "other",
+  ): Promise<T> {
+    const branch = this.#branchOf([trust, ...path]);
+    const [, outermost] = branch.networks;
     const isFree =
       this.#all.running < this.#limits.running && (outermost?.running ?? 0) < this.#limits.share;
     if (!isFree) this.#makeRoom(branch);
@@ -125,7 +139,7 @@ export class FairQueue {
       if (!isEmpty(network)) parent.children.set(name, network);
     });
     // The next task starts in the same step, so that no newcomer can take the slot in between.
-    nextWaiter(this.#all, this.#limits.share)?.start();
+    nextWaiter(this.#all, [Number.POSITIVE_INFINITY, this.#limits.share])?.start();
   }
 
   #makeRoom({ networks }: Branch): void {
@@ -147,15 +161,25 @@ function isEmpty(network: Network): boolean {
   return network.running + network.waiting === 0;
 }
 
-function nextWaiter(network: Network, share = Number.POSITIVE_INFINITY): Waiter | undefined {
+/**
+ * Returns the task whose turn it is. `shares` are the highest numbers of running tasks of one network, by depth; it has
+ * no task if each network with waiting tasks has its share.
+ */
+function nextWaiter(
+  network: Network,
+  [share = Number.POSITIVE_INFINITY, ...shares]: readonly number[] = [],
+): Waiter | undefined {
   if (network.children.size === 0) return network.queue.shift();
-  let busy: Network | undefined;
-  for (const one of network.children.values()) {
-    if (one.waiting === 0 || one.running >= share) continue;
-    if (one.running === 0) return nextWaiter(one);
-    busy ??= one;
+  const open = [...network.children.values()].filter(
+    (one) => one.waiting > 0 && one.running < share,
+  );
+  const idle = open.filter((one) => one.running === 0);
+  const busy = open.filter((one) => one.running > 0);
+  for (const one of [...idle, ...busy]) {
+    const found = nextWaiter(one, shares);
+    if (found !== undefined) return found;
   }
-  return busy && nextWaiter(busy);
+  return undefined;
 }
 
 /** Returns the child with the most waiting tasks; between equals, the one whose turn comes last. */

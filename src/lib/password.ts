@@ -12,7 +12,7 @@ const HASH_PREFIX = "$argon2id$v=19$m=19456,t=2,p=1$";
 const SALT_AND_DIGEST_BYTES = 32;
 
 /** The number of requests that may wait for a hash (contract 4.17); a further request is rejected. */
-const WAITING_LIMIT = 256;
+const WAITING_LIMIT = 512;
 const RETRY_AFTER_S = 5;
 /** Replaces the client's address for internal work, which has no client. */
 const NO_ADDRESS = "";
@@ -25,9 +25,17 @@ export interface Passwords {
   hash(password: string, from?: string): Promise<string>;
   /**
    * Verifies a password. Always runs one verification, so that its duration tells nothing. Without a hash (`null`) it
-   * uses a hash that no password matches. An imported hash takes its own time (contract 4.7).
+   * uses a hash that no password matches. An imported hash takes its own time (contract 4.7). `isTrusted` puts the
+   * request before those of strangers (contract 3.7).
    */
-  verify(password: string, hash: string | null, from?: string): Promise<boolean>;
+  verify(
+    password: string,
+    hash: string | null,
+    from?: string,
+    isTrusted?: boolean,
+  ): Promise<boolean>;
+  /** Whether requests wait, so that it matters which of them are trusted. */
+  readonly isBusy: boolean;
   /** Whether the hash was made with other parameters than the current ones. */
   needsRehash(hash: string): boolean;
 }
@@ -52,11 +60,15 @@ export function createPasswords(
     load: () => queue.load,
     hash: (password, from = NO_ADDRESS) =>
       queue.take(networksOf(from), () => Bun.password.hash(password, ARGON2ID)),
-    verify: (password, hash, from = NO_ADDRESS) =>
+    verify: (password, hash, from = NO_ADDRESS, isTrusted = false) =>
       queue.take(
         networksOf(from),
         async () => (await verifyHash(password, hash ?? unmatchable)) && hash !== null,
+        isTrusted ? "trusted" : "other",
       ),
+    get isBusy() {
+      return queue.isBusy;
+    },
     needsRehash: (hash) => !hash.startsWith(HASH_PREFIX),
   };
 }

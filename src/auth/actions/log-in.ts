@@ -22,6 +22,7 @@ import {
   settleWrongAttempt,
   type SignInUser,
 } from "../queries/sign-in.ts";
+import { hasSignedInFrom } from "../queries/sessions.ts";
 import { type SecurityMailDeps, tellOfSignIn } from "./security-mails.ts";
 import { openOwnSession } from "./open-session.ts";
 import { secondStep, type SecondStepDeps, signedInOr } from "./second-step.ts";
@@ -101,7 +102,7 @@ type Settled<T> = AttemptOutcome<T> | { readonly kind: "stale" };
 
 /**
  * Checks a password under the sign-in lock (contract 4.7 and 4.8). The work does not depend on whether the email is
- * known: one look-up, one argon2id verification, and one statement that counts the result. So the response time does
+ * known: one look-up (two while requests wait), one argon2id verification, and one statement that counts the result. So the response time does
  * not reveal whether the email is known. `onRight` runs in the transaction that records the correct password.
  */
 export async function attemptSignIn<T>(
@@ -128,7 +129,10 @@ async function settleAttempt<T>(
   for (;;) {
     const user = await findSignInUser(deps.db, email);
     const hash = user?.isActive && (attempt.admits?.(user) ?? true) ? user.passwordHash : null;
-    const isRight = await deps.passwords.verify(attempt.password, hash, attempt.requestContext.ip);
+    const { ip } = attempt.requestContext;
+    // The look-up is made only when it matters, and for unknown emails, too.
+    const isTrusted = deps.passwords.isBusy && (await hasSignedInFrom(deps.db, email, ip));
+    const isRight = await deps.passwords.verify(attempt.password, hash, ip, isTrusted);
     const settled: Settled<T> =
       isRight && user !== undefined && hash !== null
         ? await settleRight(deps, { attempt, digest, user, hash }, onRight)

@@ -162,7 +162,7 @@ async function change(
   decide: (before: SettingsRow) => Change,
 ): Promise<AlertSettings & { readonly secret: string | null }> {
   const at = deps.clock.now();
-  const { asked, ...changed } = await deps.db.transaction(async (tx: Tx) => {
+  const { isMailed, ...changed } = await deps.db.transaction(async (tx: Tx) => {
     const fresh = {
       ...DEFAULTS,
       id: ulid(at.getTime()),
@@ -174,8 +174,8 @@ async function change(
     await queries.updateSettings(tx, { ...after, updatedAt: at });
     await askRecipients(tx, deps, { partnerId: after.partnerId, asked, now: at });
     await recordAudit(tx, { at, action, actor: principal, requestContext, details });
-    return { ...after, updatedAt: at, secret, asked };
+    return { ...after, updatedAt: at, secret, isMailed: asked.length > 0 };
   });
-  if (asked.length > 0) await deps.schedule.wake([MAIL_WAKE]);
+  if (isMailed) await deps.schedule.wake([MAIL_WAKE]);
   return changed;
 }

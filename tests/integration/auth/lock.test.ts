@@ -189,6 +189,7 @@ const plain: Passwords = {
   hash: async (password) => `plain ${password}`,
   verify: async (password, hash) => hash === `plain ${password}`,
   needsRehash: () => false,
+  isBusy: false,
 };
 
 const SCHEDULE_S = [60, 120, 240, 480, 900];

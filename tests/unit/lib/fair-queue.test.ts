@@ -182,6 +182,51 @@ describe("a fair queue of networks within networks", () => {
   });
 });
 
+describe("trusted clients in a fair queue", () => {
+  test.each([1, 2])(
+    "are delayed by one of 330 tasks of strangers, whatever their networks (%i running)",
+    async (running) => {
+      const { bring, endOne, order } = stage({ running, waiting: 512 });
+      for (let i = 0; i < 330; i++) await bring(`stranger-${i}`);
+      for (let person = 0; person < 5; person++) {
+        await bring(`person-${person}`, 1, "trusted");
+        await endOne();
+        expect(order.at(-1)).toBe(`person-${person}`);
+        await endOne();
+      }
+    },
+  );
+
+  test("take turns with strangers, so that neither waits for all of the others", async () => {
+    const { bring, endOne, order } = stage({ running: 1, waiting: 512 });
+    await bring("first");
+    for (let i = 0; i < 3; i++) await bring(`person-${i}`, 1, "trusted");
+    for (let i = 0; i < 3; i++) await bring(`stranger-${i}`);
+    for (let i = 0; i < 6; i++) await endOne();
+    expect(order.slice(1)).toEqual([0, 1, 2].flatMap((i) => [`person-${i}`, `stranger-${i}`]));
+  });
+
+  test("are passed over while their network has its share", async () => {
+    const { bring, endOne, order } = stage({ running: 3, waiting: 512, share: 1 });
+    await bring("stranger-1");
+    await bring("line", 2, "trusted");
+    await bring("stranger-2");
+    await bring("stranger-3");
+    expect(order).toEqual(["stranger-1", "line", "stranger-2"]);
+    await endOne();
+    expect(order.at(-1)).toBe("stranger-3");
+    await endOne();
+    expect(order.at(-1)).toBe("line");
+  });
+
+  test("take a place of a stranger in a full waiting room", async () => {
+    const { bring, refused } = stage({ running: 1, waiting: 4 });
+    for (let i = 0; i < 5; i++) await bring(`stranger-${i}`);
+    await bring("person", 1, "trusted");
+    expect(refused).toEqual(["stranger-4"]);
+  });
+});
+
 /**
  * Tasks that end when the test ends them. A party is a path such as `site/line/lan`; `order` lists the parties in the
  * order in which their tasks started.
@@ -199,14 +244,13 @@ function stage(limits: { running: number; waiting: number; share?: number }) {
     queue,
     order,
     refused,
-    async bring(party: string, count = 1) {
+    async bring(party: string, count = 1, trust: "trusted" | "other" = "other") {
+      const task = () => {
+        order.push(party);
+        return new Promise<void>((resolve) => ends.push(resolve));
+      };
       for (let i = 0; i < count; i++)
-        queue
-          .take(party.split("/"), () => {
-            order.push(party);
-            return new Promise<void>((resolve) => ends.push(resolve));
-          })
-          .catch(() => refused.push(party));
+        queue.take(party.split("/"), task, trust).catch(() => refused.push(party));
       await settle();
     },
     async endOne() {

@@ -62,9 +62,9 @@ describe("the queue of passwords", () => {
     expect(await passwords.verify("wrong", null)).toBe(false);
   });
 
-  test("lets 256 requests wait by default", async () => {
+  test("lets 512 requests wait by default", async () => {
     const passwords = createPasswords({ running: 1 });
-    const outcomes = Array.from({ length: 258 }, () =>
+    const outcomes = Array.from({ length: 514 }, () =>
       passwords.verify("x", "no hash at all").then(
         () => "done",
         (error: unknown) => (error instanceof Problem ? error.code : "failed"),

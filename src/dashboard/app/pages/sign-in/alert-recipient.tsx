@@ -31,7 +31,7 @@ export function Page({ code, onDone }: PageProps) {
           </Button>
         </>
       ) : (
-        <Text size="sm" role="status">
+        <Text size="sm" component="output">
           Alerts will be sent to <strong>{data.email}</strong>.
         </Text>
       )}
