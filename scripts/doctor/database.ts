@@ -47,6 +47,17 @@ export async function lookAtServer({ sql }: RawDb, { connections }: Config): Pro
   return ok(`${said}; an API uses ${api}, a dispatcher ${dispatcher}`);
 }
 
+/** Checks that a commit is on disk before it is confirmed (docs/architecture.md, the rules that keep order). */
+export async function lookAtDurability({ sql }: RawDb): Promise<Finding> {
+  const [row] = await sql<{ name: string; mode: string }[]>`
+    select current_user as name, current_setting('synchronous_commit') as mode`;
+  if (row?.mode !== "off") return ok("a commit is on disk before it is confirmed");
+  return fault(
+    `synchronous_commit is off for ${row.name}: a crash of PostgreSQL loses accepted events`,
+    `Run \`alter role ${row.name} set synchronous_commit = on\`, and restart the processes.`,
+  );
+}
+
 export async function lookAtSchema(db: RawDb): Promise<Finding> {
   const state = await schemaState(db);
   if (state.kind === "foreign")

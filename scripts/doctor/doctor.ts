@@ -9,12 +9,14 @@ import { commandLine } from "../../db/executable.ts";
 import * as database from "./database.ts";
 import { advice, fault, lookAt, ok, type Finding } from "./finding.ts";
 import { unknownSettings } from "./names.ts";
+import { riskySettings } from "./risks.ts";
 import * as surroundings from "./surroundings.ts";
 
 const USAGE = `Usage: ${commandLine("doctor")} [--https URL]…
 
 Looks at the settings, PostgreSQL, Redis, the clock, the master key, descriptors, DNS, SMTP and https to receivers, and
-says what to do. --https names further places that deliveries have to reach. The exit status is 1 if there is a fault.`;
+says what to do. --https names further places that deliveries have to reach. The exit status is 1 if the installation has a
+FAULT, so that it can stop a rollout. Advice, such as a partner's receiver that is down, leaves it at 0.`;
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;
 const RECEIVERS = 3;
@@ -50,7 +52,9 @@ function readUrls(args: readonly string[]): URL[] | undefined {
       help: { type: "boolean" },
     } as const;
     const { values } = parseArgs({ args: [...args], options, strict: true });
-    return values.help === true ? undefined : (values.https ?? []).map((url) => new URL(url));
+    const urls = (values.https ?? []).map((url) => new URL(url));
+    const isUsable = values.help !== true && urls.every(({ protocol }) => protocol === "https:");
+    return isUsable ? urls : undefined;
   } catch {
     return undefined;
   }
@@ -73,7 +77,8 @@ function settings(report: Report): Config | undefined {
 }
 
 async function examine(config: Config, urls: readonly URL[], report: Report): Promise<void> {
-  const hosts = [...urls, ...(await lookAtDatabase(config, report))];
+  for (const finding of riskySettings(config, process.env)) report("settings", finding);
+  const receivers = await lookAtDatabase(config, report);
   const log = createLog({ level: "error", role: "doctor", clock: systemClock }, console.error);
   report(
     "Redis",
@@ -98,22 +103,32 @@ async function examine(config: Config, urls: readonly URL[], report: Report): Pr
       "Look at SMTP_URL (smtp://user:password@host:587), and check that the server can be reached from here.",
     ),
   );
-  if (hosts.length === 0)
+  if (urls.length + receivers.length === 0)
     report(
       "https",
       advice("not tried", "Name a host that deliveries must reach: --https https://…"),
     );
-  for (const url of hosts.filter(({ protocol }) => protocol === "https:"))
-    report(
-      "https",
-      await lookAt(
-        () => surroundings.lookAtHttps(url, config),
-        `Let dispatchers connect to ${url.host}, or set WEBHOOK_PROXY_URL, WEBHOOK_CA_FILE.`,
-      ),
-    );
+  for (const url of urls) report("https", await lookAtHost(url, config));
+  for (const url of receivers) report("https", ofPartner(url, await lookAtHost(url, config)));
 }
 
-/** Checks the database and returns a few URLs of receivers. */
+function lookAtHost(url: URL, config: Config): Promise<Finding> {
+  return lookAt(
+    () => surroundings.lookAtHttps(url, config),
+    `Let dispatchers connect to ${url.host}, or set WEBHOOK_PROXY_URL, WEBHOOK_CA_FILE.`,
+  );
+}
+
+/** Turns the fault of a partner's host into advice, because the partner can cause it, too. */
+function ofPartner(url: URL, finding: Finding): Finding {
+  if (finding.kind !== "fault") return finding;
+  return advice(
+    `${url.host}, a partner's receiver: ${finding.said}`,
+    `Tell the partner. If others fail, too: ${finding.remedy}`,
+  );
+}
+
+/** Checks the database and returns a few URLs of receivers with TLS. */
 async function lookAtDatabase(config: Config, report: Report): Promise<URL[]> {
   const options = { max: 1, name: "reviewrelay-doctor" };
   const db = connect(config.databaseUrl, options);
@@ -132,6 +147,7 @@ async function lookAtDatabase(config: Config, report: Report): Promise<URL[]> {
         return ok("PostgreSQL accepts writes");
       }, "Look at PostgreSQL's log, and at the space on its disk: /readyz is 503 for the same reason."),
     );
+    report("durability", await lookAt(() => database.lookAtDurability(db), "See the message."));
     const remedy = `See the message; \`${commandLine("migrate")}\` creates the tables.`;
     const schema = await lookAt(() => database.lookAtSchema(db), remedy);
     report("schema", schema);
@@ -146,7 +162,8 @@ async function lookAtDatabase(config: Config, report: Report): Promise<URL[]> {
     if (schema.kind === "fault") return [];
     report("master key", await lookAt(() => database.lookAtSecrets(db, config), remedy));
     report("contents", await lookAt(() => database.lookAtContents(db), remedy));
-    return await database.receiverHosts(db, RECEIVERS);
+    const receivers = await database.receiverHosts(db, RECEIVERS);
+    return receivers.filter(({ protocol }) => protocol === "https:");
   } finally {
     await Promise.all([db.close(), owner.close()]);
   }

@@ -20,9 +20,10 @@ const PREFIXES = [
   "AUDIT_RETENTION",
   "HISTORY_RETENTION",
 ];
-/** Settings that `readConfig` does not read: those of commands, of the demo and of `setup`. */
+/** A variable of commands that partners use. It is known, but no setting that a misspelt one could mean. */
+const OF_PARTNERS = "WEBHOOK_SECRET";
+/** Settings that `readConfig` does not read: those of the demo and of `setup`. */
 const ELSEWHERE = [
-  "WEBHOOK_SECRET",
   "DATA_DIR",
   "DISPATCHERS",
   "SETUP_COMPANY",
@@ -32,6 +33,8 @@ const ELSEWHERE = [
   "SETUP_REVIEW_SITES",
 ];
 const MAX_EDITS = 2;
+/** A name with one of our prefixes may differ by this share of its characters, such as `WEBHOOK_ALLOWED_NETS`. */
+const MAX_SHARE = 0.25;
 /**
  * Shorter names are not compared, because they are too similar to common variables: `HOME` has two letters of `HOST`.
  */
@@ -41,14 +44,13 @@ const MIN_CHARS = 7;
 export function unknownSettings(env: Env): Finding[] {
   const known = knownNames();
   return Object.keys(env).flatMap((name) => {
-    if (known.has(name)) return [];
-    const meant = meantBy(name, [...known]);
-    if (meant === undefined) return [];
+    if (known.has(name) || name === OF_PARTNERS) return [];
+    const isOurs = PREFIXES.some((prefix) => name.startsWith(prefix));
+    const meant = meantBy(name, isOurs, [...known]);
+    if (meant === undefined && !isOurs) return [];
+    const guess = meant === undefined ? "" : `Is it ${meant}? `;
     return [
-      advice(
-        `${name} is not a setting`,
-        `Is it ${meant}? docs/operations/settings.md lists them all.`,
-      ),
+      advice(`${name} is not a setting`, `${guess}docs/operations/settings.md lists them all.`),
     ];
   });
 }
@@ -73,14 +75,13 @@ function knownNames(): Set<string> {
   return names;
 }
 
-function meantBy(name: string, known: readonly string[]): string | undefined {
+function meantBy(name: string, isOurs: boolean, known: readonly string[]): string | undefined {
+  if (name.length < MIN_CHARS && !isOurs) return undefined;
+  const most = isOurs ? Math.max(MAX_EDITS, name.length * MAX_SHARE) : MAX_EDITS;
   const [nearest] = known
     .map((one) => ({ one, edits: editsBetween(name, one) }))
     .toSorted((a, b) => a.edits - b.edits);
-  if (nearest === undefined) return undefined;
-  const isNear = name.length >= MIN_CHARS && nearest.edits <= MAX_EDITS;
-  const isOurs = PREFIXES.some((prefix) => name.startsWith(prefix));
-  return isNear || isOurs ? nearest.one : undefined;
+  return nearest !== undefined && nearest.edits <= most ? nearest.one : undefined;
 }
 
 /** Returns the number of insertions, deletions and substitutions between two words (Levenshtein distance). */

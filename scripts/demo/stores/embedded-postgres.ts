@@ -36,7 +36,6 @@ const NAME = "postgres";
 const BUILTIN_LOCALE = 17;
 const FAST = [
   "fsync=off",
-  "synchronous_commit=off",
   "full_page_writes=off",
   // Tells tests in which order transactions were committed.
   "track_commit_timestamp=on",

@@ -26,7 +26,6 @@ interface Given {
 
 const TEST_SETTINGS = [
   "fsync=off",
-  "synchronous_commit=off",
   "full_page_writes=off",
   "max_connections=300",
   // Tells tests in which order transactions were committed.

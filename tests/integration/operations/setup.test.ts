@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { EXIT_CONFIG } from "../../../src/lib/config.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
+import { insertSubscription, insertTenant } from "../../support/outbox.ts";
 import { runCommand } from "../../support/processes/command.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 
@@ -240,6 +241,48 @@ describe("the doctor", () => {
     expect([bare.status, bare.said]).toEqual([1, expect.stringContaining("Run `bun run migrate`")]);
   });
 
+  test("reports a partner's dead host as advice, and exits with 0", async () => {
+    const { db } = database;
+    const { partnerId } = await insertTenant(db);
+    const box = createSecretBox({ current: storedKey() });
+    const url = "https://127.0.0.1:9/hook";
+    await insertSubscription({ db, box }, { partnerId, url });
+    const { status, said } = await doctor({ ...redis, WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8" });
+    expect([status, said]).toEqual([
+      0,
+      expect.stringMatching(
+        /advice {2}https {9}127\.0\.0\.1:9, a partner's receiver: .*ECONNREFUSED.*\n +Tell the partner\./,
+      ),
+    ]);
+  });
+
+  test("names settings that weaken the installation", async () => {
+    const weak = await doctor({ ...redis, WEBHOOK_ALLOW_HTTP: "1", RATE_LIMITS: "off" });
+    expect([weak.status, weak.said]).toEqual([
+      0,
+      expect.stringMatching(/advice {2}settings .*WEBHOOK_ALLOW_HTTP[^]*settings .*RATE_LIMITS/),
+    ]);
+    const open = await doctor({ ...redis, TRUSTED_PROXIES: "0.0.0.0/0" });
+    expect([open.status, open.said]).toEqual([
+      1,
+      expect.stringMatching(
+        /FAULT {3}settings .*TRUSTED_PROXIES trusts every address\n +Name only/,
+      ),
+    ]);
+  });
+
+  test("finds that PostgreSQL confirms commits before they are on disk", async () => {
+    const { db, url } = database;
+    const name = new URL(url).pathname.slice(1);
+    await db.sql.unsafe(`alter database ${name} set synchronous_commit = off`);
+    const { status, said } = await doctor(redis);
+    await db.sql.unsafe(`alter database ${name} reset synchronous_commit`);
+    expect([status, said]).toEqual([
+      1,
+      expect.stringMatching(/FAULT {3}durability .*is off for \w+: .*\n +Run `alter role \w+ set/),
+    ]);
+  });
+
   test("tests a receiver's host with a TLS handshake only", async () => {
     const answer = await doctor(
       { ...redis, WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8" },
@@ -247,7 +290,10 @@ describe("the doctor", () => {
     );
     expect(answer.said).toMatch(/FAULT {3}https .*ECONNREFUSED/);
     const refused = await doctor(redis, "--https=https://10.0.0.1/");
-    expect(refused.said).toMatch(/FAULT {3}https {9}10\.0\.0\.1: /);
+    expect([refused.status, refused.said]).toEqual([
+      1,
+      expect.stringMatching(/FAULT {3}https {9}10\.0\.0\.1: /),
+    ]);
   });
 });
 
@@ -325,6 +371,10 @@ const linkOf = (answer: Record<string, unknown>): string | undefined =>
 const codeOf = (link: string) =>
   new URLSearchParams(new URL(link).hash.slice(1)).get("invitation") ?? "";
 
+/** Reads the master key that the first run has written. */
+const storedKey = () =>
+  Buffer.from(readFileSync(settings["MASTER_KEY_FILE"] ?? "", "utf8"), "base64");
+
 async function counts() {
   const [row] = await database.db.sql`
     select (select count(*)::int from companies) as companies, (select count(*)::int from users) as users,
@@ -345,8 +395,7 @@ beforeAll(async () => {
   const { status, said } = await setUp(FIRST);
   expect([status, said]).toEqual([0, expect.any(String)]);
   made = JSON.parse(said);
-  const masterKey = Buffer.from(readFileSync(settings["MASTER_KEY_FILE"] ?? "", "utf8"), "base64");
-  api = await startApi({ db: database.db, box: createSecretBox({ current: masterKey }) });
+  api = await startApi({ db: database.db, box: createSecretBox({ current: storedKey() }) });
 });
 
 afterAll(async () => {

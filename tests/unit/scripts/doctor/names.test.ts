@@ -13,6 +13,13 @@ test.each([
   expect(askedOf(name)).toEqual([[`${name} is not a setting`, `Is it ${meant}`]]);
 });
 
+test("a name with our prefix that resembles no setting is reported without a guess", () => {
+  expect(askedOf("WEBHOOK_RETRY", "WEBHOOK_SECRETS")).toEqual([
+    ["WEBHOOK_RETRY is not a setting", "docs/operations/settings.md lists them all."],
+    ["WEBHOOK_SECRETS is not a setting", "docs/operations/settings.md lists them all."],
+  ]);
+});
+
 test("a name with two edits is reported, one with three is not", () => {
   expect(askedOf("SERVER_RO")).toHaveLength(1);
   expect(askedOf("SERVER_R")).toEqual([]);
