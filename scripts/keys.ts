@@ -1,7 +1,8 @@
 // Manages keys; the server's settings name the database and the master keys.
 //
 // - `bun run keys` lists the signing keys.
-// - `bun run keys rotate` activates the next signing key; running API processes follow within seconds.
+// - `bun run keys rotate` activates the next signing key; running API processes follow within seconds. It refuses until that
+//   key has been published for an hour, unless `--force` is given.
 // - `bun run keys processes` lists the running processes with their master keys.
 // - `bun run keys rotate-master` re-encrypts all stored secrets with the current master key.
 import { connect, type RawDb } from "../db/client.ts";
@@ -18,7 +19,14 @@ import { commandLine } from "../db/executable.ts";
 import { runningProcesses } from "../src/master-key.ts";
 import { lackOf, reportOf, rotateMaster, showProcesses } from "./keys/rotate-master.ts";
 
-const COMMANDS = ["list", "rotate", "processes", "rotate-master", "rotate-master --force"];
+const COMMANDS = [
+  "list",
+  "rotate",
+  "rotate --force",
+  "processes",
+  "rotate-master",
+  "rotate-master --force",
+];
 const USAGE = `Usage: ${commandLine("keys")} [${COMMANDS.join(" | ")}]`;
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;
@@ -50,9 +58,9 @@ async function main(args: readonly string[]): Promise<number> {
       for (const line of showProcesses(await runningProcesses(db))) console.log(line);
       return 0;
     }
-    if (command.startsWith("rotate-master"))
-      return await resealAll(db, box, command.endsWith("--force"));
-    if (command === "rotate") await rotate(db, box);
+    const isForced = command.endsWith("--force");
+    if (command.startsWith("rotate-master")) return await resealAll(db, box, isForced);
+    if (command.startsWith("rotate")) await rotate(db, box, isForced);
     await list(db);
     return 0;
   } finally {
@@ -60,11 +68,11 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-async function rotate(db: RawDb, box: SecretBox): Promise<void> {
+async function rotate(db: RawDb, box: SecretBox, isForced: boolean): Promise<void> {
   // The database's clock, because the API uses it to decide how long a retired key is kept.
   const now = await serverTime(db);
   const clock = { ...systemClock, now: () => now };
-  const { retired, current, next } = await rotateKeys({ db, box, clock });
+  const { retired, current, next } = await rotateKeys({ db, box, clock }, { isForced });
   console.log(`Rotated: ${current} signs now, ${retired} is retired, ${next} comes next.\n`);
 }
 

@@ -1,6 +1,6 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../queries/audit.ts";
-import type { Clock } from "../../lib/clock.ts";
+import { addMs, type Clock, isoInstant } from "../../lib/clock.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { activateNextKey, insertSigningKey, retireCurrentKey } from "../queries/keys.ts";
 import { generateSigningKey } from "../key-ring.ts";
@@ -13,15 +13,20 @@ interface Rotation {
 }
 
 /**
+ * The time in ms for which a signing key is published before it signs. Resource servers keep the key set meanwhile: the
+ * libraries of docs/examples for up to an hour.
+ */
+export const PUBLISHED_MS = 3_600_000;
+
+/**
  * Runs `bun run keys rotate`: the signing key `next` becomes `current`, `current` becomes `retired`, and a new `next`
  * is generated. Running API processes notice the rotation within seconds. Until then they sign with the key that was
- * just retired, which still verifies.
+ * just retired, which still verifies. Throws while `next` is published for less than `PUBLISHED_MS`, unless forced.
  */
-export async function rotateKeys(deps: {
-  db: Db;
-  box: SecretBox;
-  clock: Clock;
-}): Promise<Rotation> {
+export async function rotateKeys(
+  deps: { db: Db; box: SecretBox; clock: Clock },
+  { isForced }: { isForced: boolean },
+): Promise<Rotation> {
   const fresh = await generateSigningKey(deps.box);
   const now = deps.clock.now();
   return deps.db.transaction(async (tx) => {
@@ -32,7 +37,14 @@ export async function rotateKeys(deps: {
       throw new Error(
         "The key ring is not complete, or another rotation is under way; start the API once, or try again.",
       );
-    const rotation = { retired, current, next: fresh.kid };
+    const usableAt = addMs(current.createdAt, PUBLISHED_MS);
+    if (now < usableAt && !isForced)
+      throw new Error(
+        `Nothing was changed. The next key ${current.kid} was published at ${isoInstant(current.createdAt)}, and programs that check ` +
+          `tokens may keep the keys of before for an hour: rotate at ${isoInstant(usableAt)} or later. With --force, they may ` +
+          "refuse new tokens until then.",
+      );
+    const rotation = { retired, current: current.kid, next: fresh.kid };
     await recordAudit(tx, {
       at: now,
       action: "KEY_ROTATED",

@@ -36,13 +36,16 @@ export async function retireCurrentKey(tx: Tx, now: Date): Promise<string | unde
   return row?.kid;
 }
 
-export async function activateNextKey(tx: Tx, now: Date): Promise<string | undefined> {
+export async function activateNextKey(
+  tx: Tx,
+  now: Date,
+): Promise<Pick<SigningKey, "kid" | "createdAt"> | undefined> {
   const [row] = await tx
     .update(signingKeys)
     .set({ state: "current", activatedAt: now })
     .where(eq(signingKeys.state, "next"))
-    .returning({ kid: signingKeys.kid });
-  return row?.kid;
+    .returning({ kid: signingKeys.kid, createdAt: signingKeys.createdAt });
+  return row;
 }
 
 /** A signing key in the output for operators, without the private key. */

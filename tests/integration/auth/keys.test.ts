@@ -6,7 +6,7 @@ import { calculateJwkThumbprint, createLocalJWKSet, decodeProtectedHeader, jwtVe
 
 import { auditLog } from "../../../db/schema/companies.ts";
 import { signingKeys } from "../../../db/schema/tokens.ts";
-import { rotateKeys } from "../../../src/auth/actions/rotate-keys.ts";
+import { PUBLISHED_MS, rotateKeys } from "../../../src/auth/actions/rotate-keys.ts";
 import { openKeyRing, type KeyRing } from "../../../src/auth/key-ring.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { startApi, testConfig } from "../../support/api.ts";
@@ -122,6 +122,20 @@ describe("rotation", () => {
     });
     const [entry] = await database.db.select().from(auditLog).orderBy(desc(auditLog.id));
     expect(entry).toMatchObject({ action: "KEY_ROTATED", actorId: null, details: rotation });
+  });
+
+  test("waits until the next key has been published for an hour", async () => {
+    await open();
+    const patient = () => rotateKeys({ db: database.db, box, clock }, { isForced: false });
+    for (const turn of [1, 2]) {
+      const before = await stored();
+      expect(before).toHaveLength(1 + turn);
+      clock.advance(PUBLISHED_MS - 1);
+      expect(await failureOf(patient())).toMatch(/Nothing was changed.*rotate at .* or later/);
+      expect(await stored()).toEqual(before);
+      clock.advance(1);
+      await patient();
+    }
   });
 
   test("of four at once loses no key: each happens completely or not at all", async () => {
@@ -257,7 +271,7 @@ afterEach(async () => {
 const open = (over: Partial<Parameters<typeof openKeyRing>[0]> = {}) =>
   openKeyRing({ db: database.db, box, clock, log: silent, config, ...over });
 
-const rotate = () => rotateKeys({ db: database.db, box, clock });
+const rotate = () => rotateKeys({ db: database.db, box, clock }, { isForced: true });
 
 const stored = () => database.db.select().from(signingKeys).orderBy(signingKeys.createdAt);
 

@@ -205,7 +205,7 @@ describe("the dashboard's personal access token", () => {
   test("still works after two rotations of the signing keys", async () => {
     const { token } = await freshLogin();
     const pat = tokenOf(await requestContext("POST", DASHBOARD, token));
-    for (let i = 0; i < 2; i++) await rotateKeys(api.deps);
+    for (let i = 0; i < 2; i++) await rotateKeys(api.deps, { isForced: true });
     const late = await startApi({ db: database.connect(), clock, config: api.deps.config });
     expect(await statusOf(pat, late)).toBe(200);
     const { keys } = late.deps.keys.jwks();

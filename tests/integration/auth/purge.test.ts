@@ -90,8 +90,8 @@ describe("the purge", () => {
   test("deletes a retired key after an hour if no token uses it, and audits that", async () => {
     const endless = await grant({ kind: "dashboard_pat", ttlS: null, box: api.deps.box });
     const kept = decodeProtectedHeader(endless.token).kid ?? "";
-    await rotateKeys(api.deps);
-    const { retired: idle } = await rotateKeys(api.deps);
+    await rotateKeys(api.deps, { isForced: true });
+    const { retired: idle } = await rotateKeys(api.deps, { isForced: true });
     const kids = async () => (await database.db.select().from(signingKeys)).map((key) => key.kid);
     clock.advance(KEEP_RETIRED_KEY_MS - 1);
     expect(await purge(api.deps, clock.now())).toMatchObject({ keys: 0 });

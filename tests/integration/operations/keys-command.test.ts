@@ -36,10 +36,18 @@ describe("the keys command", () => {
     expect(out).not.toContain("v1.");
   });
 
-  test("rotates twice, and tokens of the first key stay valid", async () => {
+  test("does not rotate to a key that was published within the hour", async () => {
+    const { status, out, error } = await keys(["rotate"]);
+    expect([status, out]).toEqual([1, ""]);
+    expect(error).toMatch(
+      /^Nothing was changed\. The next key \S+ was published at \S+, .*--force/,
+    );
+  });
+
+  test("rotates twice by force, and tokens of the first key stay valid", async () => {
     const token = await api.login(tenants.superAdmin.email);
     for (const retired of [1, 2]) {
-      const { status, out } = await keys(["rotate"]);
+      const { status, out } = await keys(["rotate", "--force"]);
       expect(status).toBe(0);
       expect(out).toStartWith("Rotated: ");
       expect(out.match(/ retired {2}since/g)).toHaveLength(retired);
