@@ -1,3 +1,4 @@
+import { version } from "../../package.json" with { type: "json" };
 import { COMMON, read, table, type Command } from "./command.ts";
 import {
   deliveries,
@@ -33,6 +34,10 @@ export async function run(args: readonly string[], context: CommandContext): Pro
       context.out(rest[0] === undefined ? overview() : helpOf(find(rest[0])));
       return EXIT.ok;
     }
+    if (name === "--version") {
+      context.out(`reviewrelay ${version}`);
+      return EXIT.ok;
+    }
     const command = find(name);
     const given = read(command, rest);
     if (given.is("help")) {
@@ -60,7 +65,7 @@ Usage: reviewrelay <command> [flags]
 
 ${indented(COMMANDS.map((one) => [one.name, one.summary]))}
 
-reviewrelay help <command> shows more. Settings:
+reviewrelay help <command> shows more, and reviewrelay --version its version. Settings:
 
 ${indented([
   ["REVIEWRELAY_SERVER", "the address of the server, such as https://reviews.example"],

@@ -283,6 +283,21 @@ describe("the other commands", () => {
     expect(future).toEqual({ status: 64, said: expect.stringContaining("in the past") });
   });
 
+  test("take an age in seconds, minutes, hours or days", async () => {
+    const listed = (since: string) => command(["deliveries", "--since", since, "--json"]);
+    await product.emit(1);
+    await until("it is listed", async () => JSON.parse((await listed("10s")).said).length > 0);
+    for (const since of ["90m", "2h", "7d"])
+      expect([since, (await listed(since)).status]).toEqual([since, 0]);
+    for (const since of ["10", "10w", "-10s", "1.5s"])
+      expect([since, (await listed(since)).status]).toEqual([since, 64]);
+  });
+
+  test("name their version", async () => {
+    const { version } = await Bun.file(join(import.meta.dir, "../../../package.json")).json();
+    expect(await command(["--version"])).toEqual({ status: 0, said: `reviewrelay ${version}\n` });
+  });
+
   test("verify a body and report its age", async () => {
     const [last] = endpoint.received.filter(({ body }) => body.includes("delivered_at")).slice(-1);
     const signature = last?.headers["x-svc-signature"] ?? "";
