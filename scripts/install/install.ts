@@ -22,25 +22,12 @@ const INSTALLS: Readonly<Record<Needed, readonly (readonly string[])[]>> = {
   all: [[]],
 };
 
-const HOOKS = "scripts/hooks";
-
-/** Points git to our hooks, unless a hooks path is set. A copy without `.git` is left alone. */
-export function installHooks(root: string): void {
-  if (!existsSync(join(root, ".git"))) return;
-  const git = (...args: string[]) => spawnSync("git", ["-C", root, "config", ...args]).status;
-  // Status 1 means that the setting is absent. Any other status means that it is set, or that git is missing.
-  if (git("--get", "core.hooksPath") !== 1) return;
-  if (git("core.hooksPath", HOOKS) === 0)
-    console.log(`Commits are checked by the hooks in ${HOOKS}.`);
-}
-
 /**
  * Installs the dependencies if node_modules is missing, was made from another bun.lock, or lacks packages. If it was
  * missing, this never returns: a new process does the work, because Bun remembers for the lifetime of this one that
  * there is no node_modules.
  */
 export async function ensureInstalled(needed: Needed): Promise<void> {
-  installHooks(ROOT);
   // Compares a hash instead of file times, because a checkout or a copy changes the times.
   const lock = createHash("sha256")
     .update(readFileSync(join(ROOT, "bun.lock")))

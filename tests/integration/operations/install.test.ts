@@ -1,62 +1,65 @@
-import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
-
+// Runs the install of the start command, and the hooks of docs/contributing.md, in a clone with its own repository.
+import { expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { installHooks } from "../../../scripts/install/install.ts";
+import { ROOT } from "../../../scripts/install/install.ts";
+import { fixture } from "../../support/fixture.ts";
 
-const hasGit = spawnSync("git", ["--version"]).status === 0;
+const hasTools = ["git", "bash"].every((tool) => Bun.which(tool) !== null);
 
-test.skipIf(!hasGit)("sets the hooks of a fresh clone once and reports it", () => {
-  git("init", "-q");
-  installHooks(folder);
-  installHooks(folder);
-  expect(git("config", "core.hooksPath")).toBe("scripts/hooks");
-  expect(said).toEqual(["Commits are checked by the hooks in scripts/hooks."]);
+test.skipIf(!hasTools)("an install leaves the configuration of git alone", () => {
+  const before = inClone("git", "config", "--local", "--list");
+  const installed = inClone(process.execPath, "-e", INSTALL);
+  expect(installed).toEqual({ status: 0, said: "" });
+  expect(inClone("git", "config", "--local", "--list")).toEqual(before);
+  expect(commit("Anything goes")).toMatchObject({ status: 0 });
 });
 
-test.skipIf(!hasGit)("keeps hooks that are already configured", () => {
-  git("init", "-q");
-  git("config", "core.hooksPath", "mine");
-  installHooks(folder);
-  expect(git("config", "core.hooksPath")).toBe("mine");
-  expect(said).toEqual([]);
-});
+test.skipIf(!hasTools)(
+  "the command of the guide lets git check the subjects of commits",
+  async () => {
+    const guide = await Bun.file(join(ROOT, "docs/contributing.md")).text();
+    const [, command = ""] = /^```sh run \S+install\.test\.ts\n([^]*?)^```$/m.exec(guide) ?? [];
+    expect(inClone("bash", "-euc", command)).toEqual({ status: 0, said: "" });
+    for (const subject of ["Anything goes", "area:", `area: ${"a".repeat(67)}`])
+      expect(commit(subject)).toEqual({ status: 1, said: expect.stringContaining(subject) });
+    expect(commit(`area: ${"a".repeat(66)}`)).toMatchObject({ status: 0 });
+  },
+);
 
-test("does nothing in a copy without .git", () => {
-  installHooks(folder);
-  expect(said).toEqual([]);
-});
+const INSTALL = `await (await import("./scripts/install/install.ts")).ensureInstalled("all")`;
 
-// Ignores the git configuration of the user who runs the tests.
-const ALONE = { GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_SYSTEM: "/dev/null" };
+const clone = fixture(() => {
+  const folder = mkdtempSync(join(tmpdir(), "install-"));
+  for (const path of [
+    "scripts/install",
+    "scripts/hooks",
+    "db/driver.ts",
+    "db/executable.ts",
+    "bun.lock",
+  ])
+    cpSync(join(ROOT, path), join(folder, path), { recursive: true });
+  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  spawnSync("git", ["init", "-q", folder], { env: ALONE });
+  return { folder, stop: () => rmSync(folder, { recursive: true }) };
+}, hasTools);
 
-const before = Object.keys(ALONE).map((name) => [name, process.env[name]] as const);
+/** Ignores the git configuration of the user who runs the tests. */
+const ALONE = {
+  PATH: process.env["PATH"] ?? "",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_CONFIG_SYSTEM: "/dev/null",
+};
 
-let folder: string;
+function inClone(program: string, ...args: string[]) {
+  const { status, stdout, stderr } = spawnSync(program, args, { cwd: clone.folder, env: ALONE });
+  return { status, said: `${stdout.toString()}${stderr.toString()}` };
+}
 
-let said: string[];
-
-const log = spyOn(console, "log");
-
-beforeEach(() => {
-  Object.assign(process.env, ALONE);
-  folder = mkdtempSync(join(tmpdir(), "install-"));
-  said = [];
-  log.mockImplementation((text: string) => void said.push(text));
-});
-
-afterEach(() => {
-  for (const [name, value] of before)
-    if (value === undefined) delete process.env[name];
-    else process.env[name] = value;
-  log.mockRestore();
-  rmSync(folder, { recursive: true });
-});
-
-const git = (...args: string[]) =>
-  spawnSync("git", ["-C", folder, ...args])
-    .stdout.toString()
-    .trim();
+function commit(subject: string) {
+  const author = ["-c", "user.name=Ada", "-c", "user.email=ada@reviews.example"];
+  return inClone("git", ...author, "commit", "-q", "--allow-empty", "-m", subject);
+}
