@@ -98,7 +98,10 @@ test("a review and its connection cannot be deleted", async () => {
   const [row] = await sql<{ id: number; siteId: number }[]>`
     select id, store_review_site_id as "siteId" from reviews limit 1`;
   for (const [removal, reason] of [
-    [sql`delete from reviews where id = ${row?.id ?? 0}`, "rows of reviews never change"],
+    [
+      sql`delete from reviews where id = ${row?.id ?? 0}`,
+      "rows of reviews are deleted only with their account or partner",
+    ],
     [sql`delete from store_review_sites where id = ${row?.siteId ?? 0}`, "has reported events"],
   ] as const) {
     const failure: unknown = await removal.catch((error: unknown) => error);
