@@ -35,7 +35,7 @@ test.skipIf(!isHere)(
     const page = await openPage(drill);
     await page.start();
     await page.run("archive");
-    const databaseUrl = `postgres://postgres@127.0.0.1:${page.port}/postgres`;
+    const databaseUrl = `postgres://postgres@127.0.0.1:${page.port}/reviewrelay`;
     await migrate(databaseUrl);
     const { redisUrl } = await startDurableStores(drill, { postgres: false });
     const env = settingsOf(drill, { databaseUrl, redisUrl });
@@ -95,6 +95,30 @@ test.skipIf(!isHere)(
   },
 );
 
+test.skipIf(!isHere)(
+  "a restore to a moment after the last commit ends with the reason, and one without a moment restores everything",
+  async () => {
+    const drill = begin();
+    const page = await openPage(drill);
+    await page.start();
+    await page.run("archive");
+    const databaseUrl = `postgres://postgres@127.0.0.1:${page.port}/reviewrelay`;
+    await migrate(databaseUrl);
+    await page.run("backup");
+    await openDb(drill, databaseUrl).sql`insert into plans (name, features) values ('Last', '{}')`;
+
+    const later = { UNTIL: "2100-01-01 00:00:00+00" };
+    await expect(page.run("restore", later)).rejects.toThrow(
+      "recovery ended before configured recovery target was reached",
+    );
+    await expect(page.run("restore", later)).rejects.toThrow("mv: ");
+    const told = await page.run("retry restore");
+    expect(told).toContain("0 entries wait, the oldest since -");
+    const plans = await openDb(drill, databaseUrl).sql`select name from plans`;
+    expect(plans.map(({ name }) => String(name))).toEqual(["Last"]);
+  },
+);
+
 /** The number of events before and after the moment. */
 const EVENTS = 400;
 const ANSWERS_AFTER_MS = 5;
@@ -149,9 +173,10 @@ async function openPage({ folder, atEnd }: Drill) {
          "${BIN}/pg_ctl" -D "${data}" -w -l "${data}.log" start`,
       );
       atEnd(() => shell(`"${BIN}/pg_ctl" -D "${data}" -w -m immediate stop || true`));
+      await shell(`"${BIN}/createdb" -h 127.0.0.1 -p ${port} -U postgres reviewrelay`);
     },
-    /** Runs the commands with this tag, with the values of this test. */
-    run: (tag: string, env?: Readonly<Record<string, string>>) =>
-      shell(`${given}\n${blockOf(tag)}`, env),
+    /** Runs the commands with these tags in one shell, with the values of this test. */
+    run: (tags: string, env?: Readonly<Record<string, string>>) =>
+      shell([given, ...tags.split(" ").map(blockOf)].join("\n"), env),
   };
 }
