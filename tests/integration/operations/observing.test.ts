@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { PoolWatches } from "../../../db/pool-watch.ts";
-import { connect } from "../../../db/client.ts";
+import { connect, type RawDb } from "../../../db/client.ts";
 import { DispatcherMetrics } from "../../../dispatcher/telemetry.ts";
 import { FIGURES_AT_MOST, readFigures } from "../../../dispatcher/maintenance/queries.ts";
 import { apiMetrics } from "../../../src/http/metrics.ts";
@@ -78,6 +78,34 @@ test("the runbook's queries run unchanged", async () => {
   );
   expect(queries.length).toBeGreaterThan(1);
   for (const query of queries) await database.db.sql.unsafe(query);
+});
+
+test("the runbook's query finds another role's transaction as the administrator, not as the service's role", async () => {
+  const { sql } = database.db;
+  const role = `service_${crypto.randomUUID().slice(0, 8)}`;
+  await sql.unsafe(`create role ${role} login password 'x'`);
+  const holder = connect(database.url, { max: 1, name: "holder" });
+  const url = Object.assign(new URL(database.url), { username: role, password: "x" }).href;
+  const service = connect(url, { max: 1, name: "service" });
+  const [, query = ""] = /^```sql run .*\n(select pid, state[\s\S]*?)^```$/m.exec(runbook) ?? [];
+  const [begun, over] = [Promise.withResolvers<number>(), Promise.withResolvers<void>()];
+  const held = holder.transaction(async (tx) => {
+    const [row] = await tx.sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
+    begun.resolve(row?.pid ?? 0);
+    await over.promise;
+  });
+  const pid = await begun.promise;
+  const finds = async (db: RawDb) => (await db.sql.unsafe(query)).some((row) => row["pid"] === pid);
+  await until("the administrator finds it", () => finds(database.db));
+  expect(await finds(service)).toBe(false);
+  const end = `select pg_terminate_backend(${pid})`;
+  const failure: unknown = await service.sql.unsafe(end).catch((error: unknown) => error);
+  expect(String(failure)).toMatch(/permission denied|must be a/);
+  await sql.unsafe(end);
+  over.resolve();
+  await expect(held).rejects.toThrow();
+  await Promise.all([holder.close(), service.close()]);
+  await sql.unsafe(`drop role ${role}`);
 });
 
 test("the pages of operations link only to existing targets", () => {
