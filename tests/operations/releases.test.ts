@@ -6,12 +6,12 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 
 import { connect } from "../../db/client.ts";
-import { BASE_PATH } from "../../src/http/access.ts";
+import { ROOT } from "../../scripts/install/install.ts";
 import { created } from "../support/factory.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
 import { ApiProcess } from "../support/processes/api-process.ts";
-import { runCommand } from "../support/processes/command.ts";
 import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
+import { signIn, succeed } from "./demo.ts";
 import type { DumpHeader } from "./releases/make-dump.ts";
 
 const FOLDER = join(import.meta.dir, "releases");
@@ -21,25 +21,14 @@ describe.each(dumps)("the database of %s", (name) => {
   test("is migrated, keeps sign-ins, subscriptions and attempts, and delivers what it held", async () => {
     const { header, sql } = readDump(name);
     const env = { ...(await restore(sql)), MASTER_KEY: header.masterKey };
-    const { status, said } = await runCommand(["scripts/migrate.ts"], env);
-    expect([status, said]).toEqual([0, said]);
+    await succeed(["scripts/migrate.ts"], env, ROOT);
 
     const receiver = await Receiver.start();
     ends.push(() => receiver.stop());
     const api = await ApiProcess.start(env);
     ends.push(() => api.kill());
-    const signedIn = await api.login(header.email, header.password);
-    const call = async (method: string, path: string, body?: object) => {
-      const answer = await api.call(method, api.root + BASE_PATH + path, {
-        headers: {
-          "Content-Type": "application/json",
-          Authorization: `Bearer ${String(signedIn.body["token"])}`,
-        },
-        ...(body && { body: JSON.stringify(body) }),
-      });
-      expect([path, answer.status]).toEqual([path, 200]);
-      return Object(answer.body);
-    };
+    const request = await signIn(api, header);
+    const call = async (...args: Parameters<typeof request>) => Object(await request(...args));
     const { data } = await call("GET", "/partner/webhooks");
     expect(data.map((one: { label: string }) => one.label).toSorted()).toEqual([
       "Nightly",
@@ -59,8 +48,7 @@ describe.each(dumps)("the database of %s", (name) => {
     dispatcher.start();
     ends.push(() => dispatcher.stop());
     const { provider, siteId, held } = header;
-    const reported = { ...provider, id: 0, name: "" };
-    expect(await api.report(reported, [created(siteId, "new")])).toMatchObject({ status: 200 });
+    expect(await api.report(provider, [created(siteId, "new")])).toMatchObject({ status: 200 });
     await until("the deliveries", () => receiver.received.length > held.length);
     expect(receiver.eventIds.slice(0, held.length)).toEqual([...held]);
     const { secret } = await call("POST", `${webhook}/secret`);

@@ -387,7 +387,7 @@ const as = (bearer: string, more: Readonly<Record<string, string>> = {}) =>
   envOf({ REVIEWRELAY_TOKEN: bearer, ...more });
 
 const command = (args: readonly string[], env: Record<string, string> = as(token), input = "") =>
-  runCommand([MAIN, ...args], env, input);
+  runCommand([MAIN, ...args], env, { input });
 
 /** Starts a command that runs until it is ended. */
 function begin(args: readonly string[], env: Readonly<Record<string, string>>) {

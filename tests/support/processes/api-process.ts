@@ -20,6 +20,8 @@ export interface ProcessOptions {
   readonly prefix?: readonly string[];
   /** The checkout that the process runs from. */
   readonly tree?: string;
+  /** A port that is free; any by default. */
+  readonly port?: number;
 }
 
 /** The API as a separate process, with its real connections and limits. */
@@ -60,7 +62,7 @@ export class ApiProcess {
     env: Readonly<Record<string, string>>,
     options?: ProcessOptions,
   ): Promise<ApiProcess> {
-    const api = new ApiProcess(await freePort(), env, options);
+    const api = new ApiProcess(options?.port ?? (await freePort()), env, options);
     await until("the API is ready", () => api.isReady(), READY_MS);
     return api;
   }

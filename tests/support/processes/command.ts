@@ -9,16 +9,16 @@ export interface CommandEnd {
 }
 
 /**
- * Runs one of our commands as a separate process. It inherits only PATH and HOME, so that no setting of the machine
- * leaks in.
+ * Runs one of our commands as a separate process, from the checkout `tree`. It inherits only PATH and HOME, so that no
+ * setting of the machine leaks in.
  */
 export async function runCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-  input = "",
+  { input = "", tree = ROOT }: { readonly input?: string | undefined; readonly tree?: string } = {},
 ): Promise<CommandEnd> {
   const child = Bun.spawn([process.execPath, ...args], {
-    cwd: ROOT,
+    cwd: tree,
     env: { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", ...env },
     stdin: new Blob([input]),
     stdout: "pipe",
