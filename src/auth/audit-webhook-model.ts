@@ -19,7 +19,7 @@ export const AuditWebhookBody = Type.Object(
     ),
   },
   {
-    title: "NewAuditWebhook",
+    title: "AuditWebhookInput",
     examples: [{ url: "https://siem.example/audit", start: "oldest" }],
     additionalProperties: false,
   },

@@ -81,16 +81,16 @@ const credentialBody = Type.Object(
           }),
         ),
       },
-      { ...open, title: "NewPasskeyResponse", description: "Response of the authenticator." },
+      { ...open, title: "PasskeyAttestationResponse", description: "Response of the authenticator." },
     ),
   },
-  { ...open, title: "NewPasskeyCredential", description: "The credential that a browser created." },
+  { ...open, title: "PasskeyAttestation", description: "The credential that a browser created." },
 );
 export type CredentialBody = Static<typeof credentialBody>;
 
 export const newPasskeyBody = Type.Object(
   { credential: credentialBody, name },
-  { ...closed, title: "NewPasskey", examples: [{ name: "Laptop" }] },
+  { ...closed, title: "PasskeyInput", examples: [{ name: "Laptop" }] },
 );
 
 export const confirmTotpBody = Type.Object(
@@ -102,7 +102,7 @@ export const confirmTotpBody = Type.Object(
     }),
     name,
   },
-  { ...closed, title: "NewAuthenticatorApp", examples: [{ code: "492039", name: "Phone" }] },
+  { ...closed, title: "AuthenticatorAppInput", examples: [{ code: "492039", name: "Phone" }] },
 );
 
 export const newTotpAnswer = Type.Object(
@@ -160,7 +160,7 @@ export const newFactorAnswer = Type.Object(
     recovery_codes: orNull(codes),
     sign_in: orNull(loginAnswer),
   },
-  { title: "NewSecondFactor", examples: [{ recovery_codes: null, sign_in: null }] },
+  { title: "SecondFactorAdded", examples: [{ recovery_codes: null, sign_in: null }] },
 );
 export type NewFactorAnswer = Static<typeof newFactorAnswer>;
 

@@ -6,7 +6,7 @@ import { orNull, storableText } from "../http/text.ts";
 export const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
 
 export const newPassword = Object.assign(storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max]), {
-  title: "NewPassword",
+  title: "PasswordInput",
   examples: ["correct horse battery staple"],
   description: "The password.",
 });

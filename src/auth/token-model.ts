@@ -35,7 +35,7 @@ export const apiTokenBody = Type.Object(
   },
   {
     ...closed,
-    title: "NewApiToken",
+    title: "ApiTokenInput",
     examples: [{ name: "Nightly export", scopes: ["webhooks:read"] }],
   },
 );
@@ -130,7 +130,7 @@ export function showTeamSession(
 
 export const impersonationBody = Type.Object(
   { account_id: rowId(), reason: Type.Optional(storableText(REASON_LENGTH)) },
-  { ...closed, title: "NewImpersonation" },
+  { ...closed, title: "ImpersonationInput" },
 );
 export type ImpersonationBody = Static<typeof impersonationBody>;
 

@@ -70,7 +70,7 @@ export const newClientBody = Type.Object(
   },
   {
     ...closed,
-    title: "NewOAuthClient",
+    title: "OAuthClientInput",
     examples: [
       {
         name: "CRM",

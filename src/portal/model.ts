@@ -45,7 +45,7 @@ export const portalLinkBody = Type.Object(
   },
   {
     ...closed,
-    title: "NewPortalLink",
+    title: "PortalLinkInput",
     examples: [{ pages: ["webhooks"], access: "read", theme: "light", ttl_s: 300 }],
   },
 );

@@ -125,7 +125,12 @@ export const EVENT_SCHEMAS = {
     external_review_id: externalId,
     // Null is allowed because some pullers always send every field, as in connection.changed.
     error_code: Type.Optional(
-      Type.Null({ explain: "must be null or absent: the response was posted" }),
+      Type.Null({
+        explain: "must be null or absent: the response was posted",
+        description: "Null, because the response was posted.",
+        // Generators know no type that is null alone.
+        characters: { type: ["string", "null"] },
+      }),
     ),
   }),
   "response.failed": eventOf("response.failed", {

@@ -94,11 +94,11 @@ const NOTE_CHARS = 10_000;
 const closed = { additionalProperties: false };
 export const ResponseBody = Type.Object(
   { body: storableText([1, RESPONSE_CHARS]) },
-  { ...closed, title: "NewResponse" },
+  { ...closed, title: "ResponseInput" },
 );
 export const FlagBody = Type.Object(
   { reason: storableText([1, REASON_CHARS]) },
-  { ...closed, title: "NewFlag" },
+  { ...closed, title: "FlagInput" },
 );
 export const FlagStatusBody = Type.Object(
   { status: literals(FLAG_MOVES) },
@@ -107,7 +107,7 @@ export const FlagStatusBody = Type.Object(
 export const AssignBody = Type.Object({ user_id: rowId() }, { ...closed, title: "Assignment" });
 export const NoteBody = Type.Object(
   { body: storableText([1, NOTE_CHARS]) },
-  { ...closed, title: "NewNote", examples: [{ body: "Called the customer, who will come back." }] },
+  { ...closed, title: "NoteInput", examples: [{ body: "Called the customer, who will come back." }] },
 );
 
 export const reviewQuery = Type.Object({

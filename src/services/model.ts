@@ -33,7 +33,7 @@ export const ServiceBody = Type.Object(
   { ...settings, partner_ids: Type.Optional(partnerIds) },
   {
     ...closed,
-    title: "NewService",
+    title: "ServiceInput",
     examples: [{ name: "Reviews engine", scopes: ["actions:write"], partner_ids: [7] }],
   },
 );
@@ -78,7 +78,7 @@ export const ServiceTokenBody = Type.Object(
   },
   {
     ...closed,
-    title: "NewServiceToken",
+    title: "ServiceTokenInput",
     examples: [{ name: "Production", expires_at: "2027-06-01T12:00:00.000+00:00" }],
   },
 );

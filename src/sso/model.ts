@@ -131,7 +131,7 @@ const newUsers = Type.Object(
   },
   {
     ...closed,
-    title: "NewSsoUsers",
+    title: "SsoUserDefaults",
     examples: [{ role: "partner_admin" }],
     description: "Role and stores of users whom a sign-in creates.",
   },
@@ -149,7 +149,7 @@ export const newConnectionBody = Type.Object(
     is_active: Type.Optional(Type.Boolean()),
     new_users: Type.Optional(newUsersOrNull),
   },
-  { ...closed, title: "NewSsoConnection" },
+  { ...closed, title: "SsoConnectionInput" },
 );
 
 export const connectionUpdateBody = Type.Partial(

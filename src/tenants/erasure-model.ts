@@ -50,7 +50,7 @@ export const ErasureBody = Type.Object(
   },
   {
     ...closed,
-    title: "NewErasure",
+    title: "ErasureInput",
     examples: [{ reviewer_email: "ada@mail.example", partner_id: 7 }],
   },
 );
@@ -117,7 +117,7 @@ export const DeletionBody = Type.Object(
       explain: "must be the name of the company",
     }),
   },
-  { ...closed, title: "NewDeletion", examples: [{ name: "Stellar Partners" }] },
+  { ...closed, title: "DeletionInput", examples: [{ name: "Stellar Partners" }] },
 );
 export type NewDeletion = Static<typeof DeletionBody>;
 

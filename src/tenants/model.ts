@@ -90,7 +90,7 @@ export const PartnerBody = Type.Object(
   { name: displayName, ...branding, white_label: Type.Optional(whiteLabel), ...withExternalId },
   {
     ...closed,
-    title: "NewPartner",
+    title: "PartnerInput",
     examples: [
       {
         name: "Stellar Partners",
@@ -132,7 +132,7 @@ export const AccountBody = Type.Object(
   },
   {
     ...closed,
-    title: "NewAccount",
+    title: "AccountInput",
     examples: [{ name: "Harbour Café", partner_id: 7, plan_id: 4, stores: ["Main Street"] }],
   },
 );
@@ -298,7 +298,7 @@ export const UserBody = Type.Object(
   },
   {
     ...closed,
-    title: "NewUser",
+    title: "UserInput",
     examples: [
       { company_id: 7, email: "owner@partner.example", name: "Zoë O’Neil", role: "partner_owner" },
     ],
@@ -354,7 +354,7 @@ export const TeammateBody = Type.Object(
   { email, name: displayName, role: teamRole },
   {
     ...closed,
-    title: "NewTeammate",
+    title: "TeammateInput",
     examples: [{ email: "owner@partner.example", name: "Zoë O’Neil", role: "partner_owner" }],
   },
 );

@@ -34,7 +34,7 @@ export const PlanBody = Type.Object(
       ),
     ),
   },
-  { ...closed, title: "NewPlan", examples: [{ name: "Growth", features: ["webhooks"] }] },
+  { ...closed, title: "PlanInput", examples: [{ name: "Growth", features: ["webhooks"] }] },
 );
 export type NewPlan = Static<typeof PlanBody>;
 
@@ -51,7 +51,7 @@ export type Plan = Static<typeof planObject>;
 
 export const StoreBody = Type.Object(
   { account_id: rowId(), name: displayName, ...withExternalId },
-  { ...closed, title: "NewStore" },
+  { ...closed, title: "StoreInput" },
 );
 export type NewStore = Static<typeof StoreBody>;
 
@@ -90,7 +90,7 @@ export type Store = RowOf<typeof StoreObject>;
 /** Body that connects a store to a review site. Afterwards the provider's events may name the connection. */
 export const StoreReviewSiteBody = Type.Object(
   { store_id: rowId(), provider_id: rowId(), ...withExternalId },
-  { ...closed, title: "NewStoreReviewSite" },
+  { ...closed, title: "StoreReviewSiteInput" },
 );
 export type NewStoreReviewSite = Static<typeof StoreReviewSiteBody>;
 
@@ -159,7 +159,7 @@ export const ProviderBody = Type.Object(
       }),
     ),
   },
-  { ...closed, title: "NewProvider", examples: [{ slug: "google", name: "Google" }] },
+  { ...closed, title: "ProviderInput", examples: [{ slug: "google", name: "Google" }] },
 );
 
 export type NewProvider = Static<typeof ProviderBody>;

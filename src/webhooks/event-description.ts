@@ -26,16 +26,13 @@ const HEADERS: readonly (readonly [name: string, description: string, isOptional
   ["X-SVC-Test", "`1` on a test event.", true],
 ];
 
+const RESPONSES = {
+  "2XX": { description: "The event is delivered." },
+  "410": { description: "The endpoint is gone; no further attempt follows." },
+};
+
 /** Describes the POSTs to subscribers, as the `webhooks` part of the OpenAPI document (contract 7 and 8). */
 export const describeEvents: DescribeWebhooks = (components) => {
-  for (const [name, description, isOptional] of HEADERS)
-    components.parameters[name] = {
-      name,
-      in: "header",
-      ...(isOptional !== true && { required: true }),
-      description,
-      schema: { type: "string" },
-    };
   components.schemas["Event"] = unionOf("full", "Full body of an event.", components);
   components.schemas["MinimalEvent"] = unionOf("minimal", "Minimal body of an event.", components);
   return {
@@ -45,6 +42,33 @@ export const describeEvents: DescribeWebhooks = (components) => {
     },
   };
 };
+
+/**
+ * The deliveries as callbacks of the operation that creates a subscription. oapi-codegen drops schemas that no path leads
+ * to, such as those that only `webhooks` has.
+ */
+export const EVENT_CALLBACKS = {
+  event: callbackWith("Event", "deliverEvent", "Deliver an event in full"),
+  minimalEvent: callbackWith("MinimalEvent", "deliverMinimalEvent", "Deliver a minimal event"),
+};
+
+function callbackWith(body: string, operationId: string, summary: string) {
+  return {
+    "{$request.body#/webhook_url}": {
+      post: {
+        operationId,
+        summary,
+        description: "`webhooks` describes the request with its headers.",
+        security: [],
+        requestBody: {
+          required: true,
+          content: { "application/json": { schema: referenceTo(body) } },
+        },
+        responses: RESPONSES,
+      },
+    },
+  };
+}
 
 function unionOf(mode: PayloadMode, description: string, components: Components): JsonObject {
   const bodies = mode === "full" ? FULL_BODIES : MINIMAL_BODIES;
@@ -80,16 +104,25 @@ function operation(
     description: DESCRIPTIONS[mode],
     tags: ["Webhooks"],
     security: [],
-    parameters: HEADERS.map(([header]) => ({ $ref: `#/components/parameters/${header}` })),
+    // Keeps openapi-generator from writing a client's method, because a client never sends this request.
+    "x-internal": true,
+    parameters: HEADERS.map(([header, about, isOptional]) => ({
+      name: header,
+      in: "header",
+      ...(isOptional !== true && { required: true }),
+      description: about,
+      schema: { type: "string" },
+    })),
     requestBody: {
       required: true,
       content: {
-        "application/json": { schema: { $ref: `#/components/schemas/${name}` } },
+        "application/json": { schema: referenceTo(name) },
       },
     },
-    responses: {
-      "2XX": { description: "The event is delivered." },
-      "410": { description: "The endpoint is gone; no further attempt follows." },
-    },
+    responses: RESPONSES,
   };
+}
+
+function referenceTo(schema: string): JsonObject {
+  return { $ref: `#/components/schemas/${schema}` };
 }

@@ -68,7 +68,7 @@ const { label, webhook_url, delivery_kind, ...defaulted } = settingsFields;
 export const NewSubscriptionBody = Type.Object(
   { label, webhook_url, delivery_kind, ...Type.Partial(Type.Object(defaulted)).properties },
   {
-    title: "NewSubscription",
+    title: "SubscriptionInput",
     examples: [
       {
         label: "Reviews to our CRM",

@@ -8,7 +8,7 @@ describe("of a description it breaks a client", () => {
     expect(changed(() => {})).toEqual([]);
     expect(
       changed(({ components: { schemas } }) => {
-        Object.assign(schemas.NewSubscription.properties, { note: { type: "string" } });
+        Object.assign(schemas.SubscriptionInput.properties, { note: { type: "string" } });
         Object.assign(schemas.Subscription.properties, { note: { type: "string" } });
       }),
     ).toEqual([]);
@@ -32,7 +32,7 @@ describe("of a description it breaks a client", () => {
     ],
     [
       "a request that needs a field more",
-      ({ components: { schemas } }) => schemas.NewSubscription.required.push("ordering"),
+      ({ components: { schemas } }) => schemas.SubscriptionInput.required.push("ordering"),
       "post /api/v1/partner/webhooks body needs ordering",
     ],
     [

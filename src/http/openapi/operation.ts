@@ -155,13 +155,18 @@ function parametersOf(
     };
   });
   const parameters = [...inPath, ...inQuery, ...(isKeyed ? [IDEMPOTENCY_KEY] : [])].map((one) =>
-    shared(components, "parameters", namesOf(one.name), one),
+    shared(components, "parameters", namesOf(one), one),
   );
   return parameters.length === 0 ? {} : { parameters };
 }
 
-/** Lists names for components of parameters that have one name and differ in their schemas or examples. */
-function namesOf(name: string): string[] {
+/**
+ * Lists names for the component of a parameter, such as `EventIdPath` and `EventIdPath2`. The place keeps the name apart
+ * from schemas and other parameters, because generators name types after all of them.
+ */
+function namesOf(parameter: { readonly name: string; readonly in: string }): string[] {
+  const words = [...parameter.name.split(/[^A-Za-z0-9]+/), parameter.in];
+  const name = words.map(upperFirst).join("");
   return [name, ...Array.from({ length: 19 }, (_, at) => `${name}${at + 2}`)];
 }
 

@@ -16,6 +16,7 @@ import {
   updateSubscription,
 } from "../actions/subscriptions.ts";
 import { eventsError, intervalError, settingsOf } from "../decide.ts";
+import { EVENT_CALLBACKS } from "../event-description.ts";
 import { CATALOG_EVENTS } from "../event-model.ts";
 import {
   BATCH_INTERVAL_HOURS,
@@ -224,6 +225,7 @@ export function creationRoute(deps: WebhookRouteDeps) {
         summary: "Create a subscription",
         description:
           "A partner has one immediate and one batch subscription. The response has the signing secret.",
+        callbacks: EVENT_CALLBACKS,
       },
     },
   );
