@@ -5,7 +5,12 @@ import type { Browser } from "playwright-core";
 import type { TestApi } from "../../support/api.ts";
 import { mailsTo } from "../../support/auth-mails.ts";
 import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
-import { openDashboard, seriousFaults, serveDashboard } from "../../support/dashboard/dashboard.ts";
+import {
+  openDashboard,
+  openSignedIn,
+  seriousFaults,
+  serveDashboard,
+} from "../../support/dashboard/dashboard.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
@@ -49,6 +54,44 @@ describe.skipIf(chromium === undefined)("the link of an invitation", () => {
   });
 });
 
+describe.skipIf(chromium === undefined)("the link to a recipient of alerts", () => {
+  test("confirms the address by a button, and the settings no longer ask for it", async () => {
+    const email = "on-call@elsewhere.test";
+    const token = await api.login(tenants.partners[0].owner.email);
+    const body = { recipients: [email] };
+    expect((await api.call("PATCH", "/partner/alerts", { token, body })).status).toBe(200);
+    const owner = await openSignedIn(browser, {
+      root,
+      path: "/webhooks/alerts",
+      email: tenants.partners[0].owner.email,
+    });
+    await owner.page.getByText("Until one of them confirms, alerts go to the owners").waitFor();
+    expect(await seriousFaults(owner.page)).toEqual([]);
+    await owner.page.getByRole("button", { name: "Send the link again" }).click();
+    await owner.page.getByText("Sent.").waitFor();
+
+    const { page, faults } = await openDashboard(browser, { root, path: await linkTo(email) });
+    await page.getByRole("button", { name: "Confirm the address" }).waitFor();
+    expect(page.url()).toBe(`${root}/dashboard`);
+    expect(await seriousFaults(page)).toEqual([]);
+    await page.getByRole("button", { name: "Confirm the address" }).click();
+    await page.getByText(`Alerts will be sent to ${email}.`).waitFor();
+    expect(faults).toEqual([]);
+    await owner.page.reload();
+    await owner.page.getByLabel("Addresses", { exact: true }).waitFor();
+    expect(await owner.page.getByText("Not confirmed yet").count()).toBe(0);
+    await page.close();
+    await owner.page.close();
+  });
+
+  test("that has no code says so", async () => {
+    const { page } = await openDashboard(browser, { root, path: "/alert-recipient#code=x" });
+    await page.getByRole("button", { name: "Confirm the address" }).click();
+    await page.getByText("The code is invalid, expired or already used.").waitFor();
+    await page.close();
+  });
+});
+
 const database = browserFixture(createDatabase);
 const tenants = browserFixture(() => addTenants(database.db));
 
@@ -77,6 +120,11 @@ async function invitationOf(email: string): Promise<string> {
   const company_id = tenants.partners[0].id;
   const body = { company_id, email, name: "New", role: "partner_admin" };
   expect((await api.call("POST", "/admin/users", { token, body })).status).toBe(201);
+  return linkTo(email);
+}
+
+/** Returns the path of the link in the last mail to an address. */
+async function linkTo(email: string): Promise<string> {
   const link = /http\S+/.exec((await mailsTo(api.deps, email)).at(-1)?.text ?? "")?.[0] ?? "";
   return link.replace(`${root}/dashboard`, "");
 }
