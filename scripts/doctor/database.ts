@@ -8,8 +8,8 @@ import { commandLine } from "../../db/executable.ts";
 import { MASTER_KEY_REMEDY, masterKeyError } from "../../src/master-key.ts";
 import { advice, fault, ok, type Finding } from "./finding.ts";
 
-const OLDEST_MAJOR = 15;
-const NEWEST_MAJOR = 18;
+export const OLDEST_MAJOR = 15;
+export const NEWEST_MAJOR = 18;
 /** How far the clocks of processes and Postgres may differ (docs/operations/running.md). */
 const MAX_SKEW_MS = 5_000;
 /**

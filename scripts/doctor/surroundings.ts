@@ -20,7 +20,7 @@ import type { Log } from "../../src/lib/log.ts";
 import { probeRedis } from "../../src/outbox/schedule.ts";
 import { advice, fault, ok, type Finding } from "./finding.ts";
 
-const OLDEST_REDIS = 7;
+export const OLDEST_REDIS = 7;
 const HTTPS_MS = 6_000;
 const HTTPS_PORT = 443;
 
