@@ -174,6 +174,9 @@ beforeAll(async () => {
     PGPASSWORD: decodeURIComponent(server.password),
     REDIS_PREFIX: `${name}:`,
     RATE_LIMITS: "off",
+    // The receiver of the partner is on this machine.
+    WEBHOOK_ALLOW_HTTP: "1",
+    WEBHOOK_ALLOWED_NETWORKS: "127.0.0.1/32",
   });
 });
 
