@@ -81,7 +81,11 @@ const credentialBody = Type.Object(
           }),
         ),
       },
-      { ...open, title: "PasskeyAttestationResponse", description: "Response of the authenticator." },
+      {
+        ...open,
+        title: "PasskeyAttestationResponse",
+        description: "Response of the authenticator.",
+      },
     ),
   },
   { ...open, title: "PasskeyAttestation", description: "The credential that a browser created." },

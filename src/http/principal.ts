@@ -109,8 +109,14 @@ export function literals<const T extends string | number>(
   );
 }
 
-/** Schema of a scope. */
-export const scopeValue = literals(SCOPES, { title: "Scope", description: "Scope of a token." });
+/** Schema of a scope. Generators take the names of its constants from it, because `*` has no letter. */
+export const scopeValue = literals(SCOPES, {
+  title: "Scope",
+  description: "Scope of a token.",
+  "x-enum-varnames": SCOPES.map((one) =>
+    one === "*" ? "ALL" : one.replace(":", "_").toUpperCase(),
+  ),
+});
 
 /** Returns the partner of the caller. The access rule of the route admits only a partner's users. */
 export function tenantOf({ partnerId }: Principal): number {

@@ -107,7 +107,11 @@ export const FlagStatusBody = Type.Object(
 export const AssignBody = Type.Object({ user_id: rowId() }, { ...closed, title: "Assignment" });
 export const NoteBody = Type.Object(
   { body: storableText([1, NOTE_CHARS]) },
-  { ...closed, title: "NoteInput", examples: [{ body: "Called the customer, who will come back." }] },
+  {
+    ...closed,
+    title: "NoteInput",
+    examples: [{ body: "Called the customer, who will come back." }],
+  },
 );
 
 export const reviewQuery = Type.Object({

@@ -45,8 +45,7 @@ const reviewSite = Type.Object(
 );
 
 const testMetadata = Type.Object(
-  // Not a literal, because openapi-generator makes text of a constant in Java.
-  { test: Type.Boolean({ description: "Always true." }) },
+  { test: Type.Literal(true, { description: "Always true." }) },
   { title: "TestMetadata", description: "Metadata of a test event." },
 );
 

@@ -256,8 +256,10 @@ public final class List {
 
 const TYPESCRIPT_FETCH = `
 import { Configuration, WebhooksApi } from "./index";
-const [basePath = "", accessToken = ""] = process.argv.slice(2);
-const page = await new WebhooksApi(new Configuration({ basePath, accessToken })).listSubscriptions();
+const [basePath = "", token = ""] = process.argv.slice(2);
+// Not \`accessToken\`, which the client sends without \`Bearer\`.
+const headers = { Authorization: \`Bearer \${token}\` };
+const page = await new WebhooksApi(new Configuration({ basePath, headers })).listSubscriptions();
 console.log(page.data[0]?.id);
 `;
 

@@ -66,10 +66,12 @@ const OWN_KEYWORDS = new Set([
 
 /**
  * Returns whether the description contains a keyword. Permitted additional properties are omitted: they are the
- * default of JSON Schema, unlike Elysia.
+ * default of JSON Schema, unlike Elysia. A constant boolean is described by its type alone, because openapi-generator
+ * makes text of it in Java.
  */
 function isDescribed(name: string, value: unknown): boolean {
-  return !OWN_KEYWORDS.has(name) && !(name === "additionalProperties" && value === true);
+  if (name === "additionalProperties") return value !== true;
+  return !OWN_KEYWORDS.has(name) && !(name === "const" && typeof value === "boolean");
 }
 
 function plain(schema: TSchema, components: Components): Record<string, Json> {
