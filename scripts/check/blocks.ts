@@ -7,7 +7,7 @@ import { basename, join } from "node:path";
 const ROOT = join(import.meta.dir, "../..");
 const MARK = /^\w+(?: \w+)? run (\S+)$|^\w+ not-run \S.{9,}$/;
 
-const faults = ["*.md", "docs/**/*.md"]
+const faults = ["*.md", "docs/**/*.md", "src/sdk/*/README.md"]
   .flatMap((pattern) => [...new Bun.Glob(pattern).scanSync({ cwd: ROOT })])
   .toSorted()
   .flatMap((file) => errorsIn(file).map((fault) => `${file}: ${fault}`));

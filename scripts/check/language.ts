@@ -17,7 +17,7 @@ const WORD = /[\p{L}\p{N}][\p{L}\p{N}'’-]*/gu;
 
 const FILES = {
   comments: ["{db,dispatcher,scripts,src,tests}/**/*.{ts,tsx,sql,css}"],
-  documents: ["*.md", "docs/**/*.md", "src/docs/guides/*.md"],
+  documents: ["*.md", "docs/**/*.md", "src/docs/guides/*.md", "src/sdk/*/README.md"],
 } as const;
 
 type Kind = keyof typeof LIMITS;

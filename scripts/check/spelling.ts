@@ -6,7 +6,7 @@ import dictionary from "dictionary-en-gb";
 import nspell from "nspell";
 
 const ROOT = join(import.meta.dir, "../..");
-const DOCUMENTS = ["*.md", "docs/**/*.md", "src/docs/guides/*.md"];
+const DOCUMENTS = ["*.md", "docs/**/*.md", "src/docs/guides/*.md", "src/sdk/*/README.md"];
 
 const spelling = nspell(Buffer.from(dictionary.aff), Buffer.from(dictionary.dic));
 for (const word of readFileSync(join(import.meta.dir, "words.txt"), "utf8").split("\n"))

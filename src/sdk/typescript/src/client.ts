@@ -1,0 +1,136 @@
+import { ApiError } from "./errors.ts";
+import { Operations } from "./generated.ts";
+import { Pages, type PageOf, type Request } from "./requests.ts";
+
+export interface Settings {
+  /** The address of the server, such as `https://reviews.example`. */
+  readonly server: string;
+  /**
+   * A bearer token, or a function that returns one, such as that of `oauthToken`. The client calls the function before each
+   * request, and again after a 401 with the token that was refused.
+   */
+  readonly token?: string | ((refused?: string) => Promise<string>);
+  /** How often a request is repeated; 3 by default. */
+  readonly retries?: number;
+  /** The longest time that the client waits before it repeats a request, in seconds; 60 by default. */
+  readonly longestWaitS?: number;
+  /** The time for a response in seconds; 30 by default. */
+  readonly timeoutS?: number;
+}
+
+const IDEMPOTENT = new Set(["GET", "PUT", "DELETE"]);
+/** Statuses of a request that may succeed later, besides 409 `request_unfinished`. */
+const PASSING = new Set([429, 500, 502, 503, 504]);
+
+/**
+ * A client of the API with a method for each operation. It repeats a request that failed if that has no other effect than
+ * a single one: reads, deletes, and creations, which it sends with an `Idempotency-Key`.
+ */
+export class ReviewRelay extends Operations {
+  readonly #settings: Settings;
+
+  constructor(settings: Settings) {
+    super();
+    this.#settings = settings;
+  }
+
+  protected override pages<T>(request: Request): Pages<T> {
+    return new Pages((cursor) => {
+      const query = { ...request.query, ...(cursor !== undefined && { cursor }) };
+      return this.send<PageOf<T>>({ ...request, query });
+    });
+  }
+
+  protected override async send<T>(request: Request): Promise<T> {
+    const { token, retries = 3, longestWaitS = 60 } = this.#settings;
+    const { idempotencyKey, signal } = request.options;
+    const key = request.isKeyed ? (idempotencyKey ?? crypto.randomUUID()) : undefined;
+    const isRepeatable = IDEMPOTENT.has(request.method) || key !== undefined;
+    const ask = typeof token === "function" ? token : () => Promise.resolve(token);
+    let bearer = await ask();
+    let isRenewed = typeof token !== "function";
+    for (let retry = 0; ;) {
+      const result = await this.#attempt(request, bearer, key);
+      if ("text" in result && result.status < 300)
+        return JSON.parse(result.status === 204 ? "null" : result.text);
+      const error = "text" in result ? errorOf(result) : result;
+      if (error instanceof ApiError && error.status === 401 && !isRenewed) {
+        isRenewed = true;
+        bearer = await ask(bearer);
+        continue;
+      }
+      const waitS = waitOf(result, retry);
+      const isOver = retry >= retries || waitS > longestWaitS || signal?.aborted;
+      if (!isRepeatable || !isPassing(error) || isOver) throw error;
+      retry += 1;
+      await sleep(waitS);
+    }
+  }
+
+  /** Sends a request once. Returns the response, or the error if there is none. */
+  async #attempt(
+    { method, path, query = {}, body, options }: Request,
+    bearer: string | undefined,
+    key: string | undefined,
+  ): Promise<Answer | Error> {
+    const { server, timeoutS = 30 } = this.#settings;
+    const url = new URL(server.replace(/\/$/, "") + path);
+    for (const [name, value] of Object.entries(query))
+      if (value !== undefined) url.searchParams.set(name, String(value));
+    const timeout = AbortSignal.timeout(timeoutS * 1_000);
+    try {
+      const response = await fetch(url, {
+        method,
+        redirect: "error",
+        headers: {
+          ...(bearer !== undefined && { Authorization: `Bearer ${bearer}` }),
+          ...(body !== undefined && { "Content-Type": "application/json" }),
+          ...(key !== undefined && { "Idempotency-Key": key }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+        signal: options.signal ? AbortSignal.any([options.signal, timeout]) : timeout,
+      });
+      const { status, headers } = response;
+      return { status, retryAfter: headers.get("Retry-After"), text: await response.text() };
+    } catch (error) {
+      return error instanceof Error ? error : new Error(String(error));
+    }
+  }
+}
+
+interface Answer {
+  readonly status: number;
+  readonly retryAfter: string | null;
+  readonly text: string;
+}
+
+function errorOf({ status, text }: Answer): ApiError {
+  try {
+    return new ApiError(status, JSON.parse(text));
+  } catch {
+    // A proxy answers with something else than JSON.
+    return new ApiError(status, {});
+  }
+}
+
+/** Returns whether the request may succeed later. An error without a response counts as such. */
+function isPassing(error: Error): boolean {
+  if (!(error instanceof ApiError)) return true;
+  return PASSING.has(error.status) || error.code === "request_unfinished";
+}
+
+/**
+ * Returns the seconds until the next attempt: `Retry-After`, or 0.5, 1, 2, … Up to a quarter of it is added at random, so
+ * that clients that failed together do not return together.
+ */
+function waitOf(result: Answer | Error, retry: number): number {
+  const given = "text" in result ? Number(result.retryAfter ?? Number.NaN) : Number.NaN;
+  const waitS = Number.isFinite(given) ? given : 0.5 * 2 ** retry;
+  return waitS * (1 + Math.random() / 4);
+}
+
+function sleep(seconds: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, seconds * 1_000);
+  });
+}

@@ -1,0 +1,69 @@
+import { ApiError } from "./errors.ts";
+
+/** The tokens of a sign-in by OAuth. */
+export interface OAuthTokens {
+  readonly access_token: string;
+  readonly refresh_token: string;
+  /** Seconds until the access token expires, counted from its issue. */
+  readonly expires_in: number;
+}
+
+export interface OAuthSettings {
+  /** The address of the server, such as `https://reviews.example`. */
+  readonly server: string;
+  readonly clientId: string;
+  /** Absent for a public client. */
+  readonly clientSecret?: string;
+  /** The refresh token that you have stored. */
+  readonly refreshToken: string;
+  /** Stores the new tokens. A refresh token is good once, so the client waits for this before it uses the access token. */
+  readonly store: (tokens: OAuthTokens) => Promise<void>;
+}
+
+/** The time before its expiry at which an access token is refreshed, in milliseconds. */
+const MARGIN_MS = 60_000;
+
+/**
+ * Makes the `token` of a client from a refresh token. It refreshes the access token before it expires and after a 401.
+ * Requests that come at the same time share one refresh. Only one process may refresh at a time.
+ */
+export function oauthToken(settings: OAuthSettings): (refused?: string) => Promise<string> {
+  let { refreshToken } = settings;
+  let current: { readonly token: string; readonly until: number } | undefined;
+  let running: Promise<string> | undefined;
+  const refresh = async () => {
+    const tokens = await redeem(settings, refreshToken);
+    refreshToken = tokens.refresh_token;
+    await settings.store(tokens);
+    current = { token: tokens.access_token, until: Date.now() + tokens.expires_in * 1_000 };
+    return current.token;
+  };
+  return (refused) => {
+    if (
+      current !== undefined &&
+      current.token !== refused &&
+      Date.now() < current.until - MARGIN_MS
+    )
+      return Promise.resolve(current.token);
+    running ??= refresh().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
+}
+
+async function redeem(settings: OAuthSettings, refreshToken: string): Promise<OAuthTokens> {
+  const { server, clientId, clientSecret } = settings;
+  const response = await fetch(`${server}/oauth/token`, {
+    method: "POST",
+    body: new URLSearchParams({
+      grant_type: "refresh_token",
+      refresh_token: refreshToken,
+      client_id: clientId,
+      ...(clientSecret !== undefined && { client_secret: clientSecret }),
+    }),
+  });
+  const body: unknown = await response.json().catch(() => undefined);
+  if (!response.ok) throw new ApiError(response.status, body);
+  return Object(body);
+}

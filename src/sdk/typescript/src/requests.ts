@@ -1,0 +1,53 @@
+/** Settings of a single request. */
+export interface RequestOptions {
+  /** The key of a request that creates something; a random one by default. */
+  readonly idempotencyKey?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** A request as the methods of the client describe it. */
+export interface Request {
+  readonly method: string;
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly body?: unknown;
+  /** Whether the operation accepts an `Idempotency-Key`. */
+  readonly isKeyed?: boolean;
+  readonly options: RequestOptions;
+}
+
+/** A page of a list. */
+export interface PageOf<T> {
+  readonly data: readonly T[];
+  readonly next_cursor: string | null;
+}
+
+/** A list, which is read page by page. `for await` iterates over the rows of all pages. */
+export class Pages<T> implements AsyncIterable<T> {
+  readonly #read: (cursor: string | undefined) => Promise<PageOf<T>>;
+
+  constructor(read: (cursor: string | undefined) => Promise<PageOf<T>>) {
+    this.#read = read;
+  }
+
+  /** Reads one page: the first, or the one that a `next_cursor` leads to. */
+  page(cursor?: string): Promise<PageOf<T>> {
+    return this.#read(cursor);
+  }
+
+  async *[Symbol.asyncIterator](): AsyncIterator<T> {
+    let cursor: string | undefined;
+    do {
+      const page = await this.#read(cursor);
+      yield* page.data;
+      cursor = page.next_cursor ?? undefined;
+    } while (cursor !== undefined);
+  }
+
+  /** Reads the rows of all pages. */
+  async all(): Promise<T[]> {
+    const rows: T[] = [];
+    for await (const row of this) rows.push(row);
+    return rows;
+  }
+}

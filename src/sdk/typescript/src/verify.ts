@@ -1,0 +1,109 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+
+import type { Event, MinimalEvent } from "./generated.ts";
+
+/** The headers of a request, as `fetch` or `node:http` has them. */
+export type HeaderSource =
+  | Headers
+  | Readonly<Record<string, string | readonly string[] | undefined>>;
+
+export interface VerifySettings {
+  /** How far the time of a delivery may be from this clock, in seconds; 300 by default. */
+  readonly toleranceS?: number;
+  /** The current time in milliseconds since 1970, for tests. */
+  readonly now?: number;
+}
+
+/** A delivery without a valid signature, or one that is too old. Answer it with 401. */
+export class SignatureError extends Error {
+  override readonly name = "SignatureError";
+}
+
+/**
+ * Verifies a delivery in full and returns its event. `body` is the raw body as it arrived; `secrets` are the secrets of
+ * the subscription that you hold, which are two during a rotation. Throws a `SignatureError` if no secret fits, or if the
+ * delivery is older than the tolerance.
+ */
+export function verify(
+  body: Uint8Array | string,
+  headers: HeaderSource,
+  secrets: string | readonly string[],
+  settings: VerifySettings = {},
+): Event {
+  const event: Event = JSON.parse(checkedBody(body, headers, secrets, settings));
+  checkTime(Date.parse(event.delivered_at), settings);
+  return event;
+}
+
+/**
+ * Verifies a delivery to a subscription whose `payload_mode` is `minimal`. Its body has no time, so the age of a delivery
+ * is checked only if the subscription has `standard_webhooks`.
+ */
+export function verifyMinimal(
+  body: Uint8Array | string,
+  headers: HeaderSource,
+  secrets: string | readonly string[],
+  settings: VerifySettings = {},
+): MinimalEvent {
+  return JSON.parse(checkedBody(body, headers, secrets, settings));
+}
+
+/** Checks the signature, and the time if it is signed with the headers. Returns the body as text. */
+function checkedBody(
+  body: Uint8Array | string,
+  headers: HeaderSource,
+  secrets: string | readonly string[],
+  settings: VerifySettings,
+): string {
+  const keys = (typeof secrets === "string" ? [secrets] : secrets).map(keyOf);
+  const bytes = typeof body === "string" ? Buffer.from(body) : body;
+  const id = headerOf(headers, "webhook-id");
+  const timestamp = headerOf(headers, "webhook-timestamp");
+  const signatures = headerOf(headers, "webhook-signature");
+  if (id !== undefined && timestamp !== undefined && signatures !== undefined) {
+    const signed = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), bytes]);
+    const expected = keys.map((key) => `v1,${hmac(key, signed).toString("base64")}`);
+    requireMatch(signatures.split(" "), expected);
+    checkTime(Number(timestamp) * 1_000, settings);
+  } else {
+    const given = ["x-svc-signature", "x-svc-signature-previous"].map(
+      (name) => headerOf(headers, name) ?? "",
+    );
+    const expected = keys.map((key) => `sha256=${hmac(key, bytes).toString("hex")}`);
+    requireMatch(given, expected);
+  }
+  return new TextDecoder().decode(bytes);
+}
+
+/** Returns the key of a secret. `whsec_` is the form of Standard Webhooks, the base64 of the plain secret. */
+function keyOf(secret: string): Buffer {
+  if (secret === "") throw new TypeError("A secret is empty.");
+  return secret.startsWith("whsec_")
+    ? Buffer.from(secret.slice("whsec_".length), "base64")
+    : Buffer.from(secret);
+}
+
+const hmac = (key: Buffer, message: Uint8Array) =>
+  createHmac("sha256", key).update(message).digest();
+
+function isEqual(one: string, other: string): boolean {
+  const [left, right] = [Buffer.from(one), Buffer.from(other)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}
+
+function requireMatch(given: readonly string[], expected: readonly string[]): void {
+  if (!given.some((one) => expected.some((other) => isEqual(one, other))))
+    throw new SignatureError("No signature fits a secret.");
+}
+
+function checkTime(at: number, { toleranceS = 300, now = Date.now() }: VerifySettings): void {
+  // A time that is not a number fails too.
+  if (!(Math.abs(now - at) <= toleranceS * 1_000))
+    throw new SignatureError("The delivery is too old, or the clock is wrong.");
+}
+
+function headerOf(headers: HeaderSource, name: string): string | undefined {
+  if (headers instanceof Headers) return headers.get(name) ?? undefined;
+  const found = Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1];
+  return typeof found === "object" ? found.join(" ") : found;
+}
