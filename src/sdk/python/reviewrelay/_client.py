@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import json
+import random
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from http.client import HTTPException
+from typing import Any
+from urllib.parse import urlencode
+
+from ._errors import ApiError
+from ._generated import Operations
+
+IDEMPOTENT = {"GET", "PUT", "DELETE"}
+PASSING = {429, 500, 502, 503, 504}
+"""Statuses of a request that may succeed later, besides 409 `request_unfinished`."""
+
+
+class ReviewRelay(Operations):
+    """A client of the API with a method for each operation.
+
+    It repeats a request that failed if that has no other effect than a single one: reads, deletes, and creations, which
+    it sends with an `Idempotency-Key`. Threads may share a client.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        token: str | Callable[[str | None], str] | None = None,
+        *,
+        retries: int = 3,
+        longest_wait: float = 60,
+        timeout: float = 30,
+    ) -> None:
+        """Makes a client of the server at an address such as `https://reviews.example`.
+
+        `token` is a bearer token, or a function that returns one, such as an `OAuthToken`. The client calls the function
+        before each request, and again after a 401 with the token that was refused. The times are in seconds.
+        """
+        self._server = server.rstrip("/")
+        self._token = token
+        self._retries = retries
+        self._longest_wait = longest_wait
+        self._timeout = timeout
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> Any:
+        given = {name: _text(value) for name, value in (query or {}).items() if value is not None}
+        url = f"{self._server}{path}{'?' if given else ''}{urlencode(given)}"
+        data = None if body is None else json.dumps(body).encode()
+        ask = self._token if callable(self._token) else None
+        bearer = self._token(None) if callable(self._token) else self._token
+        is_repeatable = method in IDEMPOTENT or key is not None
+        retry = 0
+        while True:
+            headers = _headers(bearer, key, data is not None)
+            wait = 0.5 * 2**retry
+            try:
+                return self._attempt(urllib.request.Request(url, data, headers, method=method))
+            except urllib.error.HTTPError as answer:
+                error: Exception = ApiError(answer.code, answer.read())
+                if answer.code == 401 and ask is not None:
+                    bearer, ask = ask(str(bearer)), None
+                    continue
+                wait = _seconds(answer.headers["Retry-After"], wait)
+            except (OSError, HTTPException) as failure:
+                error = failure
+            # The random part keeps clients that failed together from returning together.
+            wait *= 1 + random.random() / 4
+            is_over = retry >= self._retries or wait > self._longest_wait
+            if not is_repeatable or not _is_passing(error) or is_over:
+                raise error
+            retry += 1
+            time.sleep(wait)
+
+    def _attempt(self, request: urllib.request.Request) -> Any:
+        with _OPENER.open(request, timeout=self._timeout) as response:
+            return None if response.status == 204 else json.loads(response.read())
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Raises on redirects, because a redirected request would carry the token to another server."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect)
+
+
+def _headers(bearer: str | None, key: str | None, has_body: bool) -> dict[str, str]:
+    headers = {"Accept": "application/json"}
+    if bearer is not None:
+        headers["Authorization"] = f"Bearer {bearer}"
+    if key is not None:
+        headers["Idempotency-Key"] = key
+    if has_body:
+        headers["Content-Type"] = "application/json"
+    return headers
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _seconds(retry_after: str | None, default: float) -> float:
+    return float(retry_after) if retry_after is not None and retry_after.isdecimal() else default
+
+
+def _is_passing(error: Exception) -> bool:
+    """Returns whether the request may succeed later. An error without a response counts as such."""
+    if not isinstance(error, ApiError):
+        return True
+    return error.status in PASSING or error.code == "request_unfinished"

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+class ApiError(Exception):
+    """An error response of the API."""
+
+    def __init__(self, status: int, body: bytes) -> None:
+        fields = _object_of(body)
+        message = fields.get("message") or fields.get("error_description")
+        super().__init__(message or f"The server answered {status}.")
+        self.status = status
+        self.code: str = fields.get("code") or fields.get("error") or ""
+        """The error code for programs, such as `slot_occupied`; empty if the response has none."""
+        self.request_id: str = fields.get("request_id") or ""
+        """The id of the request; quote it in support requests."""
+        self.errors: dict[str, list[str]] = fields.get("errors") or {}
+        """Messages by field path, in a 422."""
+
+
+def _object_of(body: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except ValueError:
+        # A proxy answers with something else than JSON.
+        return {}
+    return value if isinstance(value, dict) else {}

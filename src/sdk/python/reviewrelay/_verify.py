@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from ._generated import Event, MinimalEvent
+
+
+class SignatureError(Exception):
+    """A delivery without a valid signature, or one that is too old. Answer it with 401."""
+
+
+def verify(
+    body: bytes,
+    headers: Mapping[str, str],
+    secrets: str | Iterable[str],
+    *,
+    tolerance: float = 300,
+    now: float | None = None,
+) -> Event:
+    """Verifies a delivery in full and returns its event.
+
+    `body` is the raw body as it arrived; `secrets` are the secrets of the subscription that you hold, which are two during
+    a rotation. Raises a `SignatureError` if no secret fits, or if the delivery is more than `tolerance` seconds from `now`,
+    by default the current time.
+    """
+    event: Event = _verified(body, headers, secrets, tolerance, now)
+    _check_time(datetime.fromisoformat(event["delivered_at"]).timestamp(), tolerance, now)
+    return event
+
+
+def verify_minimal(
+    body: bytes,
+    headers: Mapping[str, str],
+    secrets: str | Iterable[str],
+    *,
+    tolerance: float = 300,
+    now: float | None = None,
+) -> MinimalEvent:
+    """Verifies a delivery to a subscription whose `payload_mode` is `minimal`.
+
+    Its body has no time, so the age of a delivery is checked only if the subscription has `standard_webhooks`.
+    """
+    event: MinimalEvent = _verified(body, headers, secrets, tolerance, now)
+    return event
+
+
+def _verified(
+    body: bytes,
+    headers: Mapping[str, str],
+    secrets: str | Iterable[str],
+    tolerance: float,
+    now: float | None,
+) -> Any:
+    given = {name.lower(): value for name, value in headers.items()}
+    keys = [_key_of(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
+    if {"webhook-id", "webhook-timestamp", "webhook-signature"} <= given.keys():
+        timestamp = given["webhook-timestamp"]
+        signed = f"{given['webhook-id']}.{timestamp}.".encode() + body
+        digests = (hmac.digest(key, signed, hashlib.sha256) for key in keys)
+        expected = [f"v1,{base64.b64encode(digest).decode()}" for digest in digests]
+        _require_match(given["webhook-signature"].split(" "), expected)
+        _check_time(float(timestamp), tolerance, now)
+    else:
+        names = ("x-svc-signature", "x-svc-signature-previous")
+        digests = (hmac.digest(key, body, hashlib.sha256) for key in keys)
+        expected = [f"sha256={digest.hex()}" for digest in digests]
+        _require_match([given.get(name, "") for name in names], expected)
+    return json.loads(body)
+
+
+def _key_of(secret: str) -> bytes:
+    """Returns the key of a secret. `whsec_` is the form of Standard Webhooks, the base64 of the plain secret."""
+    if secret == "":
+        raise ValueError("A secret is empty.")
+    if secret.startswith("whsec_"):
+        return base64.b64decode(secret.removeprefix("whsec_"))
+    return secret.encode()
+
+
+def _require_match(given: list[str], expected: list[str]) -> None:
+    fits = [hmac.compare_digest(one.encode(), other.encode()) for one in given for other in expected]
+    if not any(fits):
+        raise SignatureError("No signature fits a secret.")
+
+
+def _check_time(at: float, tolerance: float, now: float | None) -> None:
+    # A time that is not a number fails too.
+    if not abs((time.time() if now is None else now) - at) <= tolerance:
+        raise SignatureError("The delivery is too old, or the clock is wrong.")
