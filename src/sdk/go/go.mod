@@ -1,0 +1,3 @@
+module reviewrelay
+
+go 1.22
