@@ -140,7 +140,11 @@ const CHAPTERS: readonly Chapter[] = [
   { title: "Review sites", guides: [guide("review-sites", "Reporting reviews")] },
   {
     title: "The API",
-    guides: [guide("errors-and-limits", "Errors and limits"), guide("versioning", "Versioning")],
+    guides: [
+      guide("sdks", "SDKs"),
+      guide("errors-and-limits", "Errors and limits"),
+      guide("versioning", "Versioning"),
+    ],
   },
 ];
 

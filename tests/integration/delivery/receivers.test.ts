@@ -15,7 +15,6 @@ import { until } from "../../support/network/receiver.ts";
 const PATIENCE_MS = 180_000;
 
 const LANGUAGES: readonly Language[] = [
-  { name: "TypeScript", needs: "bun", start: () => [process.execPath, "receive.ts"] },
   { name: "JavaScript", needs: "node", start: () => ["node", "receive.mjs"] },
   { name: "Python", needs: "python3", start: () => ["python3", "receive.py"] },
   {

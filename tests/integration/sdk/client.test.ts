@@ -1,0 +1,166 @@
+// Uses the clients of the packages in TypeScript and Python against the product, behind a proxy that makes faults.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+
+import { ApiError, oauthToken, ReviewRelay } from "../../../src/sdk/typescript/src/index.ts";
+import { PASSWORD } from "../../support/api.ts";
+import { fixture } from "../../support/fixture.ts";
+import { addClient, credentialsOf, postForm } from "../../support/oauth.ts";
+import { startProduct } from "../../support/product.ts";
+
+/** The results of a client's flow. */
+interface Flow {
+  /** Ids of reviews, read in pages of two. */
+  readonly reviews: number;
+  /** Whether the creation, whose first response was lost, returned a secret. */
+  readonly hasSecret: boolean;
+  /** The label of the subscription that a read found, which was answered 503 at first. */
+  readonly label: string;
+  /** The status of a test event that was answered 503, and of a read whose `Retry-After` is an hour. */
+  readonly errors: readonly string[];
+  /** The roles that four requests at the same time found with a refreshed token. */
+  readonly roles: readonly string[];
+}
+
+const product = fixture(startProduct);
+const requests: { readonly fault: string; readonly method: string; readonly key: unknown }[] = [];
+const proxy = createServer((request, response) => void forward(request, response));
+beforeAll(async () => {
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  await product.emit(5);
+});
+afterAll(() => proxy.close());
+
+test("the client in TypeScript reads all pages, repeats safe requests alone, and refreshes tokens once", async () => {
+  await expectFlow(flowInTypescript);
+});
+
+const hasPython = Bun.which("python3") !== null;
+const name = `the client in Python does the same${hasPython ? "" : " (not run: python3 is not on this machine)"}`;
+test.skipIf(!hasPython)(name, async () => {
+  await expectFlow(async (given) => {
+    const child = Bun.spawn(["python3", join(import.meta.dir, "flow.py")], {
+      env: { ...process.env, PYTHONPATH: join(import.meta.dir, "../../../src/sdk/python") },
+      stdin: Buffer.from(JSON.stringify(given)),
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+    expect([await child.exited, err]).toEqual([0, ""]);
+    return JSON.parse(out);
+  });
+});
+
+interface Given {
+  readonly proxy: string;
+  readonly token: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly refreshToken: string;
+}
+
+async function expectFlow(run: (given: Given) => Promise<Flow>): Promise<void> {
+  requests.length = 0;
+  const { email } = product.tenants.partners[0].owner;
+  const api = product.api();
+  const token = await api.login(email);
+  const known = await api.call("GET", "/partner/webhooks", { token });
+  for (const { id } of known.body["data"] as { id: string }[])
+    await api.call("DELETE", `/partner/webhooks/${id}`, { token });
+  const client = await addClient(product.database.db, { firstParty: true });
+  const { body: tokens } = await postForm(api, "/oauth/token", {
+    grant_type: "password",
+    username: email,
+    password: PASSWORD,
+    ...credentialsOf(client),
+  });
+  const { port } = proxy.address() as AddressInfo;
+  const flow = await run({
+    proxy: `http://127.0.0.1:${port}`,
+    token,
+    clientId: client.clientId,
+    clientSecret: client.secret,
+    refreshToken: String(tokens["refresh_token"]),
+  });
+  expect(flow).toEqual({
+    reviews: 5,
+    hasSecret: true,
+    label: "Of a package",
+    errors: ["503 unavailable", "429 rate_limited"],
+    roles: Array.from({ length: 4 }, () => "partner_owner"),
+  });
+  const methods = (fault: string) =>
+    requests.filter((one) => one.fault === fault).map(({ method }) => method);
+  expect(methods("none")).toEqual(["GET", "GET", "GET"]);
+  expect(methods("lost")).toEqual(["POST", "POST"]);
+  const keys = requests.filter(({ fault }) => fault === "lost").map(({ key }) => key);
+  expect(keys[0]).toMatch(/^[0-9a-f-]{36}$/);
+  expect(keys[1]).toBe(keys[0]);
+  expect(methods("busy")).toEqual(["GET", "GET"]);
+  expect(methods("busy-post")).toEqual(["POST"]);
+  expect(methods("limited")).toEqual(["GET"]);
+  const refreshes = requests.filter(({ fault, method }) => fault === "oauth" && method === "POST");
+  expect(refreshes).toHaveLength(1);
+}
+
+/** Forwards a request. The first part of its path names the fault that the first request with it gets. */
+async function forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { url = "", method = "", headers } = request;
+  const [, fault = "", path = ""] = /^\/([\w-]+)(\/.*)$/.exec(url) ?? [];
+  const isFirst = requests.every((one) => one.fault !== fault);
+  requests.push({ fault, method, key: headers["idempotency-key"] });
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk);
+  const refuse = (status: number, code: string, retryAfter: string) =>
+    response
+      .writeHead(status, { "Retry-After": retryAfter })
+      .end(JSON.stringify({ message: "Later.", code, request_id: "01" }));
+  if (isFirst && fault.startsWith("busy")) return void refuse(503, "unavailable", "1");
+  if (fault === "limited") return void refuse(429, "rate_limited", "3600");
+  const { authorization, "content-type": type, "idempotency-key": key } = headers;
+  const answer = await fetch(product.root + path, {
+    method,
+    headers: Object.entries({ authorization, "content-type": type, "idempotency-key": key }).filter(
+      (one): one is [string, string] => typeof one[1] === "string",
+    ),
+    ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
+  });
+  const text = await answer.text();
+  // The product has handled the request, but the client gets no response.
+  if (isFirst && fault === "lost") return void request.socket.destroy();
+  response.writeHead(answer.status, { "Content-Type": "application/json" }).end(text);
+}
+
+async function flowInTypescript(given: Given): Promise<Flow> {
+  const at = (fault: string) =>
+    new ReviewRelay({ server: `${given.proxy}/${fault}`, token: given.token });
+  const reviews = await at("none").listPartnerReviews({ limit: 2 }).all();
+  const made = await at("lost").createSubscription({
+    label: "Of a package",
+    webhook_url: "http://127.0.0.1:9/hook",
+    delivery_kind: "immediate",
+  });
+  const { label } = await at("busy").getSubscription(made.id);
+  const errorOf = async (run: Promise<unknown>) => {
+    const error = await run.catch((one: unknown) => one);
+    return error instanceof ApiError ? `${error.status} ${error.code}` : String(error);
+  };
+  const server = `${given.proxy}/oauth`;
+  const signedIn = new ReviewRelay({
+    server,
+    token: oauthToken({ ...given, server, store: async () => {} }),
+  });
+  const users = await Promise.all(Array.from({ length: 4 }, () => signedIn.verifyToken()));
+  return {
+    reviews: new Set(reviews.map(({ id }) => id)).size,
+    hasSecret: /^[0-9a-f]{64}$/.test(made.secret),
+    label,
+    errors: [
+      await errorOf(at("busy-post").sendTest(made.id)),
+      await errorOf(at("limited").getSubscription(made.id)),
+    ],
+    roles: users.map(({ user }) => user.role),
+  };
+}

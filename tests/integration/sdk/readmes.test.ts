@@ -1,0 +1,258 @@
+// Builds the packages as they are published, installs them into an empty folder, and runs the blocks of their README.md
+// against the product: a receiver, the client, and a sign-in by OAuth.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
+import { PASSWORD } from "../../support/api.ts";
+import { fixture } from "../../support/fixture.ts";
+import { until } from "../../support/network/receiver.ts";
+import { addClient, credentialsOf, postForm } from "../../support/oauth.ts";
+import { GO_ENV } from "../../support/processes/go.ts";
+import { pythonWith } from "../../support/processes/python.ts";
+import { startProduct } from "../../support/product.ts";
+
+interface Package {
+  readonly name: string;
+  readonly needs: readonly string[];
+  /** Writes the blocks of the README with all that they need, and returns the command that runs each. */
+  install(folder: string, blocks: readonly string[]): Promise<readonly (readonly string[])[]>;
+}
+
+const SDK = join(import.meta.dir, "../../../src/sdk");
+
+const PACKAGES: readonly Package[] = [
+  {
+    name: "typescript",
+    needs: ["node", "npm"],
+    async install(folder, blocks) {
+      const source = join(folder, "source");
+      cpSync(join(SDK, "typescript"), source, { recursive: true });
+      const types = join(import.meta.dir, "../../../node_modules/@types");
+      const tsc = join(import.meta.dir, "../../../node_modules/.bin/tsc");
+      await output([process.execPath, "--bun", tsc, "-p", ".", "--typeRoots", types], source);
+      const packed = await output(["npm", "pack", "--silent"], source);
+      await output(["npm", "init", "-y"], folder);
+      await output(["npm", "install", "--silent", "--offline", join(source, packed)], folder);
+      const files = blocks.map((block, i) => written(folder, `block${i}.mts`, block));
+      const options = ["--module", "nodenext", "--target", "es2022", "--strict"];
+      const check = [tsc, ...options, "--types", "node", "--typeRoots", types, ...files];
+      await output([process.execPath, "--bun", ...check], folder);
+      return blocks.map((_, i) => ["node", `block${i}.mjs`]);
+    },
+  },
+  {
+    name: "python",
+    needs: ["python3"],
+    async install(folder, blocks) {
+      const source = join(folder, "source");
+      cpSync(join(SDK, "python"), source, { recursive: true });
+      const python = pythonWith("package", ["setuptools==80.9.0", "mypy==1.19.0"]);
+      if (python === undefined)
+        console.log("The wheel is not built: its packages are out of reach.");
+      else {
+        await output([python, "-m", "mypy", "--strict", "reviewrelay"], source);
+        const pip = [python, "-m", "pip"];
+        await output([...pip, "wheel", "-q", "--no-build-isolation", "--no-deps", "."], source);
+        const wheel = join(source, "reviewrelay-0.1.0-py3-none-any.whl");
+        rmSync(join(source, "reviewrelay"), { recursive: true });
+        await output([...pip, "install", "-q", "--no-index", "--target", ".", wheel], source);
+        expect(existsSync(join(source, "reviewrelay/py.typed"))).toBe(true);
+      }
+      const files = blocks.map((block, i) => written(folder, `block${i}.py`, block));
+      return files.map((file) => ["python3", file]);
+    },
+  },
+  {
+    name: "php",
+    needs: ["php"],
+    async install(folder, blocks) {
+      // Composer writes the same loader, but needs a registry to start.
+      mkdirSync(join(folder, "vendor"));
+      written(folder, "vendor/autoload.php", LOADER);
+      written(folder, "index.php", blocks[0] ?? "");
+      return [["php", "-S", "127.0.0.1:PORT", "index.php"]];
+    },
+  },
+  {
+    name: "go",
+    needs: ["go"],
+    async install(folder, blocks) {
+      cpSync(join(SDK, "go"), join(folder, "reviewrelay"), { recursive: true });
+      written(folder, "main.go", blocks[0] ?? "");
+      written(folder, "go.mod", GO_MODULE);
+      await output(["go", "build", "-o", "receiver", "."], folder);
+      return [[join(folder, "receiver")]];
+    },
+  },
+];
+
+const product = fixture(startProduct);
+let work: string;
+let token: string;
+beforeAll(async () => {
+  work = mkdtempSync(join(tmpdir(), "packages-"));
+  token = await product.api().login(product.tenants.partners[0].owner.email);
+});
+afterAll(() => rmSync(work, { recursive: true, force: true }));
+
+for (const { name, needs, install } of PACKAGES) {
+  const absent = needs.filter((program) => Bun.which(program) === null);
+  const title = `the blocks of src/sdk/${name}/README.md run unchanged with the package`;
+  if (absent.length > 0)
+    test.skip(`${title} (not run: ${absent.join(", ")} is not on this machine)`, () => {});
+  else
+    test(title, async () => {
+      const folder = mkdtempSync(join(work, `${name}-`));
+      const blocks = [
+        ...readFileSync(join(SDK, name, "README.md"), "utf8").matchAll(
+          /^```\w+ run \S+\n([\s\S]*?)^```$/gm,
+        ),
+      ].map(([, block = ""]) => block);
+      const [receive = [], call, signIn] = await install(folder, blocks);
+      const port = await freePort();
+      await withoutSubscriptions();
+      const secret = call === undefined ? await subscribed(port) : await called(folder, call, port);
+      await receives(folder, { command: receive, port, secret });
+      if (signIn !== undefined) await signsIn(folder, signIn);
+    });
+}
+
+/** Runs the block that calls the API, and returns the secret that it prints. */
+async function called(folder: string, command: readonly string[], port: number): Promise<string> {
+  await product.emit(2);
+  const printed = await output(command, folder, {
+    REVIEWRELAY_SERVER: product.root,
+    REVIEWRELAY_TOKEN: token,
+    WEBHOOK_URL: `http://127.0.0.1:${port}/`,
+  });
+  const [first = "", ...rest] = printed.split("\n");
+  expect(rest.at(-1)).toMatch(/^404 not_found (?:true|True)$/);
+  const ids = rest.slice(0, -1);
+  expect([ids.length >= 2, new Set(ids).size]).toEqual([true, ids.length]);
+  return first.replace("WEBHOOK_SECRETS=", "");
+}
+
+async function subscribed(port: number): Promise<string> {
+  const { body } = await product.api().call("POST", "/partner/webhooks", {
+    token,
+    body: {
+      label: "A receiver",
+      webhook_url: `http://127.0.0.1:${port}/`,
+      delivery_kind: "immediate",
+    },
+  });
+  return String(body["secret"]);
+}
+
+async function withoutSubscriptions(): Promise<void> {
+  const { body } = await product.api().call("GET", "/partner/webhooks", { token });
+  for (const { id } of body["data"] as { id: string }[])
+    await product.api().call("DELETE", `/partner/webhooks/${id}`, { token });
+}
+
+/** Runs the receiver, which prints the rating and the id of a delivered review and refuses a forged one. */
+async function receives(
+  folder: string,
+  { command, port, secret }: { command: readonly string[]; port: number; secret: string },
+): Promise<void> {
+  const child = Bun.spawn(
+    command.map((one) => one.replace("PORT", String(port))),
+    {
+      cwd: folder,
+      env: { ...environment(folder), WEBHOOK_SECRETS: secret, PORT: String(port) },
+      stdout: "pipe",
+      stderr: "pipe",
+    },
+  );
+  let printed = "";
+  const read = async (stream: ReadableStream<Uint8Array>) => {
+    for await (const part of stream) printed += new TextDecoder().decode(part);
+  };
+  const reading = Promise.all([read(child.stdout), read(child.stderr)]);
+  try {
+    const forged = () => fetch(`http://127.0.0.1:${port}/`, { method: "POST", body: "{}" });
+    await until("a receiver that refuses", async () => {
+      const answer = await forged().catch(() => undefined);
+      return answer?.status === 401;
+    });
+    await product.emit(1);
+    await until("a printed review", () => /\d 01[0-9A-Z]{24}/.test(printed));
+  } finally {
+    child.kill();
+    await child.exited;
+    await reading;
+  }
+}
+
+async function signsIn(folder: string, command: readonly string[]): Promise<void> {
+  const client = await addClient(product.database.db, { firstParty: true });
+  const { body } = await postForm(product.api(), "/oauth/token", {
+    grant_type: "password",
+    username: product.tenants.partners[0].owner.email,
+    password: PASSWORD,
+    ...credentialsOf(client),
+  });
+  const first = String(body["refresh_token"]);
+  written(folder, "refresh-token", first);
+  const given = {
+    REVIEWRELAY_SERVER: product.root,
+    CLIENT_ID: client.clientId,
+    CLIENT_SECRET: client.secret,
+  };
+  // The second run uses the token that the first one stored.
+  for (let run = 0; run < 2; run += 1)
+    expect(await output(command, folder, given)).toBe("partner_owner");
+  expect(readFileSync(join(folder, "refresh-token"), "utf8")).not.toBe(first);
+}
+
+const LOADER = `<?php
+spl_autoload_register(function ($class) {
+    require '${join(SDK, "php/src")}/' . substr($class, strlen('ReviewRelay\\\\')) . '.php';
+});
+`;
+
+const GO_MODULE = `module receiver
+
+go 1.22
+
+require reviewrelay v0.0.0
+
+replace reviewrelay => ./reviewrelay
+`;
+
+const environment = (folder: string) => ({
+  ...process.env,
+  ...GO_ENV,
+  PYTHONPATH: join(folder, "source"),
+  PYTHONUNBUFFERED: "1",
+});
+
+/** Returns the output of a command; throws with all that it printed if it fails. */
+async function output(
+  command: readonly string[],
+  cwd: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const options = { cwd, env: { ...environment(cwd), ...env }, stdout: "pipe", stderr: "pipe" };
+  const child = Bun.spawn([...command], options as { stdout: "pipe"; stderr: "pipe" });
+  const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+  if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}: ${out}${err}`);
+  return out.trim();
+}
+
+function written(folder: string, name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}

@@ -1,0 +1,277 @@
+// Gives deliveries of a real dispatcher, and all vectors, to `verify` of each package.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import type { Vector } from "../../../scripts/vectors.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { verify, verifyMinimal } from "../../../src/sdk/typescript/src/index.ts";
+import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
+import { fixture } from "../../support/fixture.ts";
+import { Receiver, until, type Received } from "../../support/network/receiver.ts";
+import { GO_ENV } from "../../support/processes/go.ts";
+import { startWebhooks } from "../../support/webhooks.ts";
+
+/** A delivery as a receiver has it, at a time in Unix seconds. */
+interface Case {
+  readonly name: string;
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly secrets: readonly string[];
+  readonly now: number;
+  readonly isMinimal: boolean;
+  readonly isAccepted: boolean;
+}
+
+/** Returns the id of the event of each delivery, or null if it is refused. */
+type VerifyAll = (cases: readonly Case[]) => Promise<(string | null)[]>;
+
+interface Language {
+  readonly name: string;
+  readonly needs: string;
+  readonly load: (folder: string) => VerifyAll;
+}
+
+const SDK = join(import.meta.dir, "../../../src/sdk");
+
+const LANGUAGES: readonly Language[] = [
+  { name: "TypeScript", needs: "bun", load: () => verifyInTypescript },
+  {
+    name: "Python",
+    needs: "python3",
+    load: (folder) => inProcess(["python3", written(folder, "verify.py", PYTHON)]),
+  },
+  {
+    name: "PHP",
+    needs: "php",
+    load: (folder) => inProcess(["php", written(folder, "verify.php", PHP)]),
+  },
+  {
+    name: "Go",
+    needs: "go",
+    load(folder) {
+      cpSync(join(SDK, "go"), join(folder, "reviewrelay"), { recursive: true });
+      written(folder, "go.mod", GO_MODULE);
+      written(folder, "main.go", GO);
+      return inProcess(["go", "run", "."]);
+    },
+  },
+];
+
+for (const { name, needs, load } of LANGUAGES) {
+  const title = `the package in ${name} accepts real deliveries and refuses forged and old ones`;
+  if (needs !== "bun" && Bun.which(needs) === null)
+    test.skip(`${title} (not run: ${needs} is not on this machine)`, () => {});
+  else
+    test(title, async () => {
+      const cases = [...ofDeliveries, ...ofVectors()];
+      const ids = await load(folder)(cases);
+      expect(cases.map((one, i) => [one.name, ids[i] ?? null])).toEqual(
+        cases.map((one) => [one.name, one.isAccepted ? idOf(one) : null]),
+      );
+    });
+}
+
+const stores = fixture(createTestSchedule);
+const world = fixture(() => startWebhooks({ schedule: stores.schedule }));
+const receiver = fixture(() => Receiver.start());
+let folder: string;
+let ofDeliveries: readonly Case[];
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "verify-"));
+  world.clock.set(systemClock.now());
+  const { db } = world.database;
+  const { box } = world.api.deps;
+  const dispatcher = startDispatcher({ db, box, schedule: stores.schedule });
+  ofDeliveries = await collectDeliveries();
+  await dispatcher.stop();
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Has events delivered: plain, of Standard Webhooks, minimal, and before, during and after a rotation. */
+async function collectDeliveries(): Promise<Case[]> {
+  const plain = await world.subscribe({ webhook_url: receiver.url });
+  const first = await nextDelivery();
+  const whole = { ...first, secrets: [plain.secret], isMinimal: false };
+  const { body: rotated } = await world.ask("POST", `/${plain.id}/rotate-secret`, {
+    body: { grace_period_hours: 1 },
+  });
+  const next = String(rotated["secret"]);
+  const grace = { ...(await nextDelivery()), isMinimal: false };
+  const standard = await world.subscribe({ webhook_url: receiver.url, standard_webhooks: true });
+  const signed = { ...(await nextDelivery()), secrets: [standard.secret], isMinimal: false };
+  const withoutTime = { ...signed.headers };
+  delete withoutTime["webhook-timestamp"];
+  const other = { ...signed.headers, "webhook-timestamp": String(signed.now + 1) };
+  const minimal = await world.subscribe({ webhook_url: receiver.url, payload_mode: "minimal" });
+  const small = { ...(await nextDelivery()), secrets: [minimal.secret], isMinimal: true };
+  const key = `whsec_${Buffer.from(standard.secret).toString("base64")}`;
+  const changed = (one: string) => one.replace('"event"', '"Event"');
+  const accepted = [
+    { ...whole, name: "a delivery" },
+    { ...whole, name: "297 s later", now: whole.now + 297 },
+    { ...whole, name: "one of several secrets", secrets: ["another secret", plain.secret] },
+    { ...grace, name: "a rotation, with the previous secret", secrets: [plain.secret] },
+    { ...grace, name: "a rotation, with the new secret", secrets: [next] },
+    { ...grace, name: "a rotation, with both secrets", secrets: [next, plain.secret] },
+    { ...signed, name: "Standard Webhooks" },
+    { ...signed, name: "a secret as whsec_", secrets: [key] },
+    { ...signed, name: "without the timestamp, by the other header", headers: withoutTime },
+    { ...small, name: "a minimal body" },
+    { ...small, name: "a minimal body an hour later, which has no time", now: small.now + 3_600 },
+  ].map((one) => ({ ...one, isAccepted: true }));
+  const refused = [
+    { ...whole, name: "303 s later", now: whole.now + 303 },
+    { ...whole, name: "from the future", now: whole.now - 303 },
+    { ...whole, name: "another secret", secrets: [next] },
+    { ...whole, name: "no secret", secrets: [] },
+    { ...whole, name: "a changed byte", body: changed(whole.body) },
+    { ...whole, name: "no signature", headers: { "x-svc-event": "review_received" } },
+    { ...signed, name: "Standard Webhooks 303 s later", now: signed.now + 303 },
+    { ...signed, name: "a moved timestamp, although the other header fits", headers: other },
+    { ...signed, name: "a changed byte of Standard Webhooks", body: changed(signed.body) },
+  ].map((one) => ({ ...one, isAccepted: false }));
+  return [...accepted, ...refused];
+}
+
+async function nextDelivery(): Promise<Pick<Received, "body" | "headers"> & { now: number }> {
+  const count = receiver.received.length;
+  await world.emit(1);
+  await until("a delivery", () => receiver.received.length > count);
+  const { body, headers } = receiver.received[count] ?? { body: "", headers: {} };
+  return { body, headers, now: Math.round(systemClock.now().getTime() / 1_000) };
+}
+
+/** The vectors, whose deliveries are of 2026-06-01. */
+function ofVectors(): Case[] {
+  const vectors = join(import.meta.dir, "../../vectors");
+  const files = readdirSync(vectors, { recursive: true, encoding: "utf8" });
+  return files
+    .filter((file) => file.endsWith(".json"))
+    .map((file) => {
+      const vector: Vector = JSON.parse(readFileSync(join(vectors, file), "utf8"));
+      const { name, secret, headers, body, valid } = vector;
+      const isMinimal = !body.includes('"delivered_at"');
+      const now = isMinimal ? 0 : Math.round(Date.parse(JSON.parse(body).delivered_at) / 1_000);
+      return { name, body, headers, secrets: [secret], now, isMinimal, isAccepted: valid };
+    });
+}
+
+const idOf = ({ body }: Case): string => JSON.parse(body).event_id;
+
+async function verifyInTypescript(cases: readonly Case[]): Promise<(string | null)[]> {
+  return cases.map(({ body, headers, secrets, now, isMinimal }) => {
+    const check = isMinimal ? verifyMinimal : verify;
+    try {
+      return check(body, new Headers(headers), secrets, { now: now * 1_000 }).event_id;
+    } catch {
+      return null;
+    }
+  });
+}
+
+/** Runs a program that reads all cases as JSON and prints the ids as JSON. */
+function inProcess(command: string[]): VerifyAll {
+  return async (cases) => {
+    const child = Bun.spawn(command, {
+      cwd: folder,
+      env: { ...process.env, ...GO_ENV, SDK, PYTHONPATH: join(SDK, "python") },
+      stdin: Buffer.from(JSON.stringify(cases)),
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+    expect([await child.exited, err]).toEqual([0, ""]);
+    return JSON.parse(out);
+  };
+}
+
+function written(directory: string, name: string, text: string): string {
+  const path = join(directory, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+const PYTHON = `
+import json, sys
+from reviewrelay import SignatureError, verify, verify_minimal
+
+def event_id(case):
+    check = verify_minimal if case["isMinimal"] else verify
+    try:
+        return check(case["body"].encode(), case["headers"], case["secrets"], now=case["now"])["event_id"]
+    except SignatureError:
+        return None
+
+print(json.dumps([event_id(case) for case in json.load(sys.stdin)]))
+`;
+
+const PHP = `<?php
+spl_autoload_register(function ($class) {
+    require getenv('SDK') . '/php/src/' . substr($class, strlen('ReviewRelay\\\\')) . '.php';
+});
+$ids = array_map(function ($case) {
+    try {
+        $webhook = new ReviewRelay\\Webhook($case['secrets']);
+        return $webhook->verify($case['body'], $case['headers'], $case['now'])->event_id;
+    } catch (ReviewRelay\\SignatureError) {
+        return null;
+    }
+}, json_decode(file_get_contents('php://stdin'), true));
+echo json_encode($ids);
+`;
+
+const GO_MODULE = `module verify
+
+go 1.22
+
+require reviewrelay v0.0.0
+
+replace reviewrelay => ./reviewrelay
+`;
+
+const GO = `package main
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"time"
+
+	"reviewrelay"
+)
+
+type Case struct {
+	Body    string
+	Headers map[string]string
+	Secrets []string
+	Now     int64
+}
+
+func main() {
+	var cases []Case
+	if err := json.NewDecoder(os.Stdin).Decode(&cases); err != nil {
+		panic(err)
+	}
+	ids := make([]*string, len(cases))
+	for i, one := range cases {
+		header := http.Header{}
+		for name, value := range one.Headers {
+			header.Set(name, value)
+		}
+		now := func() time.Time { return time.Unix(one.Now, 0) }
+		event, err := reviewrelay.Verifier{Secrets: one.Secrets, Now: now}.Verify([]byte(one.Body), header)
+		if err == nil {
+			ids[i] = &event.EventID
+		} else if !errors.Is(err, reviewrelay.ErrSignature) && !errors.Is(err, reviewrelay.ErrTooOld) {
+			panic(err)
+		}
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(ids); err != nil {
+		panic(err)
+	}
+}
+`;
