@@ -18,9 +18,9 @@ interface Flow {
   readonly hasSecret: boolean;
   /** The label of the subscription that a read found, which was answered 503 at first. */
   readonly label: string;
-  /** The status of a test event that was answered 503, and of a read whose `Retry-After` is an hour. */
+  /** Errors of a test event that was answered 503, a read whose `Retry-After` is an hour, and one that always fails. */
   readonly errors: readonly string[];
-  /** The roles that four requests at the same time found with a refreshed token. */
+  /** The roles that four requests at the same time found with a refreshed token, and one that was answered 401. */
   readonly roles: readonly string[];
 }
 
@@ -88,8 +88,8 @@ async function expectFlow(run: (given: Given) => Promise<Flow>): Promise<void> {
     reviews: 5,
     hasSecret: true,
     label: "Of a package",
-    errors: ["503 unavailable", "429 rate_limited"],
-    roles: Array.from({ length: 4 }, () => "partner_owner"),
+    errors: ["503 unavailable", "429 rate_limited", "503 unavailable"],
+    roles: Array.from({ length: 5 }, () => "partner_owner"),
   });
   const methods = (fault: string) =>
     requests.filter((one) => one.fault === fault).map(({ method }) => method);
@@ -101,8 +101,10 @@ async function expectFlow(run: (given: Given) => Promise<Flow>): Promise<void> {
   expect(methods("busy")).toEqual(["GET", "GET"]);
   expect(methods("busy-post")).toEqual(["POST"]);
   expect(methods("limited")).toEqual(["GET"]);
+  expect(methods("always")).toEqual(["GET", "GET", "GET", "GET"]);
+  expect(methods("expired")).toEqual(["GET", "GET"]);
   const refreshes = requests.filter(({ fault, method }) => fault === "oauth" && method === "POST");
-  expect(refreshes).toHaveLength(1);
+  expect(refreshes).toHaveLength(2);
 }
 
 /** Forwards a request. The first part of its path names the fault that the first request with it gets. */
@@ -118,6 +120,8 @@ async function forward(request: IncomingMessage, response: ServerResponse): Prom
       .writeHead(status, { "Retry-After": retryAfter })
       .end(JSON.stringify({ message: "Later.", code, request_id: "01" }));
   if (isFirst && fault.startsWith("busy")) return void refuse(503, "unavailable", "1");
+  if (isFirst && fault === "expired") return void refuse(401, "unauthenticated", "0");
+  if (fault === "always") return void refuse(503, "unavailable", "0");
   if (fault === "limited") return void refuse(429, "rate_limited", "3600");
   const { authorization, "content-type": type, "idempotency-key": key } = headers;
   const answer = await fetch(product.root + path, {
@@ -148,11 +152,11 @@ async function flowInTypescript(given: Given): Promise<Flow> {
     return error instanceof ApiError ? `${error.status} ${error.code}` : String(error);
   };
   const server = `${given.proxy}/oauth`;
-  const signedIn = new ReviewRelay({
-    server,
-    token: oauthToken({ ...given, server, store: async () => {} }),
-  });
+  const token = oauthToken({ ...given, server, store: async () => {} });
+  const signedIn = new ReviewRelay({ server, token });
   const users = await Promise.all(Array.from({ length: 4 }, () => signedIn.verifyToken()));
+  const expired = new ReviewRelay({ server: `${given.proxy}/expired`, token });
+  users.push(await expired.verifyToken());
   return {
     reviews: new Set(reviews.map(({ id }) => id)).size,
     hasSecret: /^[0-9a-f]{64}$/.test(made.secret),
@@ -160,6 +164,7 @@ async function flowInTypescript(given: Given): Promise<Flow> {
     errors: [
       await errorOf(at("busy-post").sendTest(made.id)),
       await errorOf(at("limited").getSubscription(made.id)),
+      await errorOf(at("always").getSubscription(made.id)),
     ],
     roles: users.map(({ user }) => user.role),
   };

@@ -41,6 +41,7 @@ token = OAuthToken(
 signed_in = ReviewRelay(server, token)
 with ThreadPoolExecutor() as threads:
     users = list(threads.map(lambda _: signed_in.verify_token(), range(4)))
+users.append(ReviewRelay(f"{given['proxy']}/expired", token).verify_token())
 print(
     json.dumps(
         {
@@ -50,6 +51,7 @@ print(
             "errors": [
                 error_of(lambda: at("busy-post").send_test(made["id"])),
                 error_of(lambda: at("limited").get_subscription(made["id"])),
+                error_of(lambda: at("always").get_subscription(made["id"])),
             ],
             "roles": [one["user"]["role"] for one in users],
         }

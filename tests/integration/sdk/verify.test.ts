@@ -215,7 +215,9 @@ spl_autoload_register(function ($class) {
 $ids = array_map(function ($case) {
     try {
         $webhook = new ReviewRelay\\Webhook($case['secrets']);
-        return $webhook->verify($case['body'], $case['headers'], $case['now'])->event_id;
+        $event = $webhook->verify($case['body'], $case['headers'], $case['now']);
+        $fields = json_decode($case['body'], true);
+        return array_intersect_key((array) $event, $fields) == $fields ? $event->event_id : 'a field is missing';
     } catch (ReviewRelay\\SignatureError) {
         return null;
     }
@@ -239,6 +241,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"reviewrelay"
@@ -266,6 +269,11 @@ func main() {
 		event, err := reviewrelay.Verifier{Secrets: one.Secrets, Now: now}.Verify([]byte(one.Body), header)
 		if err == nil {
 			ids[i] = &event.EventID
+			strict := json.NewDecoder(strings.NewReader(one.Body))
+			strict.DisallowUnknownFields()
+			if err := strict.Decode(&reviewrelay.Event{}); err != nil {
+				panic(err)
+			}
 		} else if !errors.Is(err, reviewrelay.ErrSignature) && !errors.Is(err, reviewrelay.ErrTooOld) {
 			panic(err)
 		}

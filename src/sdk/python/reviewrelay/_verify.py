@@ -5,11 +5,17 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from ._generated import Event, MinimalEvent
+
+
+class Headers(Protocol):
+    """The headers of a request, such as those of Flask, Django, Starlette and `http.server`, or a dictionary."""
+
+    def items(self) -> Iterable[tuple[str, str]]: ...
 
 
 class SignatureError(Exception):
@@ -18,7 +24,7 @@ class SignatureError(Exception):
 
 def verify(
     body: bytes,
-    headers: Mapping[str, str],
+    headers: Headers,
     secrets: str | Iterable[str],
     *,
     tolerance: float = 300,
@@ -31,13 +37,15 @@ def verify(
     by default the current time.
     """
     event: Event = _verified(body, headers, secrets, tolerance, now)
+    if event.get("delivered_at") is None:
+        raise SignatureError("The body has no time: it is that of verify_minimal.")
     _check_time(datetime.fromisoformat(event["delivered_at"]).timestamp(), tolerance, now)
     return event
 
 
 def verify_minimal(
     body: bytes,
-    headers: Mapping[str, str],
+    headers: Headers,
     secrets: str | Iterable[str],
     *,
     tolerance: float = 300,
@@ -53,7 +61,7 @@ def verify_minimal(
 
 def _verified(
     body: bytes,
-    headers: Mapping[str, str],
+    headers: Headers,
     secrets: str | Iterable[str],
     tolerance: float,
     now: float | None,

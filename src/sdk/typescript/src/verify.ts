@@ -31,6 +31,8 @@ export function verify(
   settings: VerifySettings = {},
 ): Event {
   const event: Event = JSON.parse(checkedBody(body, headers, secrets, settings));
+  if (!("delivered_at" in event))
+    throw new SignatureError("The body has no time: it is that of verifyMinimal.");
   checkTime(Date.parse(event.delivered_at), settings);
   return event;
 }
