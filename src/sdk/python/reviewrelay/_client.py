@@ -37,7 +37,8 @@ class ReviewRelay(Operations):
         """Makes a client of the server at an address such as `https://reviews.example`.
 
         `token` is a bearer token, or a function that returns one, such as an `OAuthToken`. The client calls the function
-        before each request, and again after a 401 with the token that was refused. The times are in seconds.
+        before each request, and again after a 401 with the token that was refused. `longest_wait` is the longest
+        `Retry-After` for which the client waits, and `timeout` the time for a response, in seconds.
         """
         self._server = server.rstrip("/")
         self._token = token
@@ -74,13 +75,12 @@ class ReviewRelay(Operations):
                 wait = _seconds(answer.headers["Retry-After"], wait)
             except (OSError, HTTPException) as failure:
                 error = failure
-            # The random part keeps clients that failed together from returning together.
-            wait *= 1 + random.random() / 4
             is_over = retry >= self._retries or wait > self._longest_wait
             if not is_repeatable or not _is_passing(error) or is_over:
                 raise error
             retry += 1
-            time.sleep(wait)
+            # The random part keeps clients that failed together from returning together.
+            time.sleep(wait * (1 + random.random() / 4))
 
     def _attempt(self, request: urllib.request.Request) -> Any:
         with _OPENER.open(request, timeout=self._timeout) as response:

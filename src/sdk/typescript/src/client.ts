@@ -12,7 +12,7 @@ export interface Settings {
   readonly token?: string | ((refused?: string) => Promise<string>);
   /** How often a request is repeated; 3 by default. */
   readonly retries?: number;
-  /** The longest time that the client waits before it repeats a request, in seconds; 60 by default. */
+  /** The longest `Retry-After` for which the client waits, in seconds; 60 by default. */
   readonly longestWaitS?: number;
   /** The time for a response in seconds; 30 by default. */
   readonly timeoutS?: number;
@@ -63,7 +63,8 @@ export class ReviewRelay extends Operations {
       const isOver = retry >= retries || waitS > longestWaitS || signal?.aborted;
       if (!isRepeatable || !isPassing(error) || isOver) throw error;
       retry += 1;
-      await sleep(waitS);
+      // The random part keeps clients that failed together from returning together.
+      await sleep(waitS * (1 + Math.random() / 4));
     }
   }
 
@@ -119,14 +120,10 @@ function isPassing(error: Error): boolean {
   return PASSING.has(error.status) || error.code === "request_unfinished";
 }
 
-/**
- * Returns the seconds until the next attempt: `Retry-After`, or 0.5, 1, 2, … Up to a quarter of it is added at random, so
- * that clients that failed together do not return together.
- */
+/** Returns the seconds until the next attempt: `Retry-After`, or 0.5, 1, 2, … without one. */
 function waitOf(result: Answer | Error, retry: number): number {
   const given = "text" in result ? Number(result.retryAfter ?? Number.NaN) : Number.NaN;
-  const waitS = Number.isFinite(given) ? given : 0.5 * 2 ** retry;
-  return waitS * (1 + Math.random() / 4);
+  return Number.isFinite(given) ? given : 0.5 * 2 ** retry;
 }
 
 function sleep(seconds: number): Promise<void> {
