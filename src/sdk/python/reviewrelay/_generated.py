@@ -908,7 +908,7 @@ class RecoveredEvents(TypedDict):
 
 class AlertSettings(TypedDict):
     recipients: list[str] | None
-    """Recipients of mails; null for the partner's owners."""
+    """Recipients of mails; null for the partner's owners. Each address confirms by a mailed link."""
     kinds: list[Literal["head_retrying", "oldest_waiting", "failures_5", "failures_10", "failures_18", "disabled", "recovered"]]
     """Kinds of alerts to send, by mail and by POST; `disabled` is always sent."""
     oldest_waiting_minutes: int
@@ -917,6 +917,8 @@ class AlertSettings(TypedDict):
     """Minimum minutes between two mails; a disabling is mailed at once."""
     webhook_url: str | None
     """URL that receives alerts."""
+    unconfirmed_recipients: list[str]
+    """Recipients that have not confirmed and get no mails yet."""
     secret_fingerprint: str | None
     """The first 8 bytes of the secret's SHA-256."""
     updated_at: str | None
@@ -925,7 +927,7 @@ class AlertSettings(TypedDict):
 
 class AlertSettingsUpdate(TypedDict):
     recipients: NotRequired[list[str] | None]
-    """Recipients of mails; null for the partner's owners."""
+    """Recipients of mails; null for the partner's owners. Each address confirms by a mailed link."""
     kinds: NotRequired[list[Literal["head_retrying", "oldest_waiting", "failures_5", "failures_10", "failures_18", "disabled", "recovered"]]]
     """Kinds of alerts to send, by mail and by POST; `disabled` is always sent."""
     oldest_waiting_minutes: NotRequired[int]
@@ -939,6 +941,16 @@ class AlertSettingsUpdate(TypedDict):
 class AlertSettingsWithSecret(AlertSettings):
     secret: str | None
     """Signing secret, if this request created one."""
+
+
+class RecipientCode(TypedDict):
+    code: str
+    """The one-time code."""
+
+
+class ConfirmedRecipient(TypedDict):
+    email: str
+    """The address that gets the alerts from now on."""
 
 
 class PortalLinkInput(TypedDict):
@@ -1680,6 +1692,10 @@ class Operations(Requests):
     def update_alerts(self, body: AlertSettingsUpdate) -> AlertSettingsWithSecret:
         """Change the alert settings. Send only the fields to change. The first `webhook_url` makes a secret."""
         return self._send("PATCH", "/api/v1/partner/alerts", body=body)
+
+    def confirm_alert_recipient(self, body: RecipientCode) -> ConfirmedRecipient:
+        """Confirm a recipient of alerts. Takes the code of the mailed link, for seven days."""
+        return self._send("POST", "/api/v1/partner/alerts/confirm", body=body)
 
     def rotate_alert_secret(self) -> AlertSettingsWithSecret:
         """Rotate the secret of alerts. Takes effect at once, without a grace period."""

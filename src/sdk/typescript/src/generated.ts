@@ -871,7 +871,7 @@ export type RecoveredEvents = {
 };
 
 export type AlertSettings = {
-  /** Recipients of mails; null for the partner's owners. */
+  /** Recipients of mails; null for the partner's owners. Each address confirms by a mailed link. */
   recipients: string[] | null;
   /** Kinds of alerts to send, by mail and by POST; `disabled` is always sent. */
   kinds: ("head_retrying" | "oldest_waiting" | "failures_5" | "failures_10" | "failures_18" | "disabled" | "recovered")[];
@@ -881,6 +881,8 @@ export type AlertSettings = {
   digest_minutes: number;
   /** URL that receives alerts. */
   webhook_url: string | null;
+  /** Recipients that have not confirmed and get no mails yet. */
+  unconfirmed_recipients: string[];
   /** The first 8 bytes of the secret's SHA-256. */
   secret_fingerprint: string | null;
   /** Time of the last change. */
@@ -888,7 +890,7 @@ export type AlertSettings = {
 };
 
 export type AlertSettingsUpdate = {
-  /** Recipients of mails; null for the partner's owners. */
+  /** Recipients of mails; null for the partner's owners. Each address confirms by a mailed link. */
   recipients?: string[] | null;
   /** Kinds of alerts to send, by mail and by POST; `disabled` is always sent. */
   kinds?: ("head_retrying" | "oldest_waiting" | "failures_5" | "failures_10" | "failures_18" | "disabled" | "recovered")[];
@@ -903,6 +905,16 @@ export type AlertSettingsUpdate = {
 export type AlertSettingsWithSecret = AlertSettings & {
   /** Signing secret, if this request created one. */
   secret: string | null;
+};
+
+export type RecipientCode = {
+  /** The one-time code. */
+  code: string;
+};
+
+export type ConfirmedRecipient = {
+  /** The address that gets the alerts from now on. */
+  email: string;
 };
 
 export type PortalLinkInput = {
@@ -1784,6 +1796,11 @@ export abstract class Operations {
   /** Change the alert settings. Send only the fields to change. The first `webhook_url` makes a secret. */
   updateAlerts(body: AlertSettingsUpdate, options: RequestOptions = {}): Promise<AlertSettingsWithSecret> {
     return this.send({ method: "PATCH", path: `/api/v1/partner/alerts`, body, options });
+  }
+
+  /** Confirm a recipient of alerts. Takes the code of the mailed link, for seven days. */
+  confirmAlertRecipient(body: RecipientCode, options: RequestOptions = {}): Promise<ConfirmedRecipient> {
+    return this.send({ method: "POST", path: `/api/v1/partner/alerts/confirm`, body, options });
   }
 
   /** Rotate the secret of alerts. Takes effect at once, without a grace period. */
