@@ -36,6 +36,8 @@ const entry = join(dist, "server.ts");
 await Bun.write(
   entry,
   [
+    // A package of passkeys needs this polyfill earlier than the bundler loads it.
+    'import "reflect-metadata";',
     ...files.map((file, at) => `import f${at} from ${file} with { type: "file" };`),
     `export const files = [${files.map((_, at) => `f${at}`).join(", ")}];`,
     `await import(${JSON.stringify(join(ROOT, "scripts/executable/server.ts"))});`,
