@@ -1,6 +1,7 @@
-// `bun run executables [--target bun-linux-arm64]`: builds `dist/reviewrelay-server` with all processes, commands and files of
+// `bun run executables [--target bun-linux-arm64] [--commit HASH]`: builds `dist/reviewrelay-server` with all processes, commands and files of
 // the product, and `dist/reviewrelay`, the command of partners. Bun names the targets, such as `bun-linux-x64` (the default
-// is this machine) and `bun-darwin-arm64`; for others than its own it downloads the runtime.
+// is this machine) and `bun-darwin-arm64`; for others than its own it downloads the runtime. A build without .git names the
+// commit.
 import { globSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -24,7 +25,9 @@ const FILES = [
 ];
 const COMMAND = join(ROOT, "src/cli/main.ts");
 
-const { values } = parseArgs({ options: { target: { type: "string" } } });
+const { values } = parseArgs({
+  options: { target: { type: "string" }, commit: { type: "string", default: COMMIT } },
+});
 const fault = driverError();
 if (fault !== undefined) throw new Error(fault);
 const dist = join(ROOT, "dist");
@@ -48,7 +51,7 @@ await compile("reviewrelay", COMMAND);
 
 async function compile(name: string, entrypoint: string): Promise<void> {
   const outfile = join(dist, name);
-  const { target } = values;
+  const { target, commit } = values;
   const built = await Bun.build({
     entrypoints: [entrypoint],
     root: ROOT,
@@ -58,7 +61,7 @@ async function compile(name: string, entrypoint: string): Promise<void> {
     },
     // Files keep their paths below the root, which is `/$bunfs/root` in the executable.
     naming: { asset: "[dir]/[name].[ext]" },
-    define: { BUILD_COMMIT: JSON.stringify(COMMIT) },
+    define: { BUILD_COMMIT: JSON.stringify(commit) },
     minify: { syntax: true, whitespace: true },
   });
   if (!built.success) throw new AggregateError(built.logs, `${name} was not built.`);

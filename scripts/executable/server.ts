@@ -40,6 +40,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   import: { says: "imports a platform's own data", run: () => import("../import.ts") },
   export: { says: "writes the data to a file", run: () => import("../export.ts") },
   erase: { says: "erases a person", run: () => import("../erase.ts") },
+  health: { says: "succeeds if the process of this container lives", run: checkHealth },
 };
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;
@@ -65,4 +66,11 @@ if (command !== undefined) {
 } else {
   console.error(`There is no command ${name}.\n\n${USAGE}`);
   process.exitCode = EXIT_USAGE;
+}
+
+/** Sets the exit status for the health check of a container, whose image has no other program. */
+async function checkHealth(): Promise<void> {
+  const url = `http://127.0.0.1:${process.env["METRICS_PORT"] ?? ""}/healthz`;
+  const answer = await fetch(url).catch(() => undefined);
+  if (answer?.ok !== true) process.exitCode = 1;
 }

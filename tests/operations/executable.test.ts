@@ -1,7 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import {
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -9,10 +17,13 @@ import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { ROOT } from "../../db/executable.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
 import { connect } from "../../db/client.ts";
+import { COMMIT } from "../../src/lib/version.ts";
 
-// Builds the executables and uses them in a folder that has nothing else, with an empty database.
+// Builds the executables by the steps of deploy/Containerfile, and uses them in a folder that has nothing else, with an
+// empty database.
 
-const COMMIT = /^[0-9a-f]{40}$/;
+/** The name of this machine's architecture in the builds of images. */
+const TARGET = process.arch === "x64" ? "amd64" : process.arch;
 const BUILD_MS = 180_000;
 
 describe("the executable of the server", () => {
@@ -20,11 +31,7 @@ describe("the executable of the server", () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
     const [, said, commit = "", schema] =
       /^reviewrelay-server (\S+), commit (\S+), schema (\S+)\n$/.exec(run("--version").out) ?? [];
-    expect([said, commit, schema]).toEqual([
-      version,
-      expect.stringMatching(COMMIT),
-      expect.stringMatching(/^\d{4}_\w+$/),
-    ]);
+    expect([said, commit, schema]).toEqual([version, COMMIT, expect.stringMatching(/^\d{4}_\w+$/)]);
   });
 
   test("lists its commands, and rejects others with EX_USAGE", () => {
@@ -45,6 +52,7 @@ describe("the executable of the server", () => {
     all = start("all");
     await until("both are ready", async () => (await isReady(0)) && (await isReady(1)), BUILD_MS);
 
+    expect(run("health").status).toBe(0);
     const code = /invitation=([^&]+)/.exec(setup.admin.link)?.[1];
     const admin = await post("auth/invitation", { code, password: PASSWORD });
     const partner = await post("admin/partners", { name: "Northwind" }, admin.token);
@@ -98,6 +106,7 @@ describe("the executable of the server", () => {
     all.kill("SIGTERM");
     expect(await ended(all)).toBe(0);
     expect([await isReady(0), await isReady(1)]).toEqual([false, false]);
+    expect(run("health").status).toBe(1);
   });
 
   test("stops its dispatcher when its API ends, and fails", async () => {
@@ -150,10 +159,9 @@ const env = {
 };
 
 beforeAll(async () => {
-  const built = Bun.spawnSync([process.execPath, "scripts/executables.ts"], { cwd: ROOT });
-  if (!built.success) throw new Error(built.stderr.toString());
+  buildAsImage(join(folder, "build"));
   for (const one of ["reviewrelay-server", "reviewrelay"])
-    copyFileSync(join(ROOT, "dist", one), join(folder, one));
+    copyFileSync(join(folder, "build/dist", one), join(folder, one));
   await administer(`create database "${name}"`);
 }, BUILD_MS);
 
@@ -163,6 +171,28 @@ afterAll(async () => {
   await administer(`drop database "${name}" with (force)`);
   rmSync(folder, { recursive: true });
 });
+
+/** Runs the stage `build` of deploy/Containerfile in a folder. */
+function buildAsImage(target: string): void {
+  const bin = join(folder, "bin");
+  mkdirSync(bin);
+  symlinkSync(process.execPath, join(bin, "bun"));
+  const containerfile = readFileSync(join(ROOT, "deploy/Containerfile"), "utf8");
+  const [, stage = ""] = / AS build\n([^]*?)\nFROM /.exec(containerfile) ?? [];
+  for (const [, instruction, rest = ""] of stage.matchAll(/^(COPY|RUN) (.*)$/gm)) {
+    if (instruction === "COPY") {
+      const names = rest.split(" ");
+      for (const one of names.slice(0, -1))
+        cpSync(join(ROOT, one), join(target, one), { recursive: true });
+      continue;
+    }
+    const { success, stderr } = Bun.spawnSync(["sh", "-c", rest], {
+      cwd: target,
+      env: { PATH: `${bin}:${process.env["PATH"] ?? ""}`, COMMIT, TARGETARCH: TARGET },
+    });
+    if (!success) throw new Error(`${rest}: ${stderr.toString()}`);
+  }
+}
 
 async function administer(statement: string): Promise<void> {
   const db = connect(server.href, { max: 1, name: "test" });
