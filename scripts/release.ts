@@ -1,0 +1,104 @@
+// `bun run release [--dry-run] [--targets linux-x64,linux-arm64]`: builds the files of a release into `dist/release`, twice, and
+// fails if the two builds differ. The commit must be tagged with the version and unchanged; a dry run skips these conditions.
+// .github/workflows/release.yml builds the image, signs and publishes.
+import { createHash } from "node:crypto";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+
+import { ROOT } from "../db/executable.ts";
+import { COMMIT, VERSION } from "../src/lib/version.ts";
+import { sbomFaults, sbomOf } from "./supply/sbom.ts";
+
+const { values } = parseArgs({
+  options: {
+    "dry-run": { type: "boolean", default: false },
+    targets: { type: "string", default: "linux-x64,linux-arm64" },
+  },
+});
+const DIST = join(ROOT, "dist");
+const FOLDER = join(DIST, "release");
+
+if (!values["dry-run"]) {
+  const tag = run(["git", "describe", "--exact-match", "--tags", "HEAD"]).trim();
+  if (tag !== `v${VERSION}`) throw new Error(`The tag ${tag} is not that of version ${VERSION}.`);
+  if (run(["git", "status", "--porcelain"]) !== "") throw new Error("There are changed files.");
+}
+// Archives and wheels take their times from this variable, so that they depend on nothing but the commit.
+process.env["SOURCE_DATE_EPOCH"] = run(["git", "show", "-s", "--format=%ct", "HEAD"]).trim();
+console.log(`ReviewRelay ${VERSION}, commit ${COMMIT}`);
+const first = await build();
+const second = await build();
+const lines = [...second].map(([name, { digest }]) => `${digest}  ${name}\n`);
+await Bun.write(join(FOLDER, "SHA256SUMS"), lines.join(""));
+const differing = [...second].filter(([name, { digest }]) => first.get(name)?.digest !== digest);
+for (const [name, { bytes, digest }] of second)
+  console.log(`${digest}  ${(bytes / 1e6).toFixed(2).padStart(7)} MB  ${name}`);
+for (const [name] of differing) console.error(`Two builds of ${name} differ.`);
+if (differing.length > 0) process.exitCode = 1;
+else console.log(`Two builds are equal. ${FOLDER} has the files and SHA256SUMS.`);
+
+interface Built {
+  readonly bytes: number;
+  readonly digest: string;
+}
+
+/** Builds all files into an empty folder; returns their sizes and digests. */
+async function build(): Promise<Map<string, Built>> {
+  rmSync(FOLDER, { recursive: true, force: true });
+  mkdirSync(FOLDER, { recursive: true });
+  for (const target of values.targets.split(",")) {
+    run([process.execPath, "scripts/executables.ts", "--target", `bun-${target}`]);
+    for (const name of ["reviewrelay-server", "reviewrelay"])
+      archive(DIST, name, `${name}-${VERSION}-${target}.tar.gz`);
+  }
+  copyFileSync(join(DIST, "reviewrelay.mjs"), join(FOLDER, "reviewrelay.mjs"));
+  archive(join(ROOT, "deploy/helm"), "reviewrelay", `reviewrelay-chart-${VERSION}.tgz`);
+  packSdks();
+  const sbom = sbomOf(ROOT);
+  const faults = sbomFaults(sbom);
+  if (faults.length > 0) throw new Error(faults.join("\n"));
+  await Bun.write(join(FOLDER, "sbom.cdx.json"), `${JSON.stringify(sbom, null, 2)}\n`);
+  const names = readdirSync(FOLDER).toSorted();
+  return new Map(
+    names.map((name) => {
+      const bytes = readFileSync(join(FOLDER, name));
+      const digest = createHash("sha256").update(bytes).digest("hex");
+      return [name, { bytes: bytes.length, digest }];
+    }),
+  );
+}
+
+/** Packs a file or folder so that the archive has neither owners nor times of this machine. */
+function archive(cwd: string, name: string, target: string): void {
+  const date = `--mtime=@${process.env["SOURCE_DATE_EPOCH"]}`;
+  const owner = ["--owner=0", "--group=0", "--numeric-owner", "--mode=go-w"];
+  run([
+    "tar",
+    "--sort=name",
+    date,
+    ...owner,
+    "--use-compress-program=gzip -n",
+    "-C",
+    cwd,
+    "-cf",
+    join(FOLDER, target),
+    name,
+  ]);
+}
+
+/** Packs the packages of partners that exist in this commit. PHP and Go take theirs from the tag. */
+function packSdks(): void {
+  const typescript = join(ROOT, "src/sdk/typescript");
+  if (existsSync(join(typescript, "package.json")))
+    run(["npm", "pack", "--silent", "--pack-destination", FOLDER, typescript]);
+  const python = join(ROOT, "src/sdk/python");
+  if (existsSync(join(python, "pyproject.toml")))
+    run(["python3", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", FOLDER, python]);
+}
+
+function run(command: readonly string[]): string {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([...command], { cwd: ROOT });
+  if (exitCode !== 0) throw new Error(`${command.join(" ")}: ${stderr.toString()}`);
+  return stdout.toString();
+}
