@@ -79,32 +79,41 @@ describe("the workflows", () => {
   const folder = join(ROOT, ".github/workflows");
   const workflow = (name: string) => readFileSync(join(folder, name), "utf8");
 
-  test.each(readdirSync(folder))("%s uses actions by commit, and may only read", (name) => {
-    const used = [...workflow(name).matchAll(/uses: (.*)/g)].map(([, action]) => action);
-    expect(used).not.toEqual([]);
-    for (const action of used)
-      expect(action).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
-    expect(workflow(name)).toContain("\npermissions:\n  contents: read\n");
-    expect(workflow(name)).not.toContain(": write");
-  });
+  test.each(readdirSync(folder))(
+    "%s uses actions by commit, and only the job that publishes a release may write",
+    (name) => {
+      const used = [...workflow(name).matchAll(/uses: (.*)/g)].map(([, action]) => action);
+      expect(used).not.toEqual([]);
+      for (const action of used)
+        expect(action).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
+      const { permissions, jobs }: Yaml = Object(Bun.YAML.parse(workflow(name)));
+      expect(permissions).toEqual({ contents: "read" });
+      const allowed = Object.entries<Yaml>(jobs).filter(([, job]) => job["permissions"]);
+      expect(allowed.map(([job]) => job)).toEqual(name === "release.yml" ? ["publish"] : []);
+    },
+  );
 
-  test("of a release refuses a base image without a digest", () => {
+  test("of a release refuses base images without a digest", () => {
     const { jobs }: Yaml = Object(Bun.YAML.parse(workflow("release.yml")));
-    const { run } = jobs.image.steps[0];
-    const statusWith = (image: string) =>
+    expect(jobs.publish.needs).toBe("test");
+    const { run } = jobs.test.steps[0];
+    const statusWith = (bun: string, base: string) =>
       Bun.spawnSync(["bash", "-euo", "pipefail", "-c", run], {
-        env: { PATH: process.env["PATH"] ?? "", BUN_IMAGE: image },
+        env: { PATH: process.env["PATH"] ?? "", BUN_IMAGE: bun, BASE_IMAGE: base },
       }).exitCode;
     const digest = `sha256:${"0a".repeat(32)}`;
-    expect(statusWith(`oven/bun:1.4.4-slim@${digest}`)).toBe(0);
+    const good = `oven/bun:1.4.4-slim@${digest}`;
+    expect(statusWith(good, `gcr.io/distroless/base-nossl-debian12:latest@${digest}`)).toBe(0);
     for (const image of [
       "",
       "oven/bun:1.4.4-slim",
       `oven/bun@${digest}`,
       `oven/bun:1.4.4-slim@${digest.slice(0, -1)}`,
       `oven/bun:1.4.4-slim@${digest} --x`,
-    ])
-      expect([image, statusWith(image)]).toEqual([image, 1]);
+    ]) {
+      expect([image, statusWith(image, good)]).toEqual([image, 1]);
+      expect([image, statusWith(good, image)]).toEqual([image, 1]);
+    }
   });
 });
 
