@@ -12,7 +12,7 @@ import { Receiver, until } from "../support/network/receiver.ts";
 import { ApiProcess } from "../support/processes/api-process.ts";
 import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
 import { signIn, succeed } from "./demo.ts";
-import type { DumpHeader } from "./releases/make-dump.ts";
+import type { DumpHeader } from "./make-dump.ts";
 
 const FOLDER = join(import.meta.dir, "releases");
 const dumps = readdirSync(FOLDER).filter((name) => name.endsWith(".sql.gz"));

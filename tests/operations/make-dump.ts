@@ -1,20 +1,20 @@
-// `bun tests/operations/releases/make-dump.ts`: fills an empty database of the oldest supported PostgreSQL through the
-// product, and writes it as `<version>.sql.gz` into this folder, for ../releases.test.ts. It needs `pg_dump`.
+// `bun tests/operations/make-dump.ts`: fills an empty database of the oldest supported PostgreSQL through the product, and
+// writes it as `releases/<version>.sql.gz` for releases.test.ts. It needs `pg_dump`.
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
-import { ROOT } from "../../../db/executable.ts";
-import { startStores } from "../../../scripts/demo/stores/keep.ts";
-import { installPostgres } from "../../../scripts/demo/stores/postgres-versions.ts";
-import { VERSION } from "../../../src/lib/version.ts";
-import { created } from "../../support/factory.ts";
-import { Receiver, until } from "../../support/network/receiver.ts";
-import { ApiProcess } from "../../support/processes/api-process.ts";
-import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
-import { type DemoPartner, seedWith, signIn } from "../demo.ts";
+import { ROOT } from "../../db/executable.ts";
+import { startStores } from "../../scripts/demo/stores/keep.ts";
+import { installPostgres } from "../../scripts/demo/stores/postgres-versions.ts";
+import { VERSION } from "../../src/lib/version.ts";
+import { created } from "../support/factory.ts";
+import { Receiver, until } from "../support/network/receiver.ts";
+import { ApiProcess } from "../support/processes/api-process.ts";
+import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
+import { type DemoPartner, seedWith, signIn } from "./demo.ts";
 
 /** The first line of a dump has these values as JSON, after `-- `. All of them belong to the demo. */
 export interface DumpHeader extends DemoPartner {
