@@ -48,7 +48,8 @@ async function build(): Promise<Map<string, Built>> {
   rmSync(FOLDER, { recursive: true, force: true });
   mkdirSync(FOLDER, { recursive: true });
   for (const target of values.targets.split(",")) {
-    run([process.execPath, "scripts/executables.ts", "--target", `bun-${target}`]);
+    const options = ["--target", `bun-${target}`, "--commit", COMMIT];
+    run([process.execPath, "scripts/executables.ts", ...options]);
     for (const name of ["reviewrelay-server", "reviewrelay"])
       archive(DIST, name, `${name}-${VERSION}-${target}.tar.gz`);
   }
