@@ -33,7 +33,7 @@ const lines = [...second].map(([name, { digest }]) => `${digest}  ${name}\n`);
 await Bun.write(join(FOLDER, "SHA256SUMS"), lines.join(""));
 const differing = [...second].filter(([name, { digest }]) => first.get(name)?.digest !== digest);
 for (const [name, { bytes, digest }] of second)
-  console.log(`${digest}  ${(bytes / 1e6).toFixed(2).padStart(7)} MB  ${name}`);
+  console.log(`${digest}  ${Math.ceil(bytes / 1e3)} kB  ${name}`);
 for (const [name] of differing) console.error(`Two builds of ${name} differ.`);
 if (differing.length > 0) process.exitCode = 1;
 else console.log(`Two builds are equal. ${FOLDER} has the files and SHA256SUMS.`);

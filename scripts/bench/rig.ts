@@ -13,6 +13,8 @@ import { openStores, type BenchStores } from "./stores.ts";
 interface RigOptions {
   /** The checkout whose migrations and processes run; this one by default. */
   readonly tree?: string;
+  /** The executable `reviewrelay-server`, whose migrations and processes run instead. */
+  readonly executable?: string | undefined;
   /** The major version of the embedded PostgreSQL. */
   readonly postgres?: string;
   /** Settings of the embedded PostgreSQL. */
@@ -37,7 +39,7 @@ const MAIN = { api: "src/main.ts", dispatcher: "dispatcher/main.ts" };
 
 /** Starts the stores, runs `work`, and stops everything even if it throws. */
 export async function withRig<T>(
-  { tree = ROOT, postgres, settings = [], env: more = {} }: RigOptions,
+  { tree = ROOT, executable, postgres, settings = [], env: more = {} }: RigOptions,
   work: (rig: Rig) => Promise<T>,
 ): Promise<T> {
   const ends: (() => unknown)[] = [];
@@ -62,7 +64,9 @@ export async function withRig<T>(
       PARENT_PID: String(process.pid),
       ...more,
     };
-    const migrated = spawnSync(process.execPath, ["scripts/migrate.ts"], {
+    const commandOf = (name: string, file: string): [string, string[]] =>
+      executable === undefined ? [process.execPath, [file, name]] : [executable, [name]];
+    const migrated = spawnSync(...commandOf("migrate", "scripts/migrate.ts"), {
       cwd: tree,
       env,
       encoding: "utf8",
@@ -71,7 +75,7 @@ export async function withRig<T>(
     const start: Rig["start"] = async (role, own = {}) => {
       const log = openSync(join(stores.folder, `${role}.log`), "a", 0o600);
       // Detached, so that Ctrl-C reaches only this process.
-      const child = spawn(process.execPath, [MAIN[role], role], {
+      const child = spawn(...commandOf(role, MAIN[role]), {
         cwd: tree,
         env: { ...env, ...own },
         detached: true,

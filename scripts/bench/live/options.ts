@@ -15,6 +15,7 @@ export const USAGE = `bun run bench live: the running product as processes of th
   --clients N    publishers in part a (64)
   --rates 20,200 events a second in part b (200)
   --tree PATH    the checkout whose API, dispatcher and migrations run (this one)
+  --executable PATH  the executable whose API, dispatcher and migrations run (the checkout runs)
   --postgres N   the version of the embedded server, 15 to 18 (18); DATABASE_URL and REDIS_URL take others
   --label NAME   the result is written to bench-results/live-NAME.json
   --soak 10m     instead of the parts: events at --rate a second (200) to receivers of which a tenth fails at times`;
@@ -32,6 +33,7 @@ export interface Options {
   readonly clients: number;
   readonly rates: readonly number[];
   readonly tree: string;
+  readonly executable: string | undefined;
   readonly postgres: string;
   readonly label: string | undefined;
   readonly soakMs: number | undefined;
@@ -51,6 +53,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
       clients: { type: "string", default: "64" },
       rates: { type: "string", default: "200" },
       tree: { type: "string", default: ROOT },
+      executable: { type: "string" },
       postgres: { type: "string", default: "18" },
       label: { type: "string" },
       soak: { type: "string" },
@@ -71,6 +74,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
     clients: numberOf("--clients", values.clients),
     rates: values.rates.split(",").map((rate) => numberOf("--rates", rate)),
     tree: resolve(values.tree),
+    executable: values.executable === undefined ? undefined : resolve(values.executable),
     postgres: values.postgres,
     label: values.label,
     soakMs: values.soak === undefined ? undefined : durationMs("--soak", values.soak),

@@ -46,22 +46,25 @@ export function withLiveRig<T>(
     console.log(`${((performance.now() - startedAt) / 1_000).toFixed(1).padStart(6)} s  ${text}`);
   const isSoak = options.soakMs !== undefined;
   const settings = [...STATEMENTS, ...(isSoak ? AUTOVACUUM : [])];
-  const { tree, postgres } = options;
-  say(`Starting the stores, the API and a dispatcher of ${tree} …`);
-  return withRig({ tree, postgres, settings, ...(isSoak && { env: SOAK_ENV }) }, async (rig) => {
-    const sink = await startSink();
-    rig.atEnd(() => sink.child.kill("SIGTERM"));
-    const [api, dispatcher] = await Promise.all([rig.start("api"), rig.start("dispatcher")]);
-    const sign = await addProvider(rig);
-    const urls = hostsOf(sink.port, TENANTS + SPARE);
-    say(`${rig.stores.kind}. Adding ${TENANTS} partners …`);
-    const tenants = await addTenants(rig, urls.slice(0, TENANTS));
-    const spareUrls = urls.slice(TENANTS);
-    const counted = await countStatements(rig.db);
-    const own = { options, counted, api, dispatcher, sink, sign, tenants, spareUrls, stop, say };
-    rig.atEnd(() => say("Stopping …"));
-    return work({ ...rig, ...own });
-  });
+  const { tree, executable, postgres } = options;
+  say(`Starting the stores, the API and a dispatcher of ${executable ?? tree} …`);
+  return withRig(
+    { tree, executable, postgres, settings, ...(isSoak && { env: SOAK_ENV }) },
+    async (rig) => {
+      const sink = await startSink();
+      rig.atEnd(() => sink.child.kill("SIGTERM"));
+      const [api, dispatcher] = await Promise.all([rig.start("api"), rig.start("dispatcher")]);
+      const sign = await addProvider(rig);
+      const urls = hostsOf(sink.port, TENANTS + SPARE);
+      say(`${rig.stores.kind}. Adding ${TENANTS} partners …`);
+      const tenants = await addTenants(rig, urls.slice(0, TENANTS));
+      const spareUrls = urls.slice(TENANTS);
+      const counted = await countStatements(rig.db);
+      const own = { options, counted, api, dispatcher, sink, sign, tenants, spareUrls, stop, say };
+      rig.atEnd(() => say("Stopping …"));
+      return work({ ...rig, ...own });
+    },
+  );
 }
 
 /** Creates the extension; returns whether it counts. */
