@@ -198,6 +198,7 @@ const FLOODS: readonly [what: string, from: (n: number) => string][] = [
   ["500 IPv4 addresses", (n) => `10.9.${(n % 500) >> 8}.${n % 256}`],
 ];
 const PEOPLE = 5;
+const home = (n: number) => `192.0.2.${n + 1}`;
 
 /**
  * Measures sign-ins while wrong passwords keep the hasher busy: of people whose address signed them in before, and of
@@ -206,16 +207,15 @@ const PEOPLE = 5;
 async function floods({ root }: Rig, people: readonly string[]): Promise<Row[]> {
   const known = people.slice(0, PEOPLE);
   const newcomers = people.slice(PEOPLE, PEOPLE * 2);
-  const home = (n: number) => `192.0.2.${n + 1}`;
   const quiet: number[] = [];
   for (const [n, email] of known.entries())
     for (let i = 0; i < ROUNDS; i++) quiet.push((await signIn(root, { email, from: home(n) })).ms);
   const rows: Row[] = [];
   for (const [turn, [what, from]] of FLOODS.entries()) {
-    let isOver = false;
+    const over = new AbortController();
     let refused = 0;
     const strangers = Array.from({ length: FLOOD }, async (_, n) => {
-      for (let i = n; !isOver; i += FLOOD) {
+      for (let i = n; !over.signal.aborted; i += FLOOD) {
         const email = `flood-${turn}-${i}@bench.example`;
         const { status } = await signIn(root, { email, from: from(i), password: "wrong" });
         if (status !== 401) refused += 1;
@@ -228,7 +228,7 @@ async function floods({ root }: Rig, people: readonly string[]): Promise<Row[]> 
     const late = await Promise.all(
       newcomers.map((email, n) => admitted(root, { email, from: `198.51.100.${n + 1}` })),
     );
-    isOver = true;
+    over.abort();
     await Promise.all(strangers);
     rows.push({
       [`${FLOOD} wrong logins from`]: what,
