@@ -209,7 +209,7 @@ async function floods({ root }: Rig, people: readonly string[]): Promise<Row[]> 
   const newcomers = people.slice(PEOPLE, PEOPLE * 2);
   const quiet: number[] = [];
   for (const [n, email] of known.entries())
-    for (let i = 0; i < ROUNDS; i++) quiet.push((await signIn(root, { email, from: home(n) })).ms);
+    for (let i = 0; i < ROUNDS; i++) quiet.push(await admitted(root, { email, from: home(n) }));
   const rows: Row[] = [];
   for (const [turn, [what, from]] of FLOODS.entries()) {
     const over = new AbortController();
@@ -226,7 +226,7 @@ async function floods({ root }: Rig, people: readonly string[]): Promise<Row[]> 
     for (const [n, email] of known.entries())
       for (let i = 0; i < ROUNDS; i++) times.push(await admitted(root, { email, from: home(n) }));
     const late = await Promise.all(
-      newcomers.map((email, n) => admitted(root, { email, from: `198.51.100.${n + 1}` })),
+      newcomers.map((email, n) => admitted(root, { email, from: `198.51.${turn}.${n + 1}` })),
     );
     over.abort();
     await Promise.all(strangers);
@@ -249,15 +249,17 @@ interface Try {
   readonly password?: string;
 }
 
-async function signIn(root: string, { email, from, password = PASSWORD }: Try) {
+/** Signs in on a connection of its own. */
+async function signIn(root: string, one: Try): Promise<{ status: number; ms: number }> {
+  const wire = await Wire.open(root);
+  const { email, from, password = PASSWORD } = one;
+  const headers = { "Content-Type": "application/json", "X-Forwarded-For": from };
+  const body = JSON.stringify({ email, password });
   const startedAt = performance.now();
-  const response = await fetch(`${root}${BASE_PATH}/login`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json", "X-Forwarded-For": from },
-    body: JSON.stringify({ email, password }),
-  });
-  await response.arrayBuffer();
-  return { status: response.status, ms: performance.now() - startedAt };
+  const { status } = await wire.ask(bytesOf("POST", `${BASE_PATH}/login`, { headers, body }));
+  const ms = performance.now() - startedAt;
+  wire.close();
+  return { status, ms };
 }
 
 async function admitted(root: string, one: Try): Promise<number> {
