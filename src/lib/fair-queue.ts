@@ -8,23 +8,37 @@ interface Limits {
   /** The highest number of tasks that run at the same time, and of further tasks that may wait. */
   readonly running: number;
   readonly waiting: number;
-  /** The highest number of running tasks of one outermost network. */
+  /** The highest number of running tasks of one outermost network, and of all suspects together. */
   readonly share: number;
   /** Makes the error with which a task is rejected that can neither run nor wait. */
   readonly rejection: () => Error;
 }
 
-/** Tasks of trusted clients have turns of their own, so that any number of other clients delay them by one task. */
-type Trust = "trusted" | "other";
+/**
+ * What is known of a client. The three kinds have turns of their own, so that any number of suspects delay the others
+ * by one task, and any number of unknown clients delay trusted ones by one task.
+ */
+export type Trust = "trusted" | "unknown" | "suspect";
+const SUSPECT: Trust = "suspect";
 
-/** The tasks of one network, including those of all networks inside it. The outermost two are the kinds of trust. */
+/** The tasks of one network, including those of all networks inside it. The outermost ones are the kinds of trust. */
 class Network {
+  /** The highest number of its tasks that run at the same time. */
+  readonly share: number;
   /** The networks inside this network by name, in the order of their turns. */
   readonly children = new Map<string, Network>();
   /** The waiting tasks of an innermost network; empty if there are networks inside. */
   readonly queue: Waiter[] = [];
   running = 0;
   waiting = 0;
+
+  constructor(share = Number.POSITIVE_INFINITY) {
+    this.share = share;
+  }
+
+  get isOpen(): boolean {
+    return this.running < this.share;
+  }
 }
 
 /** A network with the networks around it, outermost first. */
@@ -41,15 +55,15 @@ interface Waiter {
 /**
  * Runs a bounded number of tasks at the same time and takes turns between networks, so that no network can starve the
  * others. A network is a path, such as an IPv6 /48, its /56 and its /64. Turns go round the outermost networks, then
- * round those inside, so many small networks inside a large one count as one. Before all that, trusted clients and the
- * others take turns.
+ * round those inside, so many small networks inside a large one count as one. Before all that, the kinds of trust take
+ * turns.
  *
  * - A network without a running task comes before all networks that have one, so no network delays another by more
  *   than one task.
- * - An outermost network never runs more than its share. With a share of all slots but one, a newcomer starts
- *   immediately beside one busy network.
- * - When the waiting room is full, the network with the most waiting tasks loses its newest one, first among the
- *   trusted and the others. A newcomer is therefore rejected only if no network has at least two more waiting tasks
+ * - An outermost network never runs more than its share, and neither do all suspects together. With a share of all
+ *   slots but one, a newcomer starts immediately beside one busy network, or beside any number of suspects.
+ * - When the waiting room is full, the network with the most waiting tasks loses its newest one, within the kind of
+ *   trust that has most. A newcomer is therefore rejected only if no network has at least two more waiting tasks
  *   than its own.
  */
 export class FairQueue {
@@ -64,20 +78,22 @@ export class FairQueue {
     return { running: this.#all.running, waiting: this.#all.waiting };
   }
 
-  /** Whether a task would have to wait, unless it is the first of its network. */
+  /** Whether tasks wait, or a further one would. */
   get isBusy(): boolean {
-    return this.#all.running >= this.#limits.running;
+    return this.#all.waiting > 0 || !this.#hasSlot;
+  }
+
+  get #hasSlot(): boolean {
+    return this.#all.running < this.#limits.running;
   }
 
   async take<T>(
     path: readonly string[],
     task: () => Promise<T>,
-    trust: Trust = "other",
+    trust: Trust = "unknown",
   ): Promise<T> {
     const branch = this.#branchOf([trust, ...path]);
-    const [, outermost] = branch.networks;
-    const isFree =
-      this.#all.running < this.#limits.running && (outermost?.running ?? 0) < this.#limits.share;
+    const isFree = this.#hasSlot && branch.networks.every((network) => network.isOpen);
     if (!isFree) this.#makeRoom(branch);
     this.#eachNetwork(branch, (network, name, parent) => parent.children.set(name, network));
     if (isFree) this.#count(branch, { running: 1, waiting: 0 });
@@ -92,7 +108,11 @@ export class FairQueue {
   /** Returns the networks of a path. New ones are not linked to their parents yet. */
   #branchOf(path: readonly string[]): Branch {
     let parent = this.#all;
-    const networks = path.map((name) => (parent = parent.children.get(name) ?? new Network()));
+    const networks = path.map((name, depth) => {
+      const hasShare = depth === 1 || name === SUSPECT;
+      const share = hasShare ? this.#limits.share : undefined;
+      return (parent = parent.children.get(name) ?? new Network(share));
+    });
     return { path, networks };
   }
 
@@ -139,7 +159,7 @@ export class FairQueue {
       if (!isEmpty(network)) parent.children.set(name, network);
     });
     // The next task starts in the same step, so that no newcomer can take the slot in between.
-    nextWaiter(this.#all, [Number.POSITIVE_INFINITY, this.#limits.share])?.start();
+    nextWaiter(this.#all)?.start();
   }
 
   #makeRoom({ networks }: Branch): void {
@@ -161,22 +181,14 @@ function isEmpty(network: Network): boolean {
   return network.running + network.waiting === 0;
 }
 
-/**
- * Returns the task whose turn it is. `shares` are the highest numbers of running tasks of one network, by depth; it has
- * no task if each network with waiting tasks has its share.
- */
-function nextWaiter(
-  network: Network,
-  [share = Number.POSITIVE_INFINITY, ...shares]: readonly number[] = [],
-): Waiter | undefined {
+/** Returns the task whose turn it is; undefined if each network with waiting tasks has its share. */
+function nextWaiter(network: Network): Waiter | undefined {
   if (network.children.size === 0) return network.queue.shift();
-  const open = [...network.children.values()].filter(
-    (one) => one.waiting > 0 && one.running < share,
-  );
-  const idle = open.filter((one) => one.running === 0);
-  const busy = open.filter((one) => one.running > 0);
+  const ready = [...network.children.values()].filter((one) => one.waiting > 0 && one.isOpen);
+  const idle = ready.filter((one) => one.running === 0);
+  const busy = ready.filter((one) => one.running > 0);
   for (const one of [...idle, ...busy]) {
-    const found = nextWaiter(one, shares);
+    const found = nextWaiter(one);
     if (found !== undefined) return found;
   }
   return undefined;

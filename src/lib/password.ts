@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 
-import { FairQueue, type Load } from "./fair-queue.ts";
+import { FairQueue, type Load, type Trust } from "./fair-queue.ts";
 import { verifyHash } from "./foreign-hashes.ts";
-import { networksOf } from "./network.ts";
+import { networkOf, networksOf } from "./network.ts";
 import { Problem } from "./problem.ts";
 
 /** Parameters of contract 4.17. Bun computes argon2id with one lane, off the event loop. */
@@ -14,6 +14,9 @@ const SALT_AND_DIGEST_BYTES = 32;
 /** The number of requests that may wait for a hash (contract 4.17); a further request is rejected. */
 const WAITING_LIMIT = 512;
 const RETRY_AFTER_S = 5;
+/** Time in ms for which a wrong password makes its network suspect, and the number of such networks (contract 3.7). */
+const SUSPECT_FOR_MS = 15 * 60_000;
+const SUSPECTS = 10_000;
 /** Replaces the client's address for internal work, which has no client. */
 const NO_ADDRESS = "";
 
@@ -45,7 +48,7 @@ export interface Passwords {
  * core.
  */
 export function createPasswords(
-  limits: { running?: number; waiting?: number } = {},
+  limits: { running?: number; waiting?: number; suspectForMs?: number } = {},
 ): Passwords & { load(): Load } {
   const running = limits.running ?? defaultRunning();
   const queue = new FairQueue({
@@ -55,22 +58,48 @@ export function createPasswords(
     rejection: () =>
       new Problem("overloaded", { headers: { "Retry-After": String(RETRY_AFTER_S) } }),
   });
+  const suspects = new Suspects(limits.suspectForMs ?? SUSPECT_FOR_MS);
   const unmatchable = `${HASH_PREFIX}${randomPart()}$${randomPart()}`;
   return {
     load: () => queue.load,
     hash: (password, from = NO_ADDRESS) =>
       queue.take(networksOf(from), () => Bun.password.hash(password, ARGON2ID)),
-    verify: (password, hash, from = NO_ADDRESS, isTrusted = false) =>
-      queue.take(
-        networksOf(from),
-        async () => (await verifyHash(password, hash ?? unmatchable)) && hash !== null,
-        isTrusted ? "trusted" : "other",
-      ),
+    async verify(password, hash, from = NO_ADDRESS, isTrusted = false) {
+      const task = async () => (await verifyHash(password, hash ?? unmatchable)) && hash !== null;
+      const trust = isTrusted ? "trusted" : suspects.trustIn(from);
+      const isRight = await queue.take(networksOf(from), task, trust);
+      if (!isRight) suspects.add(from);
+      return isRight;
+    },
     get isBusy() {
       return queue.isBusy;
     },
     needsRehash: (hash) => !hash.startsWith(HASH_PREFIX),
   };
+}
+
+/** Networks from which a wrong password came lately. */
+class Suspects {
+  readonly #forMs: number;
+  /** The networks with the end of the suspicion, the oldest first. */
+  readonly #ends = new Map<string, number>();
+
+  constructor(forMs: number) {
+    this.#forMs = forMs;
+  }
+
+  trustIn(address: string): Trust {
+    const end = this.#ends.get(networkOf(address)) ?? 0;
+    return end > performance.now() ? "suspect" : "unknown";
+  }
+
+  add(address: string): void {
+    const network = networkOf(address);
+    this.#ends.delete(network);
+    this.#ends.set(network, performance.now() + this.#forMs);
+    const [oldest] = this.#ends.keys();
+    if (this.#ends.size > SUSPECTS && oldest !== undefined) this.#ends.delete(oldest);
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { FairQueue } from "../../../src/lib/fair-queue.ts";
+import { FairQueue, type Trust } from "../../../src/lib/fair-queue.ts";
 
 describe("a fair queue", () => {
   test.each([1, 2, 3])(
@@ -182,6 +182,32 @@ describe("a fair queue of networks within networks", () => {
   });
 });
 
+describe("suspects in a fair queue", () => {
+  test("leave a slot to everybody else, whatever their networks", async () => {
+    const { bring, order, queue } = stage({ running: 2, waiting: 512, share: 1 });
+    for (let i = 0; i < 330; i++) await bring(`suspect-${i}`, 1, "suspect");
+    expect(queue.load).toEqual({ running: 1, waiting: 329 });
+    await bring("newcomer");
+    expect(order).toEqual(["suspect-0", "newcomer"]);
+  });
+
+  test("delay unknown and trusted clients by one task, and get their own turns", async () => {
+    const { bring, endOne, order } = stage({ running: 1, waiting: 512 });
+    for (let i = 0; i < 3; i++) await bring(`suspect-${i}`, 1, "suspect");
+    for (let i = 0; i < 2; i++) await bring(`newcomer-${i}`);
+    await bring("person", 1, "trusted");
+    for (let i = 0; i < 5; i++) await endOne();
+    expect(order).toEqual([
+      "suspect-0",
+      "newcomer-0",
+      "person",
+      "suspect-1",
+      "newcomer-1",
+      "suspect-2",
+    ]);
+  });
+});
+
 describe("trusted clients in a fair queue", () => {
   test.each([1, 2])(
     "are delayed by one of 330 tasks of strangers, whatever their networks (%i running)",
@@ -244,7 +270,7 @@ function stage(limits: { running: number; waiting: number; share?: number }) {
     queue,
     order,
     refused,
-    async bring(party: string, count = 1, trust: "trusted" | "other" = "other") {
+    async bring(party: string, count = 1, trust: Trust = "unknown") {
       const task = () => {
         order.push(party);
         return new Promise<void>((resolve) => ends.push(resolve));

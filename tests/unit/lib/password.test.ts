@@ -62,6 +62,16 @@ describe("the queue of passwords", () => {
     expect(await passwords.verify("wrong", null)).toBe(false);
   });
 
+  test("lets networks with a wrong password not delay others, until it is long enough ago", async () => {
+    expect(await turnOf("198.51.100.1", { suspectForMs: 60_000 })).toBe(1);
+    expect(await turnOf("198.51.100.1", { suspectForMs: 0 })).toBe(3);
+  });
+
+  test("lets trusted requests pass others, also from a network with a wrong password", async () => {
+    expect(await turnOf(CROWD[2], { suspectForMs: 60_000, isTrusted: true })).toBe(1);
+    expect(await turnOf("198.51.100.1", { suspectForMs: 0, isTrusted: true })).toBe(1);
+  });
+
   test("lets 512 requests wait by default", async () => {
     const passwords = createPasswords({ running: 1 });
     const outcomes = Array.from({ length: 514 }, () =>
@@ -74,3 +84,29 @@ describe("the queue of passwords", () => {
     expect(refused).toHaveLength(1);
   });
 });
+
+const CROWD = ["192.0.2.1", "192.0.2.2", "192.0.2.3"] as const;
+
+/**
+ * Returns the turn of an address that comes after those of a crowd with wrong passwords, while another hash runs. The
+ * first turn is the one after that hash.
+ */
+async function turnOf(
+  address: string,
+  { suspectForMs, isTrusted = false }: { suspectForMs: number; isTrusted?: boolean },
+): Promise<number> {
+  const passwords = createPasswords({ running: 1, suspectForMs });
+  const hash = await passwords.hash("right");
+  for (const from of CROWD) await passwords.verify("wrong", hash, from);
+  const ended: string[] = [];
+  const verify = async (name: string, from: string, trusted: boolean) => {
+    await passwords.verify("right", hash, from, trusted);
+    ended.push(name);
+  };
+  await Promise.all([
+    verify("running", CROWD[0], false),
+    ...CROWD.map((from) => verify("crowd", from, false)),
+    verify("asked", address, isTrusted),
+  ]);
+  return ended.indexOf("asked");
+}
