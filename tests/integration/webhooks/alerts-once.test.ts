@@ -24,10 +24,10 @@ test("each threshold raises one alert, although two dispatchers are killed betwe
   const { partnerId } = tenant;
   const settingsId = ulid();
   await database.db.sql`
-    insert into alert_settings (id, partner_id, recipients, kinds, oldest_waiting_minutes, digest_minutes, webhook_url,
-                                sealed_secret, secret_fingerprint, updated_at)
-    values (${settingsId}, ${partnerId}, ${["ops@partner.example"]}, ${[...ALERT_KINDS]}, 15, 0, ${alertHooks.url},
-            ${box.seal(newSecret(), alertSecretAssociatedData(partnerId, settingsId))}, '0123456789abcdef', now())`;
+    insert into alert_settings (id, partner_id, recipients, confirmed_recipients, kinds, oldest_waiting_minutes,
+                                digest_minutes, webhook_url, sealed_secret, secret_fingerprint, updated_at)
+    values (${settingsId}, ${partnerId}, ${["ops@partner.example"]}, ${["ops@partner.example"]}, ${[...ALERT_KINDS]}, 15,
+            0, ${alertHooks.url}, ${box.seal(newSecret(), alertSecretAssociatedData(partnerId, settingsId))}, '0123456789abcdef', now())`;
   const { subscriptionId: id, shard } = await insertSubscription(
     { db: database.db, box },
     { partnerId, url: hooks.url },
