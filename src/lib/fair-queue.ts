@@ -8,15 +8,15 @@ interface Limits {
   /** The highest number of tasks that run at the same time, and of further tasks that may wait. */
   readonly running: number;
   readonly waiting: number;
-  /** The highest number of running tasks of one outermost network, and of all suspects together. */
+  /** The highest number of running tasks of one outermost network, and of tasks beside which a suspect's may run. */
   readonly share: number;
   /** Makes the error with which a task is rejected that can neither run nor wait. */
   readonly rejection: () => Error;
 }
 
 /**
- * What is known of a client. The three kinds have turns of their own, so that any number of suspects delay the others
- * by one task, and any number of unknown clients delay trusted ones by one task.
+ * What is known of a client. Trusted and unknown clients take turns, so that any number of unknown ones delay a trusted
+ * one by one task. Suspects come after all others.
  */
 export type Trust = "trusted" | "unknown" | "suspect";
 const SUSPECT: Trust = "suspect";
@@ -55,13 +55,13 @@ interface Waiter {
 /**
  * Runs a bounded number of tasks at the same time and takes turns between networks, so that no network can starve the
  * others. A network is a path, such as an IPv6 /48, its /56 and its /64. Turns go round the outermost networks, then
- * round those inside, so many small networks inside a large one count as one. Before all that, the kinds of trust take
- * turns.
+ * round those inside, so many small networks inside a large one count as one. Before all that, trusted and unknown
+ * clients take turns.
  *
  * - A network without a running task comes before all networks that have one, so no network delays another by more
  *   than one task.
- * - An outermost network never runs more than its share, and neither do all suspects together. With a share of all
- *   slots but one, a newcomer starts immediately beside one busy network, or beside any number of suspects.
+ * - An outermost network never runs more than its share, and suspects run only within it. With a share of all slots
+ *   but one, a newcomer starts immediately beside one busy network, or beside any number of suspects.
  * - When the waiting room is full, the network with the most waiting tasks loses its newest one, within the kind of
  *   trust that has most. A newcomer is therefore rejected only if no network has at least two more waiting tasks
  *   than its own.
@@ -87,13 +87,20 @@ export class FairQueue {
     return this.#all.running < this.#limits.running;
   }
 
+  get #hasSlotForSuspects(): boolean {
+    return this.#all.running < this.#limits.share;
+  }
+
   async take<T>(
     path: readonly string[],
     task: () => Promise<T>,
     trust: Trust = "unknown",
   ): Promise<T> {
     const branch = this.#branchOf([trust, ...path]);
-    const isFree = this.#hasSlot && branch.networks.every((network) => network.isOpen);
+    const isFree =
+      this.#hasSlot &&
+      (trust !== SUSPECT || this.#hasSlotForSuspects) &&
+      branch.networks.every((network) => network.isOpen);
     if (!isFree) this.#makeRoom(branch);
     this.#eachNetwork(branch, (network, name, parent) => parent.children.set(name, network));
     if (isFree) this.#count(branch, { running: 1, waiting: 0 });
@@ -109,8 +116,7 @@ export class FairQueue {
   #branchOf(path: readonly string[]): Branch {
     let parent = this.#all;
     const networks = path.map((name, depth) => {
-      const hasShare = depth === 1 || name === SUSPECT;
-      const share = hasShare ? this.#limits.share : undefined;
+      const share = depth === 1 ? this.#limits.share : undefined;
       return (parent = parent.children.get(name) ?? new Network(share));
     });
     return { path, networks };
@@ -159,7 +165,14 @@ export class FairQueue {
       if (!isEmpty(network)) parent.children.set(name, network);
     });
     // The next task starts in the same step, so that no newcomer can take the slot in between.
-    nextWaiter(this.#all)?.start();
+    this.#next()?.start();
+  }
+
+  #next(): Waiter | undefined {
+    const suspects = this.#all.children.get(SUSPECT);
+    const next = nextWaiter(this.#all, suspects);
+    if (next !== undefined || suspects === undefined) return next;
+    return this.#hasSlotForSuspects ? nextWaiter(suspects) : undefined;
   }
 
   #makeRoom({ networks }: Branch): void {
@@ -181,10 +194,15 @@ function isEmpty(network: Network): boolean {
   return network.running + network.waiting === 0;
 }
 
-/** Returns the task whose turn it is; undefined if each network with waiting tasks has its share. */
-function nextWaiter(network: Network): Waiter | undefined {
+/**
+ * Returns the task whose turn it is, outside of the network `except`; undefined if each network with waiting tasks has
+ * its share.
+ */
+function nextWaiter(network: Network, except?: Network): Waiter | undefined {
   if (network.children.size === 0) return network.queue.shift();
-  const ready = [...network.children.values()].filter((one) => one.waiting > 0 && one.isOpen);
+  const ready = [...network.children.values()].filter(
+    (one) => one.waiting > 0 && one.isOpen && one !== except,
+  );
   const idle = ready.filter((one) => one.running === 0);
   const busy = ready.filter((one) => one.running > 0);
   for (const one of [...idle, ...busy]) {

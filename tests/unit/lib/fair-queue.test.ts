@@ -191,7 +191,7 @@ describe("suspects in a fair queue", () => {
     expect(order).toEqual(["suspect-0", "newcomer"]);
   });
 
-  test("delay unknown and trusted clients by one task, and get their own turns", async () => {
+  test("come after all others", async () => {
     const { bring, endOne, order } = stage({ running: 1, waiting: 512 });
     for (let i = 0; i < 3; i++) await bring(`suspect-${i}`, 1, "suspect");
     for (let i = 0; i < 2; i++) await bring(`newcomer-${i}`);
@@ -201,10 +201,25 @@ describe("suspects in a fair queue", () => {
       "suspect-0",
       "newcomer-0",
       "person",
-      "suspect-1",
       "newcomer-1",
+      "suspect-1",
       "suspect-2",
     ]);
+  });
+
+  test("take no second slot beside a network that has its share, and get their share when it ends", async () => {
+    const { bring, endOne, order, queue } = stage({ running: 2, waiting: 512, share: 1 });
+    await bring("line", 2);
+    await bring("suspect", 2, "suspect");
+    expect(order).toEqual(["line"]);
+    await bring("person", 1, "trusted");
+    expect(order).toEqual(["line", "person"]);
+    for (let i = 0; i < 3; i++) await endOne();
+    expect(order).toEqual(["line", "person", "line", "suspect"]);
+    await endOne();
+    expect(order.at(-1)).toBe("suspect");
+    await endOne();
+    expect(queue.load).toEqual({ running: 0, waiting: 0 });
   });
 });
 
