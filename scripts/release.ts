@@ -2,7 +2,7 @@
 // fails if the two builds differ. The commit must be tagged with the version and unchanged; a dry run skips these conditions.
 // .github/workflows/release.yml builds the image, signs and publishes.
 import { createHash } from "node:crypto";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 
@@ -91,15 +91,20 @@ function archive(cwd: string, name: string, target: string): void {
 /** Packs the packages of partners that exist in this commit. PHP and Go take theirs from the tag. */
 function packSdks(): void {
   const typescript = join(ROOT, "src/sdk/typescript");
-  if (existsSync(join(typescript, "package.json")))
-    run(["npm", "pack", "--silent", "--pack-destination", FOLDER, typescript]);
-  const python = join(ROOT, "src/sdk/python");
-  if (existsSync(join(python, "pyproject.toml")))
-    run(["python3", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", FOLDER, python]);
+  run([process.execPath, "x", "tsc", "-p", typescript]);
+  run(["npm", "pack", "--silent", "--pack-destination", FOLDER, typescript]);
+  // A copy, because the build of a wheel leaves files beside the sources.
+  const python = join(DIST, "sdk-python");
+  rmSync(python, { recursive: true, force: true });
+  cpSync(join(ROOT, "src/sdk/python"), python, { recursive: true });
+  run(["python3", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", FOLDER, python]);
 }
 
 function run(command: readonly string[]): string {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([...command], { cwd: ROOT });
+  const { exitCode, stdout, stderr } = Bun.spawnSync([...command], {
+    cwd: ROOT,
+    env: process.env,
+  });
   if (exitCode !== 0) throw new Error(`${command.join(" ")}: ${stderr.toString()}`);
   return stdout.toString();
 }
