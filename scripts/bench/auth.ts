@@ -196,6 +196,7 @@ const FLOOD = 330;
 const FLOODS: readonly [what: string, from: (n: number) => string][] = [
   ["one IPv6 /56", (n) => `2001:db8:0:${(n % 256).toString(16)}::1`],
   ["500 IPv4 addresses", (n) => `10.9.${(n % 500) >> 8}.${n % 256}`],
+  ["500 IPv4 networks", (n) => `10.${(n % 500) >> 8}.${n % 256}.9`],
 ];
 const PEOPLE = 5;
 /** Numbers of wrong answers after which people sign in: in the first round of the flood, and when each network guessed. */

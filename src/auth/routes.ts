@@ -7,6 +7,7 @@ import type { Config } from "../lib/config.ts";
 import { discover, logIn, type LogInDeps } from "./actions/log-in.ts";
 import { logOut, revokeOwnToken, verifyToken } from "./actions/sessions.ts";
 import { anyUser } from "./guard.ts";
+import { rememberBrowser } from "./known-browser.ts";
 import { loginAnswer, loginBody, messageAnswer, verifyTokenAnswer } from "./model.ts";
 import { discoverAnswer, discoverBody } from "./password-model.ts";
 import { type PasswordRouteDeps, passwordRoutes } from "./routes/passwords.ts";
@@ -32,23 +33,32 @@ function signInRoutes(deps: SignInRouteDeps) {
 function signInStartRoutes(deps: SignInRouteDeps) {
   return new Elysia({ prefix: BASE_PATH, tags: ["Sign-in"] })
     .use(deps.checks)
-    .post("/login", ({ body, requestContext }) => logIn(deps, body, requestContext), {
-      public: true,
-      signIn: true,
-      body: loginBody,
-      response: {
-        200: loginAnswer,
-        401: errorResponse("invalid_credentials", "second_factor_required"),
-        429: errorResponse("account_locked"),
-        503: errorResponse("overloaded"),
+    .post(
+      "/login",
+      async ({ body, requestContext, set }) => {
+        const answer = await logIn(deps, body, requestContext);
+        const cookie = rememberBrowser(deps, requestContext.headers, body.email);
+        if (cookie !== undefined) set.headers["set-cookie"] = cookie;
+        return answer;
       },
-      detail: {
-        operationId: "signIn",
-        summary: "Sign in with email and password",
-        description:
-          "Returns a token for one day. Five wrong passwords lock the email for a while.",
+      {
+        public: true,
+        signIn: true,
+        body: loginBody,
+        response: {
+          200: loginAnswer,
+          401: errorResponse("invalid_credentials", "second_factor_required"),
+          429: errorResponse("account_locked"),
+          503: errorResponse("overloaded"),
+        },
+        detail: {
+          operationId: "signIn",
+          summary: "Sign in with email and password",
+          description:
+            "Returns a token for one day. Five wrong passwords lock the email for a while.",
+        },
       },
-    })
+    )
     .post("/auth/discover", ({ body }) => discover(deps, body.email), {
       public: true,
       body: discoverBody,

@@ -63,11 +63,11 @@ export function createPasswords(
   return {
     load: () => queue.load,
     hash: (password, from = NO_ADDRESS) =>
-      queue.take(networksOf(from), () => Bun.password.hash(password, ARGON2ID)),
+      queue.take(turnsOf(from), () => Bun.password.hash(password, ARGON2ID)),
     async verify(password, hash, from = NO_ADDRESS, isTrusted = false) {
       const task = async () => (await verifyHash(password, hash ?? unmatchable)) && hash !== null;
       const trust = isTrusted ? "trusted" : suspects.trustIn(from);
-      const isRight = await queue.take(networksOf(from), task, trust);
+      const isRight = await queue.take(turnsOf(from), task, trust);
       if (!isRight) suspects.add(from);
       return isRight;
     },
@@ -76,6 +76,16 @@ export function createPasswords(
     },
     needsRehash: (hash) => !hash.startsWith(HASH_PREFIX),
   };
+}
+
+/**
+ * Lists the networks among which turns go round, widest first. An IPv4 address has its /24, the smallest block that is
+ * routed on the internet, so that somebody who rents a block counts once.
+ */
+function turnsOf(address: string): readonly string[] {
+  const networks = networksOf(address);
+  const block = /^(\d+\.\d+\.\d+)\.\d+$/.exec(networks[0] ?? "")?.[1];
+  return block === undefined ? networks : [`${block}.0/24`, ...networks];
 }
 
 /** Networks from which a wrong password came lately. */

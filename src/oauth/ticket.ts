@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 
+import { HostCookie } from "../http/cookie.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Config } from "../lib/config.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 
 /**
@@ -67,36 +69,10 @@ export function openTicket(
 
 const BROWSER_BYTES = 32;
 const BROWSER = /^[A-Za-z0-9_-]{43}$/;
-const COOKIE_TTL_S = 3_600;
 
-/**
- * The cookie that identifies a browser during the authorization flow. The prefix `__Host-` keeps other subdomains
- * from setting the cookie.
- */
-export class BrowserCookie {
-  readonly #isSecure: boolean;
-  readonly #name: string;
-
-  constructor(serverRoot: string) {
-    this.#isSecure = serverRoot.startsWith("https:");
-    this.#name = this.#isSecure ? "__Host-authorize" : "authorize";
-  }
-
-  read(headers: Headers): string | undefined {
-    const pairs = (headers.get("cookie") ?? "").split(/; */);
-    const own = pairs.filter((pair) => pair.startsWith(`${this.#name}=`));
-    const value = own[0]?.slice(this.#name.length + 1) ?? "";
-    return own.length === 1 && BROWSER.test(value) ? value : undefined;
-  }
-
-  /**
-   * Writes the cookie with SameSite=Lax and not Strict, because the browser must send it when a client redirects its
-   * user to this service.
-   */
-  write(browser: string): string {
-    const secure = this.#isSecure ? "; Secure" : "";
-    return `${this.#name}=${browser}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${COOKIE_TTL_S}${secure}`;
-  }
+/** Creates the cookie that identifies a browser during the authorization flow. */
+export function authorizeCookie(config: Pick<Config, "serverRoot">): HostCookie {
+  return new HostCookie(config, { name: "authorize", maxAgeS: 3_600, format: BROWSER });
 }
 
 export function newBrowser(): string {

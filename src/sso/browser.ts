@@ -1,5 +1,6 @@
 import { createHash, createHmac, randomBytes } from "node:crypto";
 
+import { HostCookie } from "../http/cookie.ts";
 import type { Config } from "../lib/config.ts";
 
 const SECRET_BYTES = 32;
@@ -34,17 +35,10 @@ export function flowSecrets(
  * Creates the cookie that ties a state to the browser in which the sign-in began (contract 4.13). If a browser
  * already has the cookie, its value is kept, so that a sign-in in another tab stays valid.
  */
-export function browserCookie({ serverRoot }: Pick<Config, "serverRoot">) {
-  const isSecure = serverRoot.startsWith("https:");
-  const name = isSecure ? "__Host-rr_sso" : "rr_sso";
-  const attributes = ["Path=/", `Max-Age=${STATE_TTL_MS / 1000}`, "HttpOnly", "SameSite=Lax"];
-  if (isSecure) attributes.push("Secure");
-  return {
-    read(headers: Headers): string | undefined {
-      const pairs = (headers.get("cookie") ?? "").split(";").map((pair) => pair.trim());
-      const value = pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1);
-      return value !== undefined && SECRET.test(value) ? value : undefined;
-    },
-    write: (value: string): string => [`${name}=${value}`, ...attributes].join("; "),
-  };
+export function browserCookie(config: Pick<Config, "serverRoot">): HostCookie {
+  return new HostCookie(config, {
+    name: "rr_sso",
+    maxAgeS: STATE_TTL_MS / 1000,
+    format: SECRET,
+  });
 }

@@ -8,6 +8,7 @@ import { errorFields, type Log } from "../../lib/log.ts";
 import type { Passwords } from "../../lib/password.ts";
 import { Problem } from "../../lib/problem.ts";
 import { lockedUntil, retryAfterS } from "../decide.ts";
+import { isKnownBrowser, type KnownBrowserDeps } from "../known-browser.ts";
 import { emailDigest, emailDomain, normaliseEmail } from "../email.ts";
 import type { KeyRing } from "../key-ring.ts";
 import type { LoginAnswer, LoginBody } from "../model.ts";
@@ -29,7 +30,10 @@ import { secondStep, type SecondStepDeps, signedInOr } from "./second-step.ts";
 
 export interface LogInDeps extends AttemptDeps, SecurityMailDeps, SecondStepDeps {
   readonly keys: KeyRing;
-  readonly config: Pick<Config, "lockScheduleS" | "accessTokenTtlS" | "securityMails"> &
+  readonly config: Pick<
+    Config,
+    "lockScheduleS" | "accessTokenTtlS" | "securityMails" | "serverRoot"
+  > &
     SecondStepDeps["config"];
 }
 
@@ -65,13 +69,13 @@ function problemOf(outcome: Exclude<AttemptOutcome<never>, { kind: "right" }>): 
 
 export type CountSignIn = (result: AttemptOutcome<unknown>["kind"]) => void;
 
-export interface AttemptDeps {
+export interface AttemptDeps extends KnownBrowserDeps {
   readonly countSignIn?: CountSignIn;
   readonly db: Db;
   readonly clock: Clock;
   readonly log: Log;
   readonly passwords: Passwords;
-  readonly config: Pick<Config, "lockScheduleS">;
+  readonly config: Pick<Config, "lockScheduleS" | "serverRoot">;
 }
 
 export interface Attempt {
@@ -129,9 +133,11 @@ async function settleAttempt<T>(
   for (;;) {
     const user = await findSignInUser(deps.db, email);
     const hash = user?.isActive && (attempt.admits?.(user) ?? true) ? user.passwordHash : null;
-    const { ip } = attempt.requestContext;
+    const { ip, headers } = attempt.requestContext;
     // The look-up is made only when it matters, and for unknown emails, too.
-    const isTrusted = deps.passwords.isBusy && (await hasSignedInFrom(deps.db, email, ip));
+    const isTrusted =
+      deps.passwords.isBusy &&
+      (isKnownBrowser(deps, headers, email) || (await hasSignedInFrom(deps.db, email, ip)));
     const isRight = await deps.passwords.verify(attempt.password, hash, ip, isTrusted);
     const settled: Settled<T> =
       isRight && user !== undefined && hash !== null

@@ -23,6 +23,7 @@ import {
   requestOptionsAnswer,
 } from "../factor-model.ts";
 import { factorHolder, ownSignIn, waitingSignIn } from "../guard.ts";
+import { rememberBrowser } from "../known-browser.ts";
 import { loginAnswer } from "../model.ts";
 
 export interface SecondFactorRouteDeps extends own.OwnFactorDeps {
@@ -48,25 +49,27 @@ const oneProof = ({ body }: RuleInput<typeof proofBody>) => ({
 });
 
 function signInRoute(deps: SecondFactorRouteDeps) {
-  return new Elysia({ prefix: BASE_PATH, tags: ["Sign-in"] })
-    .use(deps.checks)
-    .post(
-      "/login/second-factor",
-      ({ principal, requestContext, body }) =>
-        finishSignIn(deps, { principal, requestContext }, body),
-      {
-        access: waitingSignIn(),
-        body: proofBody,
-        rules: oneProof,
-        response: { 200: loginAnswer, 429: locked },
-        detail: {
-          operationId: "proveSecondFactor",
-          summary: "Finish a sign-in by a second factor",
-          description:
-            "Takes the challenge token of a 401 `second_factor_required`, which ends after five wrong answers.",
-        },
+  return new Elysia({ prefix: BASE_PATH, tags: ["Sign-in"] }).use(deps.checks).post(
+    "/login/second-factor",
+    async ({ principal, requestContext, body, set }) => {
+      const answer = await finishSignIn(deps, { principal, requestContext }, body);
+      const cookie = rememberBrowser(deps, requestContext.headers, answer.user.email);
+      if (cookie !== undefined) set.headers["set-cookie"] = cookie;
+      return answer;
+    },
+    {
+      access: waitingSignIn(),
+      body: proofBody,
+      rules: oneProof,
+      response: { 200: loginAnswer, 429: locked },
+      detail: {
+        operationId: "proveSecondFactor",
+        summary: "Finish a sign-in by a second factor",
+        description:
+          "Takes the challenge token of a 401 `second_factor_required`, which ends after five wrong answers.",
       },
-    );
+    },
+  );
 }
 
 function newFactorRoutes(deps: SecondFactorRouteDeps) {

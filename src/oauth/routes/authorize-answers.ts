@@ -1,3 +1,4 @@
+import type { HostCookie } from "../../http/cookie.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { startSso } from "../../sso/actions/begin-sso.ts";
 import type { SsoDeps } from "../../sso/actions/deps.ts";
@@ -19,7 +20,7 @@ import { factorPage } from "../pages/factor.ts";
 import { failurePage } from "../pages/page.ts";
 import { redirectPage, signInPage } from "../pages/sign-in.ts";
 import { withParams } from "../redirect-uri.ts";
-import { type BrowserCookie, openTicket, sealTicket, type WaitingUser } from "../ticket.ts";
+import { openTicket, sealTicket, type WaitingUser } from "../ticket.ts";
 
 /* Contains the responses with which a step at `/oauth/authorize` may end. */
 
@@ -171,7 +172,7 @@ export async function startProviderSignIn(
 
 /** Handles `GET /oauth/authorize/sso`, to which the browser returns from the identity provider. */
 export async function returnFromProvider(
-  deps: ProviderDeps & { readonly cookie: BrowserCookie },
+  deps: ProviderDeps & { readonly cookie: HostCookie },
   visit: PageVisit,
 ): Promise<Response> {
   const { requestContext } = visit;

@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 
 import { type ProofBody, proofBody } from "../../auth/factor-model.ts";
 import type { Checks } from "../../http/checks.ts";
+import type { HostCookie } from "../../http/cookie.ts";
 import { examine } from "../../http/fields.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { queryOf } from "../../http/text.ts";
@@ -20,7 +21,7 @@ import { readForm, type Params } from "../form.ts";
 import { failurePage } from "../pages/page.ts";
 import { inWords, signInPage } from "../pages/sign-in.ts";
 import {
-  BrowserCookie,
+  authorizeCookie,
   newBrowser,
   openTicket,
   sealTicket,
@@ -53,7 +54,7 @@ export interface AuthorizeDeps extends ProviderDeps {
 }
 
 interface PageDeps extends ProviderDeps {
-  readonly cookie: BrowserCookie;
+  readonly cookie: HostCookie;
 }
 
 /**
@@ -61,7 +62,7 @@ interface PageDeps extends ProviderDeps {
  * the authorization request again.
  */
 export function authorizeRoutes(oauth: AuthorizeDeps) {
-  const deps = { ...oauth, cookie: new BrowserCookie(oauth.config.serverRoot) };
+  const deps = { ...oauth, cookie: authorizeCookie(oauth.config) };
   return new Elysia({ tags: ["OAuth"] })
     .use(oauth.checks)
     .get(

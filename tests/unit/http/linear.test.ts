@@ -9,7 +9,7 @@ import { parseJson } from "../../../src/http/body.ts";
 import { MAX_PARAMETERS, queryOf, readParameters } from "../../../src/http/text.ts";
 import { readCredentials } from "../../../src/oauth/credentials.ts";
 import { Params, readForm } from "../../../src/oauth/form.ts";
-import { BrowserCookie } from "../../../src/oauth/ticket.ts";
+import { authorizeCookie } from "../../../src/oauth/ticket.ts";
 import { expectLinear } from "../../support/growth.ts";
 
 describe("a form", () => {
@@ -105,7 +105,7 @@ describe("a body", () => {
 });
 
 describe("a header", () => {
-  const cookie = new BrowserCookie("http://localhost");
+  const cookie = authorizeCookie({ serverRoot: "http://localhost" });
   const isProxy = (address: string) => address.startsWith("10.");
 
   test.each(Object.entries(HEADERS))("of %s is read in linear time", (_, make) => {

@@ -67,6 +67,12 @@ describe("the queue of passwords", () => {
     expect(await turnOf("198.51.100.1", { suspectForMs: 0 })).toBe(3);
   });
 
+  test("lets the addresses of an IPv4 /24 delay others by one hash", async () => {
+    const crowd = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];
+    expect(await turnOf("198.51.100.1", { suspectForMs: 0, crowd })).toBe(1);
+    expect(await turnOf("192.0.2.4", { suspectForMs: 0, crowd })).toBe(3);
+  });
+
   test("lets trusted requests pass others, also from a network with a wrong password", async () => {
     expect(await turnOf(CROWD[2], { suspectForMs: 60_000, isTrusted: true })).toBe(1);
     expect(await turnOf("198.51.100.1", { suspectForMs: 0, isTrusted: true })).toBe(1);
@@ -85,7 +91,7 @@ describe("the queue of passwords", () => {
   });
 });
 
-const CROWD = ["192.0.2.1", "192.0.2.2", "192.0.2.3"] as const;
+const CROWD = ["192.0.2.1", "203.0.113.1", "198.18.0.1"] as const;
 
 /**
  * Returns the turn of an address that comes after those of a crowd with wrong passwords, while another hash runs. The
@@ -93,19 +99,23 @@ const CROWD = ["192.0.2.1", "192.0.2.2", "192.0.2.3"] as const;
  */
 async function turnOf(
   address: string,
-  { suspectForMs, isTrusted = false }: { suspectForMs: number; isTrusted?: boolean },
+  {
+    suspectForMs,
+    isTrusted = false,
+    crowd = CROWD,
+  }: { suspectForMs: number; isTrusted?: boolean; crowd?: readonly string[] },
 ): Promise<number> {
   const passwords = createPasswords({ running: 1, suspectForMs });
   const hash = await passwords.hash("right");
-  for (const from of CROWD) await passwords.verify("wrong", hash, from);
+  for (const from of crowd) await passwords.verify("wrong", hash, from);
   const ended: string[] = [];
   const verify = async (name: string, from: string, trusted: boolean) => {
     await passwords.verify("right", hash, from, trusted);
     ended.push(name);
   };
   await Promise.all([
-    verify("running", CROWD[0], false),
-    ...CROWD.map((from) => verify("crowd", from, false)),
+    verify("running", crowd[0] ?? "", false),
+    ...crowd.map((from) => verify("crowd", from, false)),
     verify("asked", address, isTrusted),
   ]);
   return ended.indexOf("asked");
