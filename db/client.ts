@@ -46,6 +46,11 @@ export type DbOrTx = Session;
 
 /** The time limit for connecting to one database host, unless the pool's deadline is shorter. */
 const CONNECT_TIMEOUT_S = 5;
+/**
+ * The time limit for each of several hosts, of which one is often down while the others work. A statement then still
+ * has the time to reach the next ones.
+ */
+const CONNECT_TIMEOUT_OF_SEVERAL_S = 2;
 const KEEP_ALIVE_S = 10;
 /**
  * The longest pause between two attempts to connect. The driver's default grows to 20 s, so that a recovered database
@@ -115,7 +120,10 @@ function limitsOf(url: string, { limits, settings, name, isPipelined }: ConnectO
     // Pipelining is off by default, so that no statement waits behind one that hangs while another connection is free.
     max_pipeline: isPipelined ? MAX_PIPELINE : 0,
     ...(limits && { deadline: limits.deadlineMs / 1_000 }),
-    connect_timeout: Math.min(CONNECT_TIMEOUT_S, (limits?.deadlineMs ?? Infinity) / 1_000),
+    connect_timeout: Math.min(
+      hasSeveralHosts(url) ? CONNECT_TIMEOUT_OF_SEVERAL_S : CONNECT_TIMEOUT_S,
+      (limits?.deadlineMs ?? Infinity) / 1_000,
+    ),
     ...(!isOurs && limits && { at_begin: beginSettings(limits) }),
   };
 }
@@ -126,6 +134,10 @@ function limitsOf(url: string, { limits, settings, name, isPipelined }: ConnectO
  */
 export function isPooled(url: string): boolean {
   return /[?&]prepare=false(&|$)/.test(url);
+}
+
+function hasSeveralHosts(url: string): boolean {
+  return /^[^/]*\/\/([^/?]*@)?[^/?@]*,/.test(url);
 }
 
 export function connect(url: string, options: ConnectOptions): RawDb {

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 
 import { connect } from "../../../db/client.ts";
 import { isStoreFailure } from "../../../db/errors.ts";
-import { LIMITS } from "../../../db/limits.ts";
+import { type Limits, LIMITS } from "../../../db/limits.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { listen } from "../../support/network/raw-receiver.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -27,6 +27,13 @@ test("a statement fails after each host was tried once, if none answers", async 
     const failed = await ends(withHosts(hosts));
     expect(failed.map((error) => isStoreFailure(error))).toEqual([true, true, true]);
   }
+});
+
+test("behind two hosts that do not answer, the third one is reached within the deadline of the intake", async () => {
+  const limits = LIMITS.writerPool;
+  const url = withHosts((own) => [silent, silent, own]);
+  const late = Bun.sleep(limits.deadlineMs).then(() => "late");
+  expect(await Promise.race([ends(url, 1, limits), late])).toEqual(["done"]);
 });
 
 test("a read-only host is not used, and the error says why", async () => {
@@ -73,8 +80,11 @@ function withHosts(hosts: (own: string) => readonly string[]): string {
 }
 
 /** Runs this many statements, on up to as many connections, and returns the result of each. */
-async function ends(url: string, count = 3): Promise<unknown[]> {
-  const limits = { ...LIMITS.requests, deadlineMs: 500 };
+async function ends(
+  url: string,
+  count = 3,
+  limits: Limits = { ...LIMITS.requests, deadlineMs: 500 },
+): Promise<unknown[]> {
   const db = connect(url, { max: count, name: "hosts", limits });
   const all = await Promise.all(
     Array.from({ length: count }, () =>
