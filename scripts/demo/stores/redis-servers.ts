@@ -44,7 +44,7 @@ export async function startRedisServer(
   const server: RedisServer = {
     port,
     url: `redis://127.0.0.1:${port}`,
-    ask: (name, ...rest) => ask(port, name, rest),
+    ask: (...command) => askRedis({ port }, ...command),
     async start() {
       child = spawn(PROGRAM ?? "", [file, ...(kind === "sentinel" ? ["--sentinel"] : [])], {
         stdio: "ignore",
@@ -99,16 +99,7 @@ export async function startSentinels(): Promise<Sentinels> {
     },
     async settled() {
       for (const one of watching)
-        await eventually("what a Sentinel knows", async () => {
-          const replicas = await one.ask("SENTINEL", "REPLICAS", "main");
-          const text = JSON.stringify(replicas);
-          const isReady = text.includes('"slave"') && text.includes('"master-link-status","ok"');
-          return (
-            isReady &&
-            (await field(one, "flags")) === "master" &&
-            (await field(one, "num-other-sentinels")) === "2"
-          );
-        });
+        await eventually("what a Sentinel knows", () => isSentinelSettled(one));
     },
     async stop() {
       for (const one of [...watching, ...servers]) await one.stop();
@@ -118,8 +109,22 @@ export async function startSentinels(): Promise<Sentinels> {
   return sentinels;
 }
 
+/** Whether a Sentinel knows a replica that could take over, and the two other Sentinels. */
+export async function isSentinelSettled(one: Pick<RedisServer, "ask">): Promise<boolean> {
+  const text = JSON.stringify(await one.ask("SENTINEL", "REPLICAS", "main"));
+  const isReady = text.includes('"slave"') && text.includes('"master-link-status","ok"');
+  return (
+    isReady &&
+    (await field(one, "flags")) === "master" &&
+    (await field(one, "num-other-sentinels")) === "2"
+  );
+}
+
 /** Returns a field of the master as a Sentinel reports it. */
-async function field(sentinel: RedisServer, name: string): Promise<string | undefined> {
+async function field(
+  sentinel: Pick<RedisServer, "ask">,
+  name: string,
+): Promise<string | undefined> {
   const answer = await sentinel.ask("SENTINEL", "MASTER", "main");
   const fields = Array.isArray(answer) ? answer.map(String) : [];
   return fields[fields.indexOf(name) + 1];
@@ -148,9 +153,13 @@ export async function startCluster(): Promise<{ url: string; stop(): Promise<voi
   };
 }
 
-async function ask(port: number, name: string, rest: readonly string[]): Promise<unknown> {
+/** Sends a command to a server or a Sentinel; returns null while it is down. */
+export async function askRedis(
+  at: { readonly port: number; readonly host?: string },
+  ...[name, ...rest]: [string, ...string[]]
+): Promise<unknown> {
   const redis = new Redis({
-    port,
+    ...at,
     protocol: 2,
     lazyConnect: true,
     connectTimeout: 1_000,

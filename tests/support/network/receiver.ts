@@ -12,20 +12,22 @@ export interface Received {
 type Answer = (request: Received, count: number) => number | "hang" | Promise<number>;
 
 /**
- * A partner's endpoint on loopback. `answer` chooses the status from the request and the number of earlier requests.
+ * A partner's endpoint, by default on loopback. `answer` chooses the status from the request and the number of earlier requests.
  */
 export class Receiver {
   readonly received: Received[] = [];
   answer: Answer = () => 200;
   readonly #server: Server;
+  readonly #host: string;
 
-  private constructor(server: Server) {
+  private constructor(server: Server, host: string) {
     this.#server = server;
+    this.#host = host;
   }
 
-  static async start(answer?: Answer): Promise<Receiver> {
+  static async start(answer?: Answer, host = "127.0.0.1"): Promise<Receiver> {
     const server = createServer();
-    const receiver = new Receiver(server);
+    const receiver = new Receiver(server, host);
     if (answer) receiver.answer = answer;
     server.on("request", (request, response) => {
       const chunks: Buffer[] = [];
@@ -43,12 +45,12 @@ export class Receiver {
         });
       });
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    await new Promise<void>((resolve) => server.listen(0, host, resolve));
     return receiver;
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/hook`;
+    return `http://${this.#host}:${(this.#server.address() as AddressInfo).port}/hook`;
   }
 
   /** The event ids in the order in which they arrived. */

@@ -22,6 +22,8 @@ export interface ProcessOptions {
   readonly tree?: string;
   /** A port that is free; any by default. */
   readonly port?: number;
+  /** The address that it listens on; loopback by default. */
+  readonly host?: string;
 }
 
 /** The API as a separate process, with its real connections and limits. */
@@ -33,9 +35,9 @@ export class ApiProcess {
   private constructor(
     port: number,
     env: Readonly<Record<string, string>>,
-    { prefix = [], tree = ROOT }: ProcessOptions = {},
+    { prefix = [], tree = ROOT, host = "127.0.0.1" }: ProcessOptions = {},
   ) {
-    this.root = `http://127.0.0.1:${port}`;
+    this.root = `http://${host}:${port}`;
     const [program, ...args] = [...prefix, process.execPath, "src/main.ts", "api"];
     this.#child = spawn(program, args, {
       cwd: tree,
@@ -45,6 +47,7 @@ export class ApiProcess {
         RATE_LIMITS: "off",
         LOG_LEVEL: "warn",
         ...env,
+        HOST: host,
         PORT: String(port),
         PARENT_PID: String(process.pid),
       },
