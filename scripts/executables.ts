@@ -20,7 +20,6 @@ const FILES = [
   "src/docs/*.{css,js}",
   "src/docs/guides/*.md",
   "src/docs/{embed,oauth,verify}/*",
-  "node_modules/swagger-ui-dist/{swagger-ui.css,swagger-ui-bundle.js}",
   "dist/{dashboard.json,reviewrelay.mjs}",
 ];
 const COMMAND = join(ROOT, "src/cli/main.ts");

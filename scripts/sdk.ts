@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { readPartnerApi } from "./sdk/operations.ts";
+import { readPartnerApi } from "../src/docs/reference/operations.ts";
 import { writePython } from "./sdk/python.ts";
 import { writeTypescript } from "./sdk/typescript.ts";
 

@@ -9,7 +9,7 @@ import { accessLog, cors, edge, refuseOtherMethods, trustAnswers } from "./http/
 import { servedFiles } from "./http/files.ts";
 import { securityTxt } from "./http/security-txt.ts";
 import { answerCounter, type Answered, type CountRequest, health } from "./http/metrics.ts";
-import { apiDescription } from "./http/openapi/description.ts";
+import { apiDescription, apiDocument } from "./http/openapi/description.ts";
 import type { RateLimiter } from "./http/rate-limit.ts";
 import { type Checks, readinessOf } from "./lib/readiness.ts";
 import { wellKnown } from "./oauth/well-known.ts";
@@ -60,7 +60,9 @@ export function createApp(deps: AppDeps) {
   const { isDraining = () => false } = deps;
   // `standardHostname` is off, because this option of Elysia skips the first characters of the URL when it looks for
   // the path, which fails for a short `Host`, such as that of a container.
-  const app = new Elysia({ normalize: false, handler: { standardHostname: false } })
+  const app = new Elysia({ normalize: false, handler: { standardHostname: false } });
+  const describe = apiDocument(app, serverRoot, describeEvents);
+  app
     .onRequest(({ set }) => {
       // While the process drains, each response closes its connection. Clients with kept connections, such as
       // proxies, then open the next one to another process.
@@ -83,10 +85,10 @@ export function createApp(deps: AppDeps) {
     .use(wellKnown(deps.keys, serverRoot))
     .use(securityTxt({ clock, config }))
     .use(health(() => readinessOf(deps)))
-    .use(servedFiles(docPages(serverRoot)))
+    .use(servedFiles(docPages(serverRoot, describe)))
     .use(dashboardSite({ framedBy: (key) => framedBy(deps, key) }));
   if (traces !== undefined) app.onRequest(({ request }) => traces.begin(request));
-  app.use(apiDescription(app, serverRoot, describeEvents));
+  app.use(apiDescription(describe));
   trustAnswers(app);
   refuseOtherMethods(app, GET_HAS_EFFECT);
   return app;

@@ -8,7 +8,7 @@ import {
   type Operation,
   type PartnerApi,
   type Schema,
-} from "./operations.ts";
+} from "../../src/docs/reference/operations.ts";
 
 const HEAD = `// Written by scripts/sdk.ts from the OpenAPI document.
 import type { Pages, Request, RequestOptions } from "./requests.ts";

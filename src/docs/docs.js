@@ -1,4 +1,5 @@
-// Adds a search field and copy buttons to the guides. Without JavaScript the guides stay readable.
+// Adds a search field and copy buttons to the pages, and remembers the language of samples. Without JavaScript the
+// pages stay readable.
 for (const box of document.querySelectorAll(".code")) {
   const button = document.createElement("button");
   button.type = "button";
@@ -15,7 +16,7 @@ const search = document.getElementById("search");
 const field = document.createElement("input");
 field.type = "search";
 field.placeholder = "Search";
-field.setAttribute("aria-label", "Search the guides");
+field.setAttribute("aria-label", "Search the documentation");
 const results = document.createElement("ul");
 results.hidden = true;
 results.setAttribute("aria-label", "Results");
@@ -61,10 +62,20 @@ field.addEventListener("input", async () => {
   if (typed === field.value) show(matching(all, typed));
 });
 search.addEventListener("keydown", (event) => {
-  if (event.key !== "Escape") return;
-  field.value = "";
-  results.hidden = true;
+  const links = [...results.querySelectorAll("a")];
+  const steps = { ArrowDown: 1, ArrowUp: -1 };
+  if (event.key === "Escape") {
+    field.value = "";
+    results.hidden = true;
+    field.focus();
+  } else if (event.key === "Enter" && event.target === field) links[0]?.click();
+  else if (event.key in steps) {
+    event.preventDefault();
+    const next = links.indexOf(document.activeElement) + steps[event.key];
+    (links[next] ?? field).focus();
+  }
 });
+results.addEventListener("click", () => (results.hidden = true));
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.target.closest("input, textarea")) return;
   event.preventDefault();
@@ -72,4 +83,15 @@ document.addEventListener("keydown", (event) => {
 });
 document.addEventListener("click", (event) => {
   if (!search.contains(event.target)) results.hidden = true;
+});
+
+const languages = document.querySelectorAll(".languages input");
+for (const input of languages) {
+  if (input.value === localStorage.getItem("language")) input.checked = true;
+  input.addEventListener("change", () => localStorage.setItem("language", input.value));
+}
+document.querySelector(".contents [aria-current]")?.scrollIntoView({ block: "nearest" });
+const contents = document.getElementById("contents");
+contents.addEventListener("click", (event) => {
+  if (event.target.closest("a") && contents.matches(":popover-open")) contents.hidePopover();
 });

@@ -5,6 +5,7 @@ import { Marked } from "marked";
 
 import { ROOT } from "../../db/executable.ts";
 import { CATALOG } from "../outbox/event.ts";
+import { escape } from "./reference/fields.ts";
 import EXAMPLES from "./event-examples.json" with { type: "json" };
 
 const HERE = join(ROOT, "src/docs");
@@ -27,7 +28,7 @@ interface Section {
  * Renders a guide and replaces its placeholders: `{{snippet <file>}}` inserts a file from ./verify or ./oauth,
  * `{{events}}` every event with examples, `{{root}}` the address of this server. Tests run the snippets and validate
  * the examples. The word after the language of a code block tells the tests how to treat it: `run`, or `not-run` with
- * a reason that the page shows.
+ * a reason.
  */
 export function renderGuide(markdown: string, serverRoot: string): RenderedGuide {
   const filled = markdown
@@ -52,24 +53,11 @@ const marked = new Marked({
       return `<div class="table" tabindex="0"><table>\n<thead><tr>${cells(token.header, "th")}</tr></thead>\n<tbody>${rows}</tbody>\n</table></div>\n`;
     },
     code({ text, lang = "" }) {
-      const [language = "", mark = "", ...words] = lang.split(" ");
-      const reason = mark === "not-run" ? words.join(" ") : "";
-      const note =
-        reason === "" ? "" : `<p class="note">Not run by our tests: ${shown(reason)}.</p>`;
-      return `<div class="code" data-language="${shown(language)}"><pre tabindex="0"><code>${shown(text)}\n</code></pre>${note}</div>\n`;
+      const [language = ""] = lang.split(" ");
+      return `<div class="code" data-language="${escape(language)}"><pre tabindex="0"><code>${escape(text)}\n</code></pre></div>\n`;
     },
   },
 });
-
-function shown(text: string): string {
-  const marks: Readonly<Record<string, string>> = {
-    "&": "&amp;",
-    "<": "&lt;",
-    ">": "&gt;",
-    '"': "&quot;",
-  };
-  return text.replaceAll(/[&<>"]/g, (one) => marks[one] ?? one);
-}
 
 function idOf(heading: string): string {
   return heading

@@ -5,9 +5,14 @@ import type { ServedFile } from "../http/files.ts";
 import { bundleForNode } from "../lib/bundle.ts";
 import { IS_EXECUTABLE, ROOT } from "../../db/executable.ts";
 import { type RenderedGuide, renderGuide } from "./guide.ts";
+import {
+  REFERENCE,
+  REFERENCE_PATHS,
+  type ReferencePage,
+  referencePages,
+} from "./reference/page.ts";
 
 const HERE = join(ROOT, "src/docs");
-const SWAGGER_UI = join(ROOT, "node_modules/swagger-ui-dist");
 /**
  * Path of the command line program for partners. The program is bundled from this path and not imported, because it
  * is a separate program.
@@ -22,16 +27,24 @@ const CSS = "text/css; charset=utf-8";
 const SCRIPT = "text/javascript; charset=utf-8";
 const JSON_TYPE = "application/json";
 
-/** Serves the guides and the reference below `/docs`. All assets come from this server, so that they work offline. */
-export function docPages(serverRoot: string): ServedFile[] {
+/**
+ * Serves the guides and the reference below `/docs`. All assets come from this server, so that they work offline. The
+ * reference is made from the OpenAPI document, which `describe` returns, at its first request.
+ */
+export function docPages(
+  serverRoot: string,
+  describe: () => Readonly<Record<string, unknown>>,
+): ServedFile[] {
+  let made: readonly ReferencePage[] | undefined;
+  const reference = () => (made ??= referencePages(describe()));
   const rendered = new Map<string, RenderedGuide>();
   const render = ({ name }: Guide): RenderedGuide => {
     const known = rendered.get(name);
     if (known !== undefined) return known;
     const markdown = readFileSync(join(HERE, "guides", `${name}.md`), "utf8");
-    const made = renderGuide(markdown, serverRoot);
-    rendered.set(name, made);
-    return made;
+    const guide = renderGuide(markdown, serverRoot);
+    rendered.set(name, guide);
+    return guide;
   };
   return [
     ...GUIDES.map((guide) => ({
@@ -39,29 +52,31 @@ export function docPages(serverRoot: string): ServedFile[] {
       contentType: HTML,
       body: () => guidePage(guide, render(guide)),
     })),
-    { path: "/docs/reference", contentType: HTML, body: referencePage },
-    { path: "/docs/search.json", contentType: JSON_TYPE, body: () => searchIndex(render) },
+    ...REFERENCE_PATHS.map((path) => ({
+      path,
+      contentType: HTML,
+      body: () => referencePage(reference(), path),
+    })),
+    {
+      path: "/docs/search.json",
+      contentType: JSON_TYPE,
+      body: () => JSON.stringify([...guideSections(render), ...operationSections(reference())]),
+    },
     IS_EXECUTABLE
       ? file("/docs/reviewrelay.mjs", SCRIPT, BUNDLED_COMMAND)
       : { path: "/docs/reviewrelay.mjs", contentType: SCRIPT, body: () => bundleForNode(COMMAND) },
     ...readdirSync(SAMPLES).map((name) => file(`/docs/samples/${name}`, TEXT, join(SAMPLES, name))),
     file("/docs/docs.css", CSS, join(HERE, "docs.css")),
     file("/docs/docs.js", SCRIPT, join(HERE, "docs.js")),
-    file("/docs/reference.js", SCRIPT, join(HERE, "reference.js")),
-    file("/docs/swagger-ui.css", CSS, join(SWAGGER_UI, "swagger-ui.css")),
-    file("/docs/swagger-ui-bundle.js", SCRIPT, join(SWAGGER_UI, "swagger-ui-bundle.js")),
   ];
 }
 
-function referencePage(): string {
-  return layOut({
-    title: "API reference",
-    path: "/docs/reference",
-    head: `<link rel="stylesheet" href="/docs/swagger-ui.css">
-<script defer src="/docs/swagger-ui-bundle.js"></script>
-<script defer src="/docs/reference.js"></script>`,
-    body: `<main id="reference"><noscript><p>The reference needs JavaScript; the same is in <a href="/openapi.json">openapi.json</a>.</p></noscript></main>`,
-  });
+function referencePage(pages: readonly ReferencePage[], path: string): string {
+  const page = pages.find((one) => one.path === path);
+  if (page === undefined) throw new Error(`The reference has no page ${path}.`);
+  const title = path === REFERENCE ? "API reference" : `${page.title} · API reference`;
+  const body = `<main class="guide reference">\n${page.html()}</main>`;
+  return layOut({ title, path, reference: pages, body });
 }
 
 function guidePage({ title, path }: Guide, { html, sections }: RenderedGuide): string {
@@ -71,20 +86,36 @@ function guidePage({ title, path }: Guide, { html, sections }: RenderedGuide): s
     links.length < 3
       ? ""
       : `<nav class="within" aria-label="On this page"><ul>${links.join("")}</ul></nav>`;
-  return layOut({ title, path, head: "", body: `<main class="guide">\n${html}</main>\n${within}` });
+  return layOut({ title, path, body: `<main class="guide">\n${html}</main>\n${within}` });
 }
 
-/** Returns every section of every guide as JSON; the search runs in the browser. */
-function searchIndex(render: (guide: Guide) => RenderedGuide): string {
-  return JSON.stringify(
-    GUIDES.flatMap((guide) =>
-      render(guide).sections.map(({ id, title, depth, text }) => ({
-        path: depth === 1 ? guide.path : `${guide.path}#${id}`,
-        guide: guide.title,
-        title,
-        text,
-      })),
-    ),
+/** A section in the index of the search, which runs in the browser. */
+interface Section {
+  readonly path: string;
+  readonly guide: string;
+  readonly title: string;
+  readonly text: string;
+}
+
+function guideSections(render: (guide: Guide) => RenderedGuide): Section[] {
+  return GUIDES.flatMap((guide) =>
+    render(guide).sections.map(({ id, title, depth, text }) => ({
+      path: depth === 1 ? guide.path : `${guide.path}#${id}`,
+      guide: guide.title,
+      title,
+      text,
+    })),
+  );
+}
+
+function operationSections(pages: readonly ReferencePage[]): Section[] {
+  return pages.flatMap(({ path, title, groups }) =>
+    [...groups.values()].flat().map((one) => ({
+      path: `${path}#${one.name}`,
+      guide: `API, ${title}`,
+      title: one.summary,
+      text: `${one.method} ${one.path} ${one.name}`,
+    })),
   );
 }
 
@@ -153,8 +184,9 @@ export const GUIDES = CHAPTERS.flatMap(({ guides }) => guides);
 interface Page {
   readonly title: string;
   readonly path: string;
-  readonly head: string;
   readonly body: string;
+  /** The pages of the reference, on which the navigation shows them. */
+  readonly reference?: readonly ReferencePage[];
 }
 
 /** The ReviewRelay logo, the same drawing as in the dashboard (app/shell/brand.tsx). */
@@ -164,7 +196,7 @@ const ICON = encodeURIComponent(
 );
 
 /** Renders a page with the navigation to all guides and the dashboard. It is readable without JavaScript. */
-function layOut({ title, path, head, body }: Page): string {
+function layOut({ title, path, body, reference = [] }: Page): string {
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -175,17 +207,18 @@ function layOut({ title, path, head, body }: Page): string {
 <link rel="icon" href="data:image/svg+xml,${ICON}">
 <link rel="stylesheet" href="/docs/docs.css">
 <script defer src="/docs/docs.js"></script>
-${head}
 </head>
 <body>
 <a class="skip" href="#content">To the content</a>
 <header>
 <a class="brand" href="/docs">${MARK} ReviewRelay <span>Docs</span></a>
+<button class="menu" type="button" popovertarget="contents">Menu</button>
 <div id="search" role="search"></div>
 <a class="back" href="/dashboard">Dashboard</a>
 </header>
 <div class="page">
-<nav class="contents" aria-label="Documentation">
+<nav class="contents" id="contents" popover aria-label="Documentation">
+${reference.length === 0 ? "" : referenceLinks(reference, path)}
 ${CHAPTERS.map((chapter) => chapterLinks(chapter, path)).join("\n")}
 </nav>
 <div id="content" class="content" tabindex="-1">
@@ -198,11 +231,27 @@ ${body}
 }
 
 function chapterLinks({ title, guides }: (typeof CHAPTERS)[number], here: string): string {
-  const reference = { title: "Reference", path: "/docs/reference" };
-  const all = title === "The API" ? [...guides, reference] : guides;
-  const links = all.map((one) => {
-    const current = one.path === here ? ' aria-current="page"' : "";
-    return `<li><a href="${one.path}"${current}>${one.title}</a></li>`;
+  const reference = { title: "API reference", path: REFERENCE };
+  const isShown = title === "The API" && !here.startsWith(REFERENCE);
+  const all = isShown ? [...guides, reference] : guides;
+  return `<p>${title}</p>\n<ul>${all.map((one) => linkTo(one, here)).join("\n")}</ul>`;
+}
+
+/** Renders the navigation of the reference: its pages, and the operations of the current one. */
+function referenceLinks(pages: readonly ReferencePage[], here: string): string {
+  const links = pages.map((one) => linkTo(one, here, one.path === here ? operationLinks(one) : ""));
+  return `<p>API reference</p>\n<ul>${links.join("\n")}</ul>`;
+}
+
+function operationLinks({ groups }: ReferencePage): string {
+  const lists = [...groups].map(([title, operations]) => {
+    const links = operations.map((one) => `<li><a href="#${one.name}">${one.summary}</a></li>`);
+    return `${title === "" ? "" : `<li class="group">${title}</li>`}${links.join("\n")}`;
   });
-  return `<p>${title}</p>\n<ul>${links.join("\n")}</ul>`;
+  return lists.length === 0 ? "" : `<ul>${lists.join("\n")}</ul>`;
+}
+
+function linkTo(one: { title: string; path: string }, here: string, inside = ""): string {
+  const current = one.path === here ? ' aria-current="page"' : "";
+  return `<li><a href="${one.path}"${current}>${one.title}</a>${inside}</li>`;
 }

@@ -127,8 +127,8 @@ test("the executable of the command shows its help", () => {
 
 /** Pages whose files are inside of the executable. */
 const PAGES =
-  `/dashboard /docs /docs/reference /docs/events /docs/search.json /docs/docs.css /docs/swagger-ui.css
-  /docs/swagger-ui-bundle.js /docs/reviewrelay.mjs /docs/samples/verify.ts /openapi.json`.split(
+  `/dashboard /docs /docs/reference /docs/reference/webhooks /docs/events /docs/search.json /docs/docs.css
+  /docs/reviewrelay.mjs /docs/samples/verify.ts /openapi.json`.split(
     /\s+/,
   );
 const SETUP =

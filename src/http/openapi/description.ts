@@ -13,12 +13,23 @@ import type { Components, Json, JsonObject } from "./schemas.ts";
 export type DescribeWebhooks = (components: Components) => JsonObject;
 
 /**
- * Serves `/openapi.json` and `.yaml`: the API as OpenAPI 3.1. The document is made from the routes of `app` at the
- * first request and kept as bytes. Serialising 250 KB for each anonymous request would delay all other requests.
+ * Returns a function that makes the OpenAPI 3.1 document from the routes of `app` at its first call and keeps it, so that
+ * it has the routes that are added until then.
  */
-export function apiDescription(app: AnyElysia, serverRoot: string, webhooks: DescribeWebhooks) {
+export function apiDocument(
+  app: AnyElysia,
+  serverRoot: string,
+  webhooks: DescribeWebhooks,
+): () => JsonObject {
   let made: JsonObject | undefined;
-  const describe = () => (made ??= describeApi(app, serverRoot, webhooks));
+  return () => (made ??= describeApi(app, serverRoot, webhooks));
+}
+
+/**
+ * Serves `/openapi.json` and `.yaml`. They are kept as bytes. Serialising 250 KB for each anonymous request would delay
+ * all other requests.
+ */
+export function apiDescription(describe: () => JsonObject) {
   return servedFiles([
     {
       path: "/openapi.json",
@@ -251,7 +262,7 @@ const HEADERS: Record<string, Json> = {
 };
 
 /** The tags of operations, in the order in which the API reference shows them. */
-const TAGS = [
+export const TAGS = [
   {
     name: "Webhooks",
     description: "Subscriptions of a partner, their deliveries and their health.",

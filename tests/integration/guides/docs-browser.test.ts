@@ -7,6 +7,7 @@ import type { Browser } from "playwright-core";
 
 import { servedFiles } from "../../../src/http/files.ts";
 import { docPages } from "../../../src/docs/pages.ts";
+import BASELINE from "../../golden/openapi-baseline.json" with { type: "json" };
 import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
 
 describe.skipIf(chromium === undefined)("in a browser", () => {
@@ -16,7 +17,7 @@ describe.skipIf(chromium === undefined)("in a browser", () => {
   ] as const)("%p px wide, %s, everything is accessible", async (width, colorScheme) => {
     const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme });
     const page = await context.newPage();
-    for (const path of ["/docs", "/docs/getting-started", "/docs/events", "/docs/oauth"]) {
+    for (const path of ["/docs", "/docs/events", "/docs/reference", "/docs/reference/webhooks"]) {
       await page.goto(root + path);
       await page.getByRole("searchbox").waitFor();
       // The page's content security policy blocks foreign scripts, so the driver injects axe.
@@ -54,10 +55,31 @@ describe.skipIf(chromium === undefined)("in a browser", () => {
     await context.close();
   });
 
-  test("everything is readable without JavaScript", async () => {
-    const context = await browser.newContext({ javaScriptEnabled: false });
+  test("the keyboard finds an operation, and the language of samples is remembered", async () => {
+    const page = await browser.newPage();
+    await page.goto(`${root}/docs/reference`);
+    await page.keyboard.press("/");
+    await page.keyboard.type("rotate signing secret");
+    await page.getByRole("link", { name: "API, Webhooks: Rotate the signing secret" }).waitFor();
+    await page.keyboard.press("Enter");
+    await page.waitForURL("**/docs/reference/webhooks#rotateSecret");
+    await page.getByRole("radio", { name: "cURL" }).press("ArrowRight");
+    const samples = page.locator("section:has(#rotateSecret) .samples");
+    await samples.getByText("relay.rotateSecret(").waitFor();
+    expect(await samples.getByText("curl -X POST").isVisible()).toBe(false);
+    await page.goto(`${root}/docs/reference/reviews`);
+    expect(await page.getByRole("radio", { name: "TypeScript" }).isChecked()).toBe(true);
+    await page.close();
+  });
+
+  test("everything is readable without JavaScript, also on a phone", async () => {
+    const viewport = { width: 390, height: 844 };
+    const context = await browser.newContext({ javaScriptEnabled: false, viewport });
     const page = await context.newPage();
     await page.goto(`${root}/docs`);
+    const heading = await page.getByRole("heading", { level: 1 }).boundingBox();
+    expect(heading?.y).toBeLessThan(150);
+    await page.getByRole("button", { name: "Menu" }).click();
     await page.getByRole("navigation").getByRole("link", { name: "Events" }).click();
     await page.getByRole("heading", { name: "review_received" }).waitFor();
     await page.getByRole("link", { name: "Dashboard", exact: true }).waitFor();
@@ -71,7 +93,7 @@ let browser: Browser;
 
 let root: string;
 
-const app = servedFiles(docPages("http://127.0.0.1:3000"));
+const app = servedFiles(docPages("http://127.0.0.1:3000", () => BASELINE));
 
 beforeAll(async () => {
   if (chromium === undefined) return;

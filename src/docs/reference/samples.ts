@@ -1,0 +1,244 @@
+import type { Operation } from "./operations.ts";
+
+/** The languages of samples, in the order in which the reference offers them. */
+export const LANGUAGES = [
+  { id: "shell", label: "cURL" },
+  { id: "typescript", label: "TypeScript" },
+  { id: "python", label: "Python" },
+  { id: "php", label: "PHP" },
+  { id: "go", label: "Go" },
+] as const;
+
+export type Language = (typeof LANGUAGES)[number]["id"];
+
+/** A request with example values, as every language sends it. */
+interface Call {
+  readonly operation: Operation;
+  readonly server: string;
+  readonly url: string;
+  /** Headers; the value of one with `env` ends with that environment variable. */
+  readonly headers: readonly {
+    readonly name: string;
+    readonly value: string;
+    readonly env?: string;
+  }[];
+  /** The body as text. */
+  readonly body: string | undefined;
+  /** The arguments of the package's method: those of the path, then the body or the query. */
+  readonly args: readonly unknown[];
+}
+
+/**
+ * Writes a program in every language that sends the operation with example values and prints the response. TypeScript
+ * and Python use the package where it has the operation.
+ */
+export function samplesOf(
+  operation: Operation,
+  example: unknown,
+  server: string,
+): Record<Language, string> {
+  const call = callOf(operation, example, server);
+  const { isPackaged } = operation;
+  return {
+    shell: curl(call),
+    typescript: isPackaged ? typescriptPackage(call) : typescript(call),
+    python: isPackaged ? pythonPackage(call) : python(call),
+    php: php(call),
+    go: go(call),
+  };
+}
+
+function callOf(operation: Operation, example: unknown, server: string): Call {
+  const { parameters, body, scopes } = operation;
+  const inPath = parameters.filter(({ place }) => place === "path");
+  const query = parameters.filter(({ place, isRequired }) => place === "query" && isRequired);
+  const path = inPath.reduce(
+    (made, one) => made.replace(`{${one.name}}`, encodeURIComponent(String(one.example))),
+    operation.path,
+  );
+  const search = new URLSearchParams(
+    Object.fromEntries(query.map((one) => [one.name, String(one.example)])),
+  );
+  const fields = Object.fromEntries(query.map((one) => [one.name, one.example]));
+  const isForm = body !== undefined && body.type !== "application/json";
+  const text = isForm
+    ? new URLSearchParams(Object(example)).toString()
+    : JSON.stringify(example, null, 2);
+  const signed = operation.name === "reportProviderEvents";
+  return {
+    operation,
+    server,
+    url: `${server}${path}${query.length > 0 ? `?${search.toString()}` : ""}`,
+    headers: [
+      ...(scopes === undefined ? [] : [{ name: "Authorization", value: "Bearer ", env: "TOKEN" }]),
+      ...(signed ? [{ name: "X-Provider-Signature", value: "sha256=", env: "SIGNATURE" }] : []),
+      ...(body === undefined ? [] : [{ name: "Content-Type", value: body.type }]),
+    ],
+    body: body === undefined ? undefined : text,
+    args: [
+      ...inPath.map((one) => one.example),
+      ...(body === undefined ? [] : [example]),
+      ...(query.length > 0 ? [fields] : []),
+    ],
+  };
+}
+
+function curl({ operation, url, headers, body }: Call): string {
+  return [
+    `curl ${operation.method === "GET" ? "" : `-X ${operation.method} `}'${url}'`,
+    ...headers.map(({ name, value, env }) =>
+      env === undefined ? `-H '${name}: ${value}'` : `-H "${name}: ${value}$${env}"`,
+    ),
+    ...(body === undefined ? [] : [`-d '${body.replaceAll("'", String.raw`'\''`)}'`]),
+  ].join(" \\\n  ");
+}
+
+function typescriptPackage({ operation, server, args }: Call): string {
+  const called = `relay.${operation.name}(${args.map((one) => JSON.stringify(one, null, 2)).join(", ")})`;
+  return `import { ReviewRelay } from "@reviewrelay/sdk";
+
+const relay = new ReviewRelay({ server: "${server}", token: process.env["TOKEN"] ?? "" });
+${printed(operation, `for await (const row of ${called}) console.log(row);`, `console.log(await ${called});`, `await ${called};`)}
+`;
+}
+
+function typescript({ operation, url, headers, body }: Call): string {
+  const lines = headers.map(({ name, value, env }) =>
+    env === undefined
+      ? `    "${name}": "${value}",`
+      : `    "${name}": \`${value}\${process.env["${env}"]}\`,`,
+  );
+  const text =
+    operation.body?.type === "application/json" ? `JSON.stringify(${body})` : `"${body}"`;
+  return [
+    `const response = await fetch("${url}", {`,
+    `  method: "${operation.method}",`,
+    ...(lines.length > 0 ? ["  headers: {", ...lines, "  },"] : []),
+    ...(body === undefined ? [] : [`  body: ${text.replaceAll("\n", "\n  ")},`]),
+    "});",
+    "console.log(response.status, await response.text());",
+    "",
+  ].join("\n");
+}
+
+function pythonPackage({ operation, server, args }: Call): string {
+  const name = operation.name.replaceAll(/[A-Z]/g, (one) => `_${one.toLowerCase()}`);
+  const called = `relay.${name}(${args.map((one) => pythonLiteral(one)).join(", ")})`;
+  return `import os
+
+from reviewrelay import ReviewRelay
+
+relay = ReviewRelay("${server}", os.environ["TOKEN"])
+${printed(operation, `for row in ${called}:\n    print(row)`, `print(${called})`, called)}
+`;
+}
+
+function python({ operation, url, headers, body }: Call): string {
+  const lines = headers.map(({ name, value, env }) =>
+    env === undefined
+      ? `        "${name}": "${value}",`
+      : `        "${name}": ${value === "" ? "" : `"${value}" + `}os.environ["${env}"],`,
+  );
+  const data =
+    operation.body?.type === "application/json"
+      ? `json.dumps(${pythonLiteral(JSON.parse(body ?? "null"), "    ")}).encode()`
+      : `b"${body}"`;
+  const modules = [
+    ...(data.startsWith("json") && body !== undefined ? ["import json"] : []),
+    ...(headers.some(({ env }) => env !== undefined) ? ["import os"] : []),
+    "import urllib.request",
+  ];
+  return [
+    ...modules,
+    "",
+    "request = urllib.request.Request(",
+    `    "${url}",`,
+    `    method="${operation.method}",`,
+    ...(lines.length > 0 ? ["    headers={", ...lines, "    },"] : []),
+    ...(body === undefined ? [] : [`    data=${data},`]),
+    ")",
+    "with urllib.request.urlopen(request) as response:",
+    "    print(response.status, response.read().decode())",
+    "",
+  ].join("\n");
+}
+
+function php({ operation, url, headers, body }: Call): string {
+  const lines = headers.map(({ name, value, env }) =>
+    env === undefined
+      ? `        '${name}: ${value}',`
+      : `        '${name}: ${value}' . getenv('${env}'),`,
+  );
+  return [
+    "<?php",
+    "",
+    `$request = curl_init('${url}');`,
+    "curl_setopt_array($request, [",
+    `    CURLOPT_CUSTOMREQUEST => '${operation.method}',`,
+    "    CURLOPT_RETURNTRANSFER => true,",
+    ...(lines.length > 0 ? ["    CURLOPT_HTTPHEADER => [", ...lines, "    ],"] : []),
+    ...(body === undefined
+      ? []
+      : [
+          `    CURLOPT_POSTFIELDS => <<<'BODY'\n        ${body.replaceAll("\n", "\n        ")}\n        BODY,`,
+        ]),
+    "]);",
+    "echo curl_exec($request);",
+    "",
+  ].join("\n");
+}
+
+function go({ operation, url, headers, body }: Call): string {
+  const modules = ["io", "log", "net/http", "os", ...(body === undefined ? [] : ["strings"])];
+  const literal = body?.includes("`") ? JSON.stringify(body) : `\`${body}\``;
+  const sent = body === undefined ? "nil" : "body";
+  const lines = headers.map(({ name, value, env }) =>
+    env === undefined
+      ? `\trequest.Header.Set("${name}", "${value}")`
+      : `\trequest.Header.Set("${name}", "${value}"+os.Getenv("${env}"))`,
+  );
+  return [
+    "package main",
+    "",
+    "import (",
+    ...modules.map((one) => `\t"${one}"`),
+    ")",
+    "",
+    "func main() {",
+    ...(body === undefined ? [] : [`\tbody := strings.NewReader(${literal})`]),
+    `\trequest, err := http.NewRequest("${operation.method}", "${url}", ${sent})`,
+    "\tif err != nil {",
+    "\t\tlog.Fatal(err)",
+    "\t}",
+    ...lines,
+    "\tresponse, err := http.DefaultClient.Do(request)",
+    "\tif err != nil {",
+    "\t\tlog.Fatal(err)",
+    "\t}",
+    "\tdefer response.Body.Close()",
+    "\tio.Copy(os.Stdout, response.Body)",
+    "}",
+    "",
+  ].join("\n");
+}
+
+/** Chooses the lines that print the response: the rows of a list, one value, or nothing. */
+function printed({ row, answer }: Operation, rows: string, value: string, nothing: string): string {
+  if (row !== undefined) return rows;
+  return answer === undefined ? nothing : value;
+}
+
+/** Writes a JSON value as Python does. */
+function pythonLiteral(value: unknown, indent = ""): string {
+  if (value === null || value === undefined) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (typeof value !== "object") return JSON.stringify(value);
+  const deeper = `${indent}    `;
+  const isList = Array.isArray(value);
+  const items = Object.entries(value).map(
+    ([name, one]) =>
+      `${deeper}${isList ? "" : `${JSON.stringify(name)}: `}${pythonLiteral(one, deeper)},\n`,
+  );
+  const [open, close] = isList ? "[]" : "{}";
+  return items.length === 0 ? `${open}${close}` : `${open}\n${items.join("")}${indent}${close}`;
+}
