@@ -35,7 +35,7 @@ describe.skipIf(chromium === undefined)("the personal access token", () => {
     expect(await statusOf(token)).toBe(200);
     await button(page, "Regenerate").click();
     await inDialog(page, "Regenerate").click();
-    await page.getByText("There is a new token.").waitFor();
+    await page.getByText("Token regenerated.").waitFor();
     expect(await statusOf(token)).toBe(401);
     const next = await shownSecret(page, "Token");
     expect(await statusOf(next)).toBe(200);
@@ -60,7 +60,7 @@ describe.skipIf(chromium === undefined)("the personal access token", () => {
         where a.action = 'TOKEN_VIEWED' and u.email = ${email}`;
       return row?.count;
     };
-    await page.getByText("No tokens").waitFor();
+    await keyRow(page, "Personal token").waitFor();
     expect(await looks()).toBe(0);
     await button(page, "Manage token").click();
     await button(page, "Copy").waitFor();
@@ -80,7 +80,7 @@ describe.skipIf(chromium === undefined)("the personal access token", () => {
     await page.getByRole("textbox", { name: "New password" }).fill("another horse battery staple");
     await button(page, "Set the password and sign in").click();
     await button(page, "Manage token").click();
-    await page.getByText("This sign-in may not manage the token").waitFor();
+    await page.getByText("Sign in again to manage the token").waitFor();
     expect(await seriousFaults(page)).toEqual([]);
     await page.getByRole("alert").getByRole("button", { name: "Sign out" }).click();
     await page.getByText("You are signed out", { exact: true }).waitFor();
@@ -91,17 +91,17 @@ describe.skipIf(chromium === undefined)("the personal access token", () => {
 describe.skipIf(chromium === undefined)("API tokens for a day", () => {
   test("are created by keyboard with a name and scopes, shown once, listed and deleted", async () => {
     const { page, faults } = await openKeys((await freshUser()).email);
-    await page.getByText("No tokens").waitFor();
-    await button(page, "Create token").focus();
+    await button(page, "Create").focus();
     await page.keyboard.press("Enter");
+    await page.getByRole("menuitem", { name: /^24-hour token/ }).press("Enter");
     await page.getByLabel("Name").and(page.locator(":focus")).waitFor();
     expect(await inDialog(page, "Create token").isDisabled()).toBe(true);
     await page.keyboard.type("<b>Nightly</b> import");
     for (let i = 0; i < 4; i++) await page.keyboard.press("Tab");
-    await page.getByLabel("See webhooks and deliveries").and(page.locator(":focus")).waitFor();
+    await page.getByLabel("Read webhooks and deliveries").and(page.locator(":focus")).waitFor();
     await page.keyboard.press("Space");
     await page.keyboard.press("Enter");
-    await page.getByText("shown this once").waitFor();
+    await page.getByText("You cannot see it again").waitFor();
     expect(await html(page)).not.toContain("eyJ");
     const token = await shownSecret(page, "API token");
     expect(await statusOf(token, "/partner/webhooks")).toBe(200);
@@ -109,16 +109,16 @@ describe.skipIf(chromium === undefined)("API tokens for a day", () => {
     // Escape or a click outside must not close the dialog, because the secret would be lost.
     await page.keyboard.press("Escape");
     await page.mouse.click(5, 5);
-    await button(page, "I have kept it").click();
-    await page.getByText("shown this once").waitFor({ state: "detached" });
+    await button(page, "I have stored it").click();
+    await page.getByText("You cannot see it again").waitFor({ state: "detached" });
     expect(await html(page)).not.toContain("eyJ");
 
-    const row = page.getByRole("list", { name: "API tokens" }).getByRole("listitem");
+    const row = keyRow(page, "Nightly");
     expect(await row.innerText()).toContain("<b>Nightly</b> import");
     expect(await row.innerText()).toContain("webhooks:read");
     await row.getByRole("button").click();
     await inDialog(page, "Delete").click();
-    await page.getByText("No tokens").waitFor();
+    await row.waitFor({ state: "detached" });
     expect(await statusOf(token, "/partner/webhooks")).toBe(401);
     expect(faults).toEqual([]);
     await page.close();
@@ -128,18 +128,18 @@ describe.skipIf(chromium === undefined)("API tokens for a day", () => {
 describe.skipIf(chromium === undefined)("OAuth clients", () => {
   test("a super-admin creates one whose secret works at /oauth/token, rotates it and deletes it", async () => {
     const { page, faults } = await openKeys(tenants.superAdmin.email);
-    await button(page, "Create client").click();
+    await create(page, "OAuth client");
     await page.getByLabel("Name").fill("Back office");
     await page.getByLabel("Redirect URIs").fill("https://office.test/cb");
-    await page.getByLabel("Everything that the user may").check();
+    await page.getByLabel("Full access").check();
     await page.getByLabel("Password").check();
     await page.getByLabel("First-party").check();
     await inDialog(page, "Create client").click();
-    await page.getByText("shown this once").waitFor();
+    await page.getByText("You cannot see it again").waitFor();
     const secret = await shownSecret(page, "client_secret");
     expect(await copied(page)).toBe(secret);
     const clientId = await page.getByRole("dialog").locator("code").innerText();
-    await button(page, "I have kept it").click();
+    await button(page, "I have stored it").click();
     const grant = (client_secret: string) =>
       postForm(api, "/oauth/token", {
         grant_type: "password",
@@ -152,21 +152,21 @@ describe.skipIf(chromium === undefined)("OAuth clients", () => {
     const token = String(granted.body["access_token"]);
 
     await button(page, "Actions for Back office").click();
-    await page.getByRole("menuitem", { name: "Rotate the secret" }).click();
-    await page.getByRole("dialog").getByText("stops working at once").waitFor();
-    await inDialog(page, "Rotate the secret").click();
-    await page.getByText("shown this once").waitFor();
+    await page.getByRole("menuitem", { name: "Rotate secret" }).click();
+    await page.getByRole("dialog").getByText("stops working immediately").waitFor();
+    await inDialog(page, "Rotate secret").click();
+    await page.getByText("You cannot see it again").waitFor();
     const next = await shownSecret(page, "client_secret");
-    await button(page, "I have kept it").click();
+    await button(page, "I have stored it").click();
     expect((await grant(secret)).status).toBe(401);
     expect((await grant(next)).status).toBe(200);
     expect(await statusOf(token)).toBe(200);
 
     await button(page, "Actions for Back office").click();
     await page.getByRole("menuitem", { name: "Delete" }).click();
-    await page.getByRole("dialog").getByText("all tokens that it holds end").waitFor();
-    await inDialog(page, "Delete the client").click();
-    await page.getByText("The client is deleted").waitFor();
+    await page.getByRole("dialog").getByText("all its tokens are revoked").waitFor();
+    await inDialog(page, "Delete client").click();
+    await page.getByText("Client deleted").waitFor();
     expect(await statusOf(token)).toBe(401);
     expect(faults).toEqual([]);
     await page.close();
@@ -174,8 +174,7 @@ describe.skipIf(chromium === undefined)("OAuth clients", () => {
 
   test("a partner creates and edits its own; errors are shown at their fields", async () => {
     const { page } = await openKeys((await freshUser()).email);
-    await page.getByText("No OAuth clients").waitFor();
-    await button(page, "Create client").click();
+    await create(page, "OAuth client");
     expect(await page.getByLabel("First-party").count()).toBe(0);
     expect(await page.getByLabel("Password").count()).toBe(0);
     await page.getByLabel("Name").fill("Acme <script>alert(1)</script>");
@@ -186,19 +185,19 @@ describe.skipIf(chromium === undefined)("OAuth clients", () => {
     await page.getByLabel("Redirect URIs").fill("https://acme.test/cb");
     await page.getByLabel("In a browser or on a phone").check();
     await inDialog(page, "Create client").click();
-    const row = page.getByRole("list", { name: "OAuth clients" }).getByRole("listitem");
+    const row = keyRow(page, "Acme");
     await row.waitFor();
     expect(await row.innerText()).toContain("Acme <script>alert(1)</script>");
     expect(await row.innerText()).toContain("Public");
 
     await row.getByRole("button", { name: /^Actions for/ }).click();
-    expect(await page.getByRole("menuitem", { name: "Rotate the secret" }).count()).toBe(0);
+    expect(await page.getByRole("menuitem", { name: "Rotate secret" }).count()).toBe(0);
     await page.getByRole("menuitem", { name: "Edit" }).click();
     expect(await page.getByLabel("Redirect URIs").inputValue()).toBe("https://acme.test/cb");
     await page.getByLabel("Name").fill("Acme app");
-    await page.getByLabel("See webhooks and deliveries").check();
+    await page.getByLabel("Read webhooks and deliveries").check();
     await inDialog(page, "Save").click();
-    await page.getByText("The client is changed.").waitFor();
+    await page.getByText("Client updated.").waitFor();
     await row.getByText("reviews:read, webhooks:read").waitFor();
     await row.getByText("Acme app", { exact: true }).waitFor();
     await page.close();
@@ -215,10 +214,11 @@ describe.skipIf(chromium === undefined)("OAuth clients", () => {
     ] as const) {
       const { page, faults } = await openKeys(email);
       await page.waitForLoadState("networkidle");
-      const heading = page.getByRole("heading", { name: "OAuth clients", exact: true });
-      if (isShown) await heading.waitFor();
+      await button(page, "Create").click();
+      await page.getByRole("menuitem", { name: /^24-hour token/ }).waitFor();
+      const client = page.getByRole("menuitem", { name: /^OAuth client/ });
       if (seesOther) await page.getByText("Of the other").waitFor();
-      expect([email, await heading.count()]).toEqual([email, Number(isShown)]);
+      expect([email, await client.count()]).toEqual([email, Number(isShown)]);
       expect([email, await page.getByText("Of the other").count()]).toEqual([
         email,
         Number(seesOther),
@@ -242,15 +242,15 @@ describe.skipIf(chromium === undefined)("everybody can use the API keys", () => 
     await button(page, "Copy").waitFor();
     await button(page, "Actions for An app").first().waitFor();
     expect(await seriousFaults(page)).toEqual([]);
-    await button(page, "Create client").click();
+    await create(page, "OAuth client");
     await page.getByLabel("Redirect URIs").waitFor();
     expect(await seriousFaults(page)).toEqual([]);
     await page.keyboard.press("Escape");
-    await button(page, "Create token").click();
-    await page.getByLabel("See reviews").check();
+    await create(page, "24-hour token");
+    await page.getByLabel("Read reviews").check();
     await page.getByLabel("Name").fill("Another");
     await inDialog(page, "Create token").click();
-    await page.getByText("shown this once").waitFor();
+    await page.getByText("You cannot see it again").waitFor();
     expect(await seriousFaults(page)).toEqual([]);
     expect(faults).toEqual([]);
     await page.close();
@@ -310,6 +310,14 @@ const button = (page: Page, name: string) => page.getByRole("button", { name, ex
 
 const inDialog = (page: Page, name: string) =>
   page.getByRole("dialog").getByRole("button", { name, exact: true });
+
+/** Opens the form for a kind of key. */
+async function create(page: Page, kind: string): Promise<void> {
+  await button(page, "Create").click();
+  await page.getByRole("menuitem", { name: new RegExp(`^${kind}`) }).click();
+}
+
+const keyRow = (page: Page, name: string) => page.getByRole("row").filter({ hasText: name });
 
 const statusOf = async (token: string, path = "/verify-token") =>
   (await api.call("GET", path, { token })).status;

@@ -375,7 +375,7 @@ describe.skipIf(chromium === undefined)("everybody can use the sign-in", () => {
     await page.getByRole("button", { name: "Navigation" }).focus();
     // The search and the user menu follow.
     for (let nth = 1; nth <= 3; nth += 1) await page.keyboard.press("Tab");
-    await button(page, "Manage token").and(page.locator(":focus")).waitFor();
+    await button(page, "Create").and(page.locator(":focus")).waitFor();
     await page.getByRole("button", { name: "Navigation" }).press("Enter");
     await security.press("Enter");
     await page

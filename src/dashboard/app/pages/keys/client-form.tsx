@@ -29,7 +29,7 @@ interface ClientFormProps extends NewClientProps {
 }
 
 export function ClientForm({ editing, ...rest }: ClientFormProps) {
-  const title = typeof editing === "object" ? "Edit the client" : "Create an OAuth client";
+  const title = typeof editing === "object" ? "Edit client" : "Create an OAuth client";
   const close = () => {
     // Discards the unsaved changes. Otherwise they would reappear when the dialog opens again, and look like
     // saved values.
@@ -101,7 +101,7 @@ function EditClient({ path, client, onClose }: EditClientProps) {
     names: FIELDS,
     send: (draft) => change(client.client_id, draft),
     onDone: () => {
-      notify.done("The client is changed.");
+      notify.done("Client updated.");
       onClose();
     },
   });
@@ -130,7 +130,7 @@ function NameField({ form }: FieldsProps) {
   return (
     <TextInput
       label="Name"
-      description="People read it on the consent page."
+      description="Shown on the consent page."
       required
       withAsterisk={false}
       maxLength={100}
@@ -147,7 +147,7 @@ function AccessFields({ form, path }: FieldsProps & { readonly path: ClientsPath
     <>
       <Textarea
         label="Redirect URIs"
-        description="One per line, letter by letter as the app sends them: https, or http on this machine."
+        description="One per line. Must match exactly: https, or http on localhost."
         placeholder="https://app.example.com/callback"
         autosize
         minRows={2}
@@ -186,12 +186,12 @@ function KindField({ isConfidential, onChange }: KindFieldProps) {
         <Radio
           value="confidential"
           label="On a server"
-          description="It can keep a secret: a confidential client."
+          description="Can keep a secret (confidential client)."
         />
         <Radio
           value="public"
           label="In a browser or on a phone"
-          description="It cannot: a public client without a secret, which must use PKCE."
+          description="Cannot keep a secret (public client), so it must use PKCE."
         />
       </Stack>
     </Radio.Group>
@@ -218,18 +218,18 @@ function GrantsField({ draft, onChange, isPlatform, error }: GrantsFieldProps) {
           <Checkbox
             value="authorization_code"
             label="Authorization code"
-            description="People sign in on our page."
+            description="Users sign in on the ReviewRelay page."
           />
           <Checkbox
             value="refresh_token"
             label="Refresh token"
-            description="They stay signed in for 30 days from each use."
+            description="Users stay signed in for 30 days after each use."
           />
           {(isPlatform || draft.grantTypes.includes("password")) && (
             <Checkbox
               value="password"
               label="Password"
-              description="For trusted servers of our own only: they see the password."
+              description="For trusted first-party servers only, because they see the password."
               disabled={!draft.confidential}
             />
           )}
@@ -238,7 +238,7 @@ function GrantsField({ draft, onChange, isPlatform, error }: GrantsFieldProps) {
       {draft.confidential && (
         <Switch
           label="Require PKCE"
-          description="Turn it off only for a library that lacks PKCE."
+          description="Turn it off only if your library does not support PKCE."
           checked={draft.requirePkce}
           onChange={(event) => onChange({ requirePkce: event.currentTarget.checked })}
         />
@@ -246,7 +246,7 @@ function GrantsField({ draft, onChange, isPlatform, error }: GrantsFieldProps) {
       {isPlatform && (
         <Switch
           label="First-party"
-          description="An app of our own: nobody is asked for consent."
+          description="Own app of the platform: users are not asked for consent."
           checked={draft.firstParty}
           onChange={(event) => onChange({ firstParty: event.currentTarget.checked })}
         />

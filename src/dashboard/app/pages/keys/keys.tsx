@@ -1,101 +1,246 @@
-import { Button, Stack, Text, TextInput } from "@mantine/core";
-import { useState } from "react";
+import { Button, Group, Menu, Stack, Text, TextInput } from "@mantine/core";
+import { type ReactNode, useState } from "react";
 
 import { useApi, useSession } from "../../session/session.tsx";
+import { Tag } from "../../ui/badges.tsx";
+import { Copy } from "../../ui/copy.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
 import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
-import { PageHeader, Section } from "../../ui/layout.tsx";
-import { List, Row, Rows } from "../../ui/list.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { CellText, PageHeader } from "../../ui/layout.tsx";
+import { List, rowsOf } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
-import { EmptyState } from "../../ui/states.tsx";
-import { LastUsed, Time } from "../../ui/time.tsx";
-import { clientsPathOf } from "./client-model.ts";
-import { type ApiToken, apiTokensOptions, type TokenDraft, useApiTokenActions } from "./data.ts";
-import { OAuthClientsSection } from "./oauth-clients.tsx";
-import { PersonalTokenSection } from "./personal-token.tsx";
+import { Time } from "../../ui/time.tsx";
+import { ClientForm } from "./client-form.tsx";
+import { type ClientsPath, clientsPathOf, isPlatformPath } from "./client-model.ts";
+import {
+  type ApiToken,
+  apiTokensOptions,
+  type NewClientSecret,
+  type OAuthClient,
+  oauthClientsOptions,
+  type TokenDraft,
+  useApiTokenActions,
+} from "./data.ts";
+import { ClientActions, ClientSecret } from "./oauth-clients.tsx";
+import { PersonalToken, usePersonalToken } from "./personal-token.tsx";
 import { ScopesField } from "./scopes-field.tsx";
 import { scopeWords } from "./scopes.ts";
 import { ShownOnce } from "./shown-once.tsx";
 
+/** One line of the table: the personal token, a token for a day, or an OAuth client. */
+interface Key {
+  readonly id: string;
+  readonly name: ReactNode;
+  readonly scopes: string;
+  readonly expires: ReactNode;
+  readonly lastUsed: ReactNode;
+  readonly actions: ReactNode;
+}
+
+type Creating = "token" | "client";
+
 export function Page() {
-  const { role } = useSession().user;
-  const clientsPath = clientsPathOf(role);
+  const clientsPath = clientsPathOf(useSession().user.role);
+  const own = usePersonalToken();
+  const [creating, setCreating] = useState<Creating>();
+  const close = () => setCreating(undefined);
+  const [token, setToken] = useState<string>();
+  const personal: Key = {
+    id: "personal",
+    name: <CellText title="Personal token">One per person</CellText>,
+    scopes: "Full access",
+    expires: "Never",
+    lastUsed: own.token ? <Time at={own.token.last_used_at} /> : "–",
+    actions: own.token === undefined && (
+      <Button
+        variant="default"
+        size="xs"
+        onClick={own.open}
+        loading={own.isBusy}
+        aria-label="Manage token"
+      >
+        Manage
+      </Button>
+    ),
+  };
   return (
     <>
       <PageHeader
         title="API keys"
-        description="What your own programs use to call the API as you. Keep them like passwords."
+        description="Credentials for your own programs. Store them like passwords."
+        actions={<CreateMenu hasClients={clientsPath !== undefined} onCreate={setCreating} />}
       />
       <Stack gap="lg">
-        <PersonalTokenSection />
-        <ApiTokensSection />
-        {clientsPath !== undefined && <OAuthClientsSection path={clientsPath} />}
+        <PersonalToken own={own} />
+        <DayTokens>
+          {(tokens) =>
+            clientsPath === undefined ? (
+              <KeyTable keys={[personal, ...tokens]} />
+            ) : (
+              <Clients
+                path={clientsPath}
+                isCreating={creating === "client"}
+                onClose={close}
+                before={[personal, ...tokens]}
+              />
+            )
+          }
+        </DayTokens>
       </Stack>
-    </>
-  );
-}
-
-export function ApiTokensSection() {
-  const [isCreating, setCreating] = useState(false);
-  const stop = () => setCreating(false);
-  const [secret, setSecret] = useState<string>();
-  return (
-    <Section
-      title="API tokens for a day"
-      description="For a job that ends today, such as an import: as many as you like, each with its own scopes. They expire after a day by themselves."
-      actions={
-        <Button variant="default" onClick={() => setCreating(true)}>
-          Create token
-        </Button>
-      }
-    >
-      <List
-        list={useList(apiTokensOptions(useApi()))}
-        more="Show older ones"
-        empty={
-          <EmptyState icon="key" title="No tokens">
-            Create one, give it to the job, and forget it: tomorrow it is gone.
-          </EmptyState>
-        }
-      >
-        {(rows) => (
-          <Rows label="API tokens">
-            {rows.map((one) => (
-              <TokenRow key={one.id} token={one} />
-            ))}
-          </Rows>
-        )}
-      </List>
-      <Dialog opened={isCreating} onClose={stop} title="Create an API token" centered>
-        <NewToken onClose={stop} onSecret={setSecret} />
+      <Dialog opened={creating === "token"} onClose={close} title="Create a 24-hour token" centered>
+        <NewToken onClose={close} onSecret={setToken} />
       </Dialog>
       <ShownOnce
         title="Your new token"
         label="API token"
-        secret={secret}
-        onClose={() => setSecret(undefined)}
+        secret={token}
+        onClose={() => setToken(undefined)}
       />
-    </Section>
+    </>
+  );
+}
+
+interface CreateMenuProps {
+  readonly hasClients: boolean;
+  readonly onCreate: (kind: Creating) => void;
+}
+
+function CreateMenu({ hasClients, onCreate }: CreateMenuProps) {
+  return (
+    <Menu position="bottom-end" width={320}>
+      <Menu.Target>
+        <Button rightSection={<Icon name="chevronDown" size={14} />}>Create</Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Item onClick={() => onCreate("token")}>
+          24-hour token
+          <Text span display="block" size="xs" c="dimmed">
+            For scripts and jobs, with scopes of its own.
+          </Text>
+        </Menu.Item>
+        {hasClients && (
+          <Menu.Item onClick={() => onCreate("client")}>
+            OAuth client
+            <Text span display="block" size="xs" c="dimmed">
+              For an app that signs users in.
+            </Text>
+          </Menu.Item>
+        )}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+function KeyTable({ keys }: { readonly keys: readonly Key[] }) {
+  return (
+    <DataTable
+      caption="API keys"
+      rows={keys}
+      rowKey={({ id }) => id}
+      end="Actions"
+      columns={({ name, scopes, expires, lastUsed, actions }) => ({
+        Name: name,
+        Scopes: scopes,
+        Expires: expires,
+        "Last used": lastUsed,
+        Actions: actions,
+      })}
+    />
+  );
+}
+
+function DayTokens({ children }: { readonly children: (keys: readonly Key[]) => ReactNode }) {
+  const list = useList(apiTokensOptions(useApi()));
+  const shown = (rows: readonly ApiToken[]) =>
+    children(
+      rows.map((one) => ({
+        id: one.id,
+        name: <CellText title={one.name}>24-hour token</CellText>,
+        scopes: scopeWords(one.scopes),
+        expires: <Time at={one.expires_at} mayBeAhead />,
+        lastUsed: one.last_used_at === null ? "Never" : <Time at={one.last_used_at} />,
+        actions: <DeleteToken token={one} />,
+      })),
+    );
+  return (
+    <List list={list} more="Show older tokens" empty={shown([])}>
+      {shown}
+    </List>
+  );
+}
+
+interface ClientsProps {
+  readonly path: ClientsPath;
+  readonly isCreating: boolean;
+  readonly onClose: () => void;
+  /** The lines above those of the clients. */
+  readonly before: readonly Key[];
+}
+
+function Clients({ path, isCreating, onClose, before }: ClientsProps) {
+  const [editing, setEditing] = useState<OAuthClient>();
+  const [secret, setSecret] = useState<NewClientSecret>();
+  const list = useList(oauthClientsOptions(useApi(), path));
+  const keys = rowsOf(list).map((one) => ({
+    id: one.client_id,
+    name: <ClientName client={one} path={path} />,
+    scopes: scopeWords(one.scopes),
+    expires: "Never",
+    lastUsed: "–",
+    actions: (
+      <ClientActions client={one} path={path} onEdit={() => setEditing(one)} onSecret={setSecret} />
+    ),
+  }));
+  const table = <KeyTable keys={[...before, ...keys]} />;
+  return (
+    <>
+      <List list={list} more="Show older clients" empty={table}>
+        {() => table}
+      </List>
+      <ClientForm
+        path={path}
+        editing={isCreating ? "new" : editing}
+        onClose={() => (isCreating ? onClose() : setEditing(undefined))}
+        onSecret={setSecret}
+      />
+      <ClientSecret client={secret} onClose={() => setSecret(undefined)} />
+    </>
+  );
+}
+
+function ClientName({
+  client,
+  path,
+}: {
+  readonly client: OAuthClient;
+  readonly path: ClientsPath;
+}) {
+  return (
+    <Stack gap={2}>
+      <Group gap="xs">
+        <Text fw={600} size="sm">
+          {client.name}
+        </Text>
+        <Tag>{client.confidential ? "Confidential" : "Public"}</Tag>
+        {client.first_party && <Tag>First-party</Tag>}
+        {isPlatformPath(path) && (
+          <Tag>{client.company_id === null ? "Platform" : `Company ${client.company_id}`}</Tag>
+        )}
+      </Group>
+      <Group gap={4} wrap="nowrap">
+        <Text size="xs" c="dimmed" className="shrinks">
+          OAuth client <code>{client.client_id}</code>
+        </Text>
+        <Copy value={client.client_id} label={`Copy the client ID of ${client.name}`} />
+      </Group>
+    </Stack>
   );
 }
 
 interface TokenProps {
   readonly token: ApiToken;
-}
-
-function TokenRow({ token }: TokenProps) {
-  return (
-    <Row actions={<DeleteToken token={token} />}>
-      <Text fw={600}>{token.name}</Text>
-      <Text size="sm" c="dimmed">
-        {scopeWords(token.scopes)}
-      </Text>
-      <Text size="sm" c="dimmed">
-        Created <Time at={token.created_at} />, <LastUsed at={token.last_used_at} />, expires{" "}
-        <Time at={token.expires_at} mayBeAhead />
-      </Text>
-    </Row>
-  );
 }
 
 function DeleteToken({ token: { id, name } }: TokenProps) {
@@ -108,9 +253,9 @@ function DeleteToken({ token: { id, name } }: TokenProps) {
       action="Delete"
       danger
       onConfirm={() => remove(id)}
-      done="The token is deleted."
+      done="Token deleted."
     >
-      Whatever uses <strong>{name}</strong> stops working at once.
+      Everything that uses <strong>{name}</strong> stops working immediately.
     </ConfirmedAction>
   );
 }
@@ -145,7 +290,7 @@ function NewToken({ onClose, onSecret }: NewTokenProps) {
     >
       <TextInput
         label="Name"
-        description="What it is for."
+        description="For example, the job that uses it."
         required
         withAsterisk={false}
         maxLength={100}

@@ -14,23 +14,13 @@ import { ExactTime, LastUsed } from "../../ui/time.tsx";
 
 const EXAMPLE = `curl -H "Authorization: Bearer $TOKEN" ${BASE_URL}/verify-token`;
 
-/**
- * Shows the user's personal token on request only, because the API writes each read of the token into the audit
- * log.
- */
-export function PersonalTokenSection() {
-  const own = usePersonalToken();
+/** Shows the user's personal token after it was asked for, because the API writes each read into the audit log. */
+export function PersonalToken({ own }: { readonly own: ReturnType<typeof usePersonalToken> }) {
+  if (own.token === undefined && own.error === null) return null;
   return (
     <Section
-      title="Personal access token"
-      description="One per person, for your own integrations. It acts as you until you delete it or set a new password. It can be shown here again, and each look is in the audit log; secrets of clients are kept as hashes only, so that they are shown once."
-      actions={
-        own.token === undefined && (
-          <Button onClick={own.open} loading={own.isBusy}>
-            Manage token
-          </Button>
-        )
-      }
+      title="Personal token"
+      description="Acts as you until you delete it or set a new password. Each time it is shown is recorded in the audit log."
     >
       {own.error !== null && <TokenError error={own.error} />}
       {own.token === null && (
@@ -68,10 +58,10 @@ function Token({ token, regenerate, remove }: TokenProps) {
             action="Regenerate"
             danger
             onConfirm={regenerate}
-            done="There is a new token. The old one works no more."
+            done="Token regenerated. The previous one no longer works."
           >
-            The present token stops working at once, and with it everything that uses it, until it
-            has the new one. This cannot be taken back.
+            The current token stops working immediately, and so does everything that uses it until
+            you configure the new one. This cannot be undone.
           </ConfirmedAction>
           <ConfirmedAction
             label="Delete"
@@ -80,9 +70,9 @@ function Token({ token, regenerate, remove }: TokenProps) {
             action="Delete"
             danger
             onConfirm={remove}
-            done="The token is deleted."
+            done="Token deleted."
           >
-            Everything that uses it stops working at once. You can generate another one later.
+            Everything that uses it stops working immediately. You can generate another one later.
           </ConfirmedAction>
         </Group>
       </Group>
@@ -104,12 +94,12 @@ function TokenError({ error }: { readonly error: unknown }) {
       color="yellow"
       variant="light"
       icon={<Icon name="lock" />}
-      title="This sign-in may not manage the token"
+      title="Sign in again to manage the token"
     >
       <Group justify="space-between">
         <Text size="sm" className="grows">
-          You came in by choosing a new password. The token is shown only to somebody who signed in
-          with a password or through single sign-on: sign out, then in again.
+          You signed in by setting a new password. Only a sign-in with a password or single sign-on
+          can show the token.
         </Text>
         <Button variant="default" size="xs" onClick={signOut}>
           Sign out
@@ -123,7 +113,7 @@ function TokenError({ error }: { readonly error: unknown }) {
  * Reads the personal token on request. `token` is undefined before the request, and null if the user has no
  * token. Only the component's state contains the token, so leaving the page drops it.
  */
-function usePersonalToken() {
+export function usePersonalToken() {
   const api = useApi();
   const [token, setToken] = useState<PersonalToken | null>();
   const { mutate, error, isPending } = useMutation({

@@ -14,7 +14,7 @@ export function ScopesField({ value, onChange, error }: ScopesFieldProps) {
   return (
     <Checkbox.Group
       label="Scopes"
-      description="Give as few as the work needs."
+      description="Grant only what is needed."
       value={[...value]}
       onChange={(next) => {
         const chosen = next.filter(isScope);

@@ -1,12 +1,12 @@
 /** Maps a scope (contract 5.1) to its description for users. */
 export const SCOPE_WORDS = {
-  "*": "Everything that the user may",
-  "reviews:read": "See reviews",
-  "reviews:write": "Answer, flag and assign reviews",
-  "webhooks:read": "See webhooks and deliveries",
-  "webhooks:write": "Make, change and delete webhooks",
+  "*": "Full access",
+  "reviews:read": "Read reviews",
+  "reviews:write": "Respond to, flag and assign reviews",
+  "webhooks:read": "Read webhooks and deliveries",
+  "webhooks:write": "Create, update and delete webhooks",
   "clients:write": "Manage OAuth clients",
-  impersonate: "Act for the owners of accounts",
+  impersonate: "Act as account owners",
 } as const;
 
 export type Scope = keyof typeof SCOPE_WORDS;
@@ -15,7 +15,7 @@ export type Scope = keyof typeof SCOPE_WORDS;
 export const SCOPES = Object.keys(SCOPE_WORDS) as Scope[];
 
 export function scopeWords(scopes: readonly string[]): string {
-  return scopes.includes("*") ? "Everything" : scopes.join(", ");
+  return scopes.includes("*") ? "Full access" : scopes.join(", ");
 }
 
 export const isScope = (value: string): value is Scope => value in SCOPE_WORDS;

@@ -32,13 +32,13 @@ export function ShownOnce({ title, label, secret, onClose, children }: ShownOnce
     >
       <Stack>
         <Alert variant="light" color="yellow" icon={<Icon name="alert" />}>
-          Copy it now: it is shown this once and cannot be had again.
+          Copy it now. You cannot see it again.
         </Alert>
         {children}
         {secret !== undefined && <SecretField label={label} value={secret} />}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
-            I have kept it
+            I have stored it
           </Button>
         </Group>
       </Stack>
