@@ -201,10 +201,16 @@ describe.skipIf(chromium === undefined)("the page about embedding", () => {
       await origins.fill("https://tools.example.com");
       await page.getByRole("button", { name: "Save" }).click();
       await page.getByText("Saved.").waitFor();
-      await page.getByRole("radio", { name: "Change, test, redeliver, and see secrets" }).check();
-      await page.getByRole("button", { name: "Make a link" }).click();
+      await page.getByRole("radio", { name: "Change, test, resend, and show secrets" }).check();
+      await page.getByRole("button", { name: "Create link" }).click();
       await page.getByRole("button", { name: "Show", exact: true }).click();
       const url = await page.getByLabel("Link", { exact: true }).inputValue();
+      const preview = page.getByRole("link", { name: "Open preview" });
+      expect(await preview.getAttribute("href")).toBe(url);
+      await page
+        .getByLabel("On your server", { exact: true })
+        .getByText('"access":"write"')
+        .waitFor();
       expect(await allErrors(page)).toEqual([]);
       await picture(page, `embedding-${look.width}`);
       expect(faults).toEqual([]);

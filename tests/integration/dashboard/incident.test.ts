@@ -160,7 +160,7 @@ describe.skipIf(chromium === undefined)("the page of alerts", () => {
   test("changes who is told of what, in every look", async () => {
     for (const look of LOOKS) {
       const { page, faults } = await world.open("/webhooks/alerts", look);
-      await page.getByLabel("5 failures in a row").waitFor();
+      await page.getByLabel("5", { exact: true }).waitFor();
       expect(await allErrors(page)).toEqual([]);
       expect(faults).toEqual([]);
       await shoot(page, `alerts-${look.width}-${look.colorScheme}`);
@@ -168,23 +168,23 @@ describe.skipIf(chromium === undefined)("the page of alerts", () => {
     }
     const { page } = await world.open("/webhooks");
     await page.getByRole("link", { name: "Alerts" }).click();
-    await page.getByLabel("These addresses").check();
+    await page.getByLabel("Specific addresses").check();
     await page.getByLabel("Addresses", { exact: true }).fill("ops@partner.example\nnobody");
-    await page.getByLabel("5 failures in a row").uncheck();
-    expect(await page.getByLabel("Disabled").isDisabled()).toBe(true);
+    await page.getByLabel("5", { exact: true }).uncheck();
+    expect(await page.getByLabel("A subscription is disabled").isDisabled()).toBe(true);
     await button(page, "Save").click();
     await page.getByText("Address number 2 must be one plain email address.").waitFor();
     await page.getByLabel("Addresses", { exact: true }).fill("ops@partner.example");
-    await page.getByLabel("URL for alerts").fill(receiver.url);
+    await page.getByLabel("Alert URL").fill(receiver.url);
     await button(page, "Save").click();
-    await page.getByLabel("Secret of alerts").first().waitFor();
+    await page.getByLabel("Alert secret").first().waitFor();
     expect(await allErrors(page)).toEqual([]);
     const { body } = await world.api.call("GET", "/partner/alerts", { token: world.token });
     expect(body).toMatchObject({ recipients: ["ops@partner.example"], webhook_url: receiver.url });
     expect(body["kinds"]).not.toContain("failures_5");
-    await button(page, "Rotate the secret …").click();
+    await button(page, "Rotate secret …").click();
     await page.getByRole("dialog").getByRole("button", { name: "Rotate" }).click();
-    await page.getByLabel("Secret of alerts").first().waitFor();
+    await page.getByLabel("Alert secret").first().waitFor();
   });
 });
 

@@ -65,10 +65,10 @@ describe.skipIf(chromium === undefined)("the link to a recipient of alerts", () 
       path: "/webhooks/alerts",
       email: tenants.partners[0].owner.email,
     });
-    await owner.page.getByText("Until one of them confirms, alerts go to the owners").waitFor();
+    await owner.page.getByText("Until one address is confirmed, alerts go to the owners").waitFor();
     expect(await seriousFaults(owner.page)).toEqual([]);
-    await owner.page.getByRole("button", { name: "Send the link again" }).click();
-    await owner.page.getByText("Sent.").waitFor();
+    await owner.page.getByRole("button", { name: "Resend link" }).click();
+    await owner.page.getByText("Link sent.").waitFor();
 
     const { page, faults } = await openDashboard(browser, { root, path: await linkTo(email) });
     await page.getByRole("button", { name: "Confirm the address" }).waitFor();
@@ -79,7 +79,7 @@ describe.skipIf(chromium === undefined)("the link to a recipient of alerts", () 
     expect(faults).toEqual([]);
     await owner.page.reload();
     await owner.page.getByLabel("Addresses", { exact: true }).waitFor();
-    expect(await owner.page.getByText("Not confirmed yet").count()).toBe(0);
+    expect(await owner.page.getByText("Waiting for confirmation").count()).toBe(0);
     await page.close();
     await owner.page.close();
   });

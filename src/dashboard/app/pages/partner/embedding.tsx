@@ -1,10 +1,20 @@
-import { Anchor, Button, Group, Radio, Stack, Text, Textarea } from "@mantine/core";
+import {
+  Anchor,
+  Button,
+  Group,
+  Radio,
+  SegmentedControl,
+  Stack,
+  Text,
+  Textarea,
+} from "@mantine/core";
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { answerOf, type ApiClient, type DataOf } from "../../api/client.ts";
+import { BASE_URL } from "../../api/connect.ts";
 import { useApi } from "../../session/session.tsx";
-import { SecretField } from "../../ui/copy.tsx";
+import { CodeBlock, SecretField } from "../../ui/copy.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { PageHeader, Section } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
@@ -19,6 +29,12 @@ const embeddingOptions = (api: ApiClient) =>
 
 type LinkAccess = "read" | "write";
 
+interface LinkOptions {
+  readonly pages: readonly "webhooks"[];
+  readonly access: LinkAccess;
+  readonly theme?: "light" | "dark";
+}
+
 function useEmbeddingActions() {
   const api = useApi();
   const queries = useQueryClient();
@@ -30,8 +46,8 @@ function useEmbeddingActions() {
       queries.setQueryData(embeddingOptions(api).queryKey, saved);
     },
     /** Creates a portal link and returns its address, which can be opened only once. */
-    makeLink: (access: LinkAccess) =>
-      answerOf(api.partner["portal-links"].post({ pages: ["webhooks"], access })),
+    makeLink: ({ pages, ...options }: LinkOptions) =>
+      answerOf(api.partner["portal-links"].post({ pages: [...pages], ...options })),
   };
 }
 
@@ -44,10 +60,9 @@ export function Page() {
         title="Embedding"
         description={
           <>
-            Your people see deliveries inside a tool of your own: your server makes links, and a
-            page of yours shows them in a frame.{" "}
+            Embed webhook pages in your own product.{" "}
             <Anchor href="/docs/embedding" target="_blank" inherit underline="always">
-              How to build it
+              Read the guide
             </Anchor>
           </>
         }
@@ -75,13 +90,13 @@ function Origins({ settings }: { readonly settings: DataOf<typeof embeddingOptio
   const originError = form.errorOf("origins");
   return (
     <Section
-      title="Whose pages may show it in a frame"
-      description="Browsers refuse it on all others. Without any, links open in a window of their own."
+      title="Allowed origins"
+      description="Only these sites can embed the portal. If empty, links open in a new tab."
     >
       <Form form={form} action="Save">
         <Textarea
           label="Origins"
-          description="One a line, up to 10: https, or http on localhost."
+          description="One per line, up to 10: https, or http on localhost."
           placeholder="https://tools.example.com"
           autosize
           minRows={2}
@@ -94,40 +109,76 @@ function Origins({ settings }: { readonly settings: DataOf<typeof embeddingOptio
   );
 }
 
+type Theme = "light" | "dark" | "auto";
+
+/** Opens the portal as a visitor sees it, and shows the request and the frame that do so from a product. */
 function TryLink() {
   const { makeLink } = useEmbeddingActions();
   const [access, setAccess] = useState<LinkAccess>("read");
-  const { mutate, data, error, isPending } = useMutation({ mutationFn: () => makeLink(access) });
+  const [theme, setTheme] = useState<Theme>("auto");
+  const options = { pages: ["webhooks"], access, ...(theme !== "auto" && { theme }) } as const;
+  const { mutate, data, error, isPending } = useMutation({ mutationFn: () => makeLink(options) });
   return (
     <Section
-      title="Try a link"
-      description="It opens the webhooks pages once, for an hour, in your name. In your product, your server makes a new one for each visit."
+      title="Preview"
+      description="A single-use link, valid for one hour, signed in as you. In your product, your server creates one for each visit."
     >
-      <Radio.Group
-        label="What may be done there"
-        value={access}
-        onChange={(value) => setAccess(value === "write" ? "write" : "read")}
-      >
-        <Stack gap="xs" mt="xs">
-          <Radio value="read" label="Look only" />
-          <Radio value="write" label="Change, test, redeliver, and see secrets" />
-        </Stack>
-      </Radio.Group>
+      <Group gap="xl" align="flex-start">
+        <Radio.Group
+          label="Permissions"
+          value={access}
+          onChange={(value) => setAccess(value === "write" ? "write" : "read")}
+        >
+          <Stack gap="xs" mt="xs">
+            <Radio value="read" label="View only" />
+            <Radio value="write" label="Change, test, resend, and show secrets" />
+          </Stack>
+        </Radio.Group>
+        <div>
+          <Text size="sm" fw={500} mb={4} id="theme">
+            Theme
+          </Text>
+          <SegmentedControl
+            aria-labelledby="theme"
+            data={[
+              { value: "auto", label: "Browser" },
+              { value: "light", label: "Light" },
+              { value: "dark", label: "Dark" },
+            ]}
+            value={theme}
+            onChange={(value) => setTheme(value)}
+          />
+        </div>
+      </Group>
       <Group>
         <Button variant="default" onClick={() => mutate()} loading={isPending}>
-          Make a link
+          Create link
         </Button>
+        {data !== undefined && (
+          <Button component="a" href={data.url} target="_blank" rel="noopener">
+            Open preview
+          </Button>
+        )}
       </Group>
       {error !== null && <ErrorNotice error={error} />}
       {data !== undefined && (
         <>
           <SecretField key={data.url} label="Link" value={data.url} />
           <Text size="sm" c="dimmed">
-            Works once, and ends <Time at={data.expires_at} mayBeAhead />. Open it in a private
-            window to see it as others do.
+            Works once and expires <Time at={data.expires_at} mayBeAhead />.
           </Text>
         </>
       )}
+      <CodeBlock label="On your server" code={requestFor(options)} />
+      <CodeBlock label="On your page" code={FRAME} />
     </Section>
   );
 }
+
+const requestFor = (options: object): string =>
+  `curl -X POST ${BASE_URL}/partner/portal-links \\
+  -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\
+  -d '${JSON.stringify(options)}'`;
+
+const FRAME = `<iframe src="URL_OF_THE_LINK" title="Webhooks" allow="clipboard-write"
+  style="width: 100%; height: 800px; border: 0"></iframe>`;

@@ -84,60 +84,19 @@ export function useAlertActions() {
   };
 }
 
-interface AlertWords {
-  readonly kind: AlertKind;
-  readonly label: string;
-  readonly description: string;
-  /** Phrase that names the alert in the list of sent alerts, where it follows the time. */
-  readonly phrase: string;
-}
+/** Phrases that name an alert in the list of sent alerts, where they follow the time. */
+const PHRASES: Readonly<Record<AlertKind, string>> = {
+  head_retrying: "event retrying after 2 failures",
+  oldest_waiting: "backlog",
+  failures_5: "5 consecutive failures",
+  failures_10: "10 consecutive failures",
+  failures_18: "18 consecutive failures",
+  disabled: "disabled",
+  recovered: "recovered",
+};
 
-/** Kinds of alerts in order of severity. */
-export const ALERT_WORDS: readonly AlertWords[] = [
-  {
-    kind: "head_retrying",
-    label: "An event failed twice and waits",
-    description: "It holds back those behind it: the earliest sign of trouble.",
-    phrase: "an event failed twice and waits",
-  },
-  {
-    kind: "oldest_waiting",
-    label: "An event waits too long",
-    description: "Also where nothing fails, but your endpoint is slower than events come.",
-    phrase: "events wait too long",
-  },
-  {
-    kind: "failures_5",
-    label: "5 failures in a row",
-    description: "Each is an event that was given up after its four attempts, or answered 410.",
-    phrase: "5 failures in a row",
-  },
-  {
-    kind: "failures_10",
-    label: "10 failures in a row",
-    description: "Half of what disables a subscription.",
-    phrase: "10 failures in a row",
-  },
-  {
-    kind: "failures_18",
-    label: "18 failures in a row",
-    description: "Two more disable it.",
-    phrase: "18 failures in a row",
-  },
-  {
-    kind: "disabled",
-    label: "Disabled",
-    description: "Always told: nothing is sent from then on.",
-    phrase: "disabled",
-  },
-  {
-    kind: "recovered",
-    label: "Recovered",
-    description: "Your endpoint has answered 2xx again.",
-    phrase: "recovered",
-  },
-];
+export const isAlertKind = (value: string): value is AlertKind => value in PHRASES;
 
 export function alertPhrase(kind: string): string {
-  return ALERT_WORDS.find((one) => one.kind === kind)?.phrase ?? kind;
+  return isAlertKind(kind) ? PHRASES[kind] : kind;
 }

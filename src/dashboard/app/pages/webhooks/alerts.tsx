@@ -24,12 +24,12 @@ import { notify } from "../../ui/notify.ts";
 import { ErrorNotice, Loaded } from "../../ui/states.tsx";
 import {
   ALERT_FIELDS,
-  ALERT_WORDS,
   type AlertDraft,
   alertDraftOf,
   type AlertKind,
   alertsOptions,
   type AlertSettings,
+  isAlertKind,
   useAlertActions,
 } from "./alert-data.ts";
 import { labelled } from "./form/endpoint-fields.tsx";
@@ -42,7 +42,7 @@ export function Page() {
       <PageHeader
         title="Alerts"
         back={{ href: "/webhooks", title: "Webhooks" }}
-        description="Who hears of trouble with deliveries, of what, and how often. They hold for both subscriptions."
+        description="Choose who is alerted about delivery problems. Applies to both subscriptions."
       />
       <Loaded query={alerts}>{(settings) => <AlertForm settings={settings} />}</Loaded>
     </>
@@ -72,11 +72,11 @@ function AlertForm({ settings }: { readonly settings: AlertSettings }) {
         <Kinds form={form} />
         <Section
           title="Webhook"
-          description="Each alert can also be posted to an address of its own: signed, checked and tried four times, as deliveries are. Its X-SVC-Event is webhook.alert."
+          description="Post each alert to an endpoint as well, signed and retried like a delivery. X-SVC-Event is webhook.alert."
         >
           <TextInput
-            label="URL for alerts"
-            description="Leave it empty to post none. Better not the endpoint that may be in trouble."
+            label="Alert URL"
+            description="Optional. Use a different endpoint than the one being monitored."
             placeholder="https://example.com/webhooks/alerts"
             type="url"
             inputMode="url"
@@ -106,21 +106,21 @@ interface FieldsProps {
 function Mails({ form, children }: FieldsProps & { readonly children: ReactNode }) {
   const { toOwners, digestMinutes } = form.draft;
   return (
-    <Section title="Mails">
+    <Section title="Email">
       <Radio.Group
-        label="Who gets them"
+        label="Recipients"
         value={toOwners ? "owners" : "others"}
         onChange={(value) => form.edit({ toOwners: value === "owners" })}
       >
         <Stack gap="xs" mt="xs">
-          <Radio value="owners" label="The owners of your company" />
-          <Radio value="others" label="These addresses" />
+          <Radio value="owners" label="Owners of your company" />
+          <Radio value="others" label="Specific addresses" />
         </Stack>
       </Radio.Group>
       {!toOwners && (
         <Textarea
           label="Addresses"
-          description="One a line, up to 10. Each gets a mail with a link to confirm it, and alerts only after that."
+          description="One per line, up to 10. Each address must be confirmed by a link before it receives alerts."
           autosize
           minRows={2}
           {...form.text("recipients")}
@@ -128,16 +128,14 @@ function Mails({ form, children }: FieldsProps & { readonly children: ReactNode 
         />
       )}
       {children}
-      <NumberInput
-        label="At most one mail in so many minutes"
-        description="What happens meanwhile comes in the next one; 0 sends each at once. Disabling is always mailed at once."
-        min={0}
-        max={1_440}
-        allowDecimal={false}
-        clampBehavior="strict"
+      <Minutes
+        before="Send at most one email every"
+        label="Minutes between emails"
+        after="minutes (0 = immediately). An email that a subscription was disabled is always immediate."
+        range={[0, 1_440]}
         value={digestMinutes}
-        onChange={(value) => form.edit({ digestMinutes: Number(value) })}
-        error={labelled("The number", form.errorOf("digestMinutes"))}
+        onChange={(value) => form.edit({ digestMinutes: value })}
+        error={form.errorOf("digestMinutes")}
       />
     </Section>
   );
@@ -148,20 +146,20 @@ function Unconfirmed({ settings }: { readonly settings: AlertSettings }) {
   const { askAgain } = useAlertActions();
   const { mutate, error, isPending } = useMutation({
     mutationFn: () => askAgain(settings),
-    onSuccess: () => notify.done("Sent."),
+    onSuccess: () => notify.done("Link sent."),
   });
   const { unconfirmed_recipients: addresses, recipients } = settings;
   if (addresses.length === 0) return null;
   return (
-    <Alert title="Not confirmed yet" color="yellow">
+    <Alert title="Waiting for confirmation" color="yellow">
       <Stack gap="xs" align="flex-start">
         <Text size="sm">
           {addresses.join(", ")}
           {addresses.length === recipients?.length &&
-            ". Until one of them confirms, alerts go to the owners of your company."}
+            ". Until one address is confirmed, alerts go to the owners of your company."}
         </Text>
         <Button variant="default" size="xs" loading={isPending} onClick={() => mutate()}>
-          Send the link again
+          Resend link
         </Button>
         {error !== null && <ErrorNotice error={error} />}
       </Stack>
@@ -169,42 +167,112 @@ function Unconfirmed({ settings }: { readonly settings: AlertSettings }) {
   );
 }
 
+/** Numbers of consecutive failures that can cause an alert; a subscription is disabled at 20. */
+const FAILURES = [
+  ["failures_5", "5"],
+  ["failures_10", "10"],
+  ["failures_18", "18"],
+] as const;
+
+/** Each kind of alert as a sentence with its threshold inside. */
 function Kinds({ form }: FieldsProps) {
   const { kinds, waitingMinutes } = form.draft;
-  const toggle = (kind: AlertKind, isOn: boolean) =>
-    form.edit({ kinds: isOn ? [...kinds, kind] : kinds.filter((one) => one !== kind) });
+  const box = (kind: AlertKind) => ({
+    checked: kinds.includes(kind),
+    onChange: ({ currentTarget }: { currentTarget: { checked: boolean } }) =>
+      form.edit({
+        kinds: currentTarget.checked ? [...kinds, kind] : kinds.filter((one) => one !== kind),
+      }),
+  });
   return (
-    <Section title="What is told">
-      <Stack gap="sm">
-        {ALERT_WORDS.map(({ kind, label, description }) => (
-          <Checkbox
-            key={kind}
-            label={label}
-            description={description}
-            checked={kinds.includes(kind)}
-            disabled={kind === "disabled"}
-            onChange={(event) => toggle(kind, event.currentTarget.checked)}
-          />
-        ))}
-      </Stack>
-      <NumberInput
-        label="An event waits too long after so many minutes"
-        description="10 to 1,440"
-        min={10}
-        max={1_440}
-        allowDecimal={false}
-        clampBehavior="blur"
-        value={waitingMinutes}
-        disabled={!kinds.includes("oldest_waiting")}
-        onChange={(value) => form.edit({ waitingMinutes: Number(value) })}
-        error={labelled("The number", form.errorOf("waitingMinutes"))}
+    <Section title="Notify me when">
+      <Checkbox
+        label="An event is retrying after 2 failures"
+        description="Later events are waiting behind it."
+        {...box("head_retrying")}
       />
+      <Group gap="xs" wrap="nowrap" align="flex-start">
+        <Checkbox aria-label="Backlog" mt={8} {...box("oldest_waiting")} />
+        <Minutes
+          before="An event has been waiting for"
+          label="Minutes until a backlog alert"
+          after="minutes"
+          range={[10, 1_440]}
+          value={waitingMinutes}
+          disabled={!kinds.includes("oldest_waiting")}
+          onChange={(value) => form.edit({ waitingMinutes: value })}
+          error={form.errorOf("waitingMinutes")}
+        />
+      </Group>
+      <Checkbox.Group
+        label="Consecutive failures reach"
+        value={[...kinds]}
+        onChange={(next) => form.edit({ kinds: next.filter(isAlertKind) })}
+        description="A failure is an event that got no 2xx in four attempts, or HTTP 410. The subscription is disabled at 20."
+      >
+        <Group gap="lg" mt="xs">
+          {FAILURES.map(([kind, count]) => (
+            <Checkbox key={kind} value={kind} label={count} />
+          ))}
+        </Group>
+      </Checkbox.Group>
+      <Checkbox
+        label="A subscription is disabled"
+        description="Always on, because nothing is sent from then on."
+        disabled
+        {...box("disabled")}
+      />
+      <Checkbox label="Your endpoint has recovered" {...box("recovered")} />
       {form.errorOf("kinds") !== undefined && (
         <Text size="sm" c="red">
           {labelled("The list", form.errorOf("kinds"))}
         </Text>
       )}
     </Section>
+  );
+}
+
+interface MinutesProps {
+  readonly before: string;
+  /** Name of the field for screen readers. */
+  readonly label: string;
+  readonly after: string;
+  readonly range: readonly [min: number, max: number];
+  readonly value: number;
+  readonly disabled?: boolean;
+  readonly onChange: (value: number) => void;
+  readonly error: string | undefined;
+}
+
+/** A sentence with a number of minutes inside. */
+function Minutes({ before, label, after, range: [min, max], error, ...props }: MinutesProps) {
+  return (
+    <Stack gap={4}>
+      <Group gap="xs" component="span">
+        <Text size="sm" span>
+          {before}
+        </Text>
+        <NumberInput
+          aria-label={label}
+          w={76}
+          min={min}
+          max={max}
+          allowDecimal={false}
+          clampBehavior="blur"
+          {...props}
+          onChange={(value) => props.onChange(Number(value))}
+          error={error !== undefined}
+        />
+        <Text size="sm" span>
+          {after}
+        </Text>
+      </Group>
+      {error !== undefined && (
+        <Text size="sm" c="red" role="alert">
+          {labelled("The number", error)}
+        </Text>
+      )}
+    </Stack>
   );
 }
 
@@ -224,35 +292,35 @@ function AlertSecret({ fingerprint, fresh, onRotated }: AlertSecretProps) {
   const { data: secret = fresh, mutate, error } = useMutation({ mutationFn: readSecret });
   return (
     <Section
-      title="Signing secret of alerts"
+      title="Alert signing secret"
       description={
         <>
-          Fingerprint <code>{fingerprint}</code>. It is not the one of your deliveries. Each look is
-          written to the audit log.
+          Fingerprint <code>{fingerprint}</code>. Differs from the secret of your deliveries. Each
+          time it is shown is recorded in the audit log.
         </>
       }
     >
       <Group align="flex-start">
         {secret === undefined ? (
           <Button variant="default" onClick={() => mutate()}>
-            Get the secret
+            Show secret
           </Button>
         ) : (
           <div className="takes-line">
-            <SecretField label="Secret of alerts" value={secret} />
+            <SecretField label="Alert secret" value={secret} />
           </div>
         )}
         <ConfirmedAction
-          label="Rotate the secret …"
+          label="Rotate secret …"
           button={{ leftSection: <Icon name="refresh" size={16} /> }}
-          title="Rotate the secret of alerts"
+          title="Rotate the alert secret?"
           action="Rotate"
           danger
           onConfirm={async () => onRotated((await rotateSecret()) ?? "")}
         >
           <Text size="sm">
-            From the next alert on, signatures are made with a new secret. Receivers that know only
-            the present one refuse alerts at once.
+            Alerts are signed with the new secret immediately. Receivers that know only the current
+            secret reject them until you configure the new one.
           </Text>
         </ConfirmedAction>
       </Group>
