@@ -33,16 +33,23 @@ describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
       await page.getByText("All is well").waitFor();
       await panel(page, "Dispatchers").getByText("64 shards").waitFor();
       await emit(3);
-      const blocked = panel(page, "Events that hold up others")
-        .getByRole("row")
-        .filter({ hasText: "p1" });
+      const blocked = panel(page, "Blocking events").getByRole("row").filter({ hasText: "p1" });
       await blocked.getByText("2 of 4").waitFor();
       expect(await blocked.innerText()).toContain("review_received");
       await blocked.getByTitle(id).waitFor();
       await page.getByText("1 event that failed and will be tried again.").waitFor();
       expect(await seriousFaults(page)).toEqual([]);
       const token = await api.login(tenants.partners[0].owner.email);
-      await api.call("DELETE", `/partner/webhooks/${id}`, { token });
+      await blocked.getByRole("button", { name: "Disable the subscription of p1" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Reason").fill("The endpoint answers with a sign-in page.");
+      await dialog.getByRole("button", { name: "Disable", exact: true }).click();
+      await page.getByText("Subscription disabled.").waitFor();
+      const { body } = await api.call("GET", `/partner/webhooks/${id}`, { token });
+      expect(body["disabled_note"]).toBe("The endpoint answers with a sign-in page.");
+      const operated = `/admin/partners/${tenants.partners[0].id}/webhooks/${id}`;
+      const operator = await api.login(tenants.superAdmin.email);
+      await api.call("DELETE", `${operated}?reason=Done`, { token: operator });
       await page.getByText("All is well").waitFor();
 
       // A 410 is a permanent failure at once; the twentieth in a row disables the subscription.

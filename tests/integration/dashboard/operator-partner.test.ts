@@ -31,7 +31,7 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
 
     await row.getByRole("link", { name: "CRM" }).click();
     await page.getByRole("heading", { level: 1, name: "CRM" }).waitFor();
-    await page.getByText("You look at the pages of p1").waitFor();
+    await page.getByText("Viewing p1 (read-only)").waitFor();
     await page.getByText("One event holds back the others").waitFor();
     await page.getByText("Updates live", { exact: true }).waitFor();
     expect(await page.getByRole("button", { name: CHANGES }).count()).toBe(0);
@@ -55,6 +55,10 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
     await page.waitForURL(/tab=deliveries/);
     expect(await page.getByRole("button", { name: CHANGES }).count()).toBe(0);
 
+    await page.getByRole("button", { name: "Act as partner" }).click();
+    const portal = page.getByRole("dialog").getByRole("link", { name: "Open portal" });
+    expect(await portal.getAttribute("href")).toContain("/embed/");
+    await page.keyboard.press("Escape");
     await page.getByRole("link", { name: "Leave" }).click();
     await page.getByRole("heading", { level: 1, name: "Companies" }).waitFor();
     expect(faults).toEqual([]);

@@ -215,7 +215,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     const action = page.getByRole("combobox", { name: "Action" });
     await action.click();
     await page.getByRole("option").nth(1).waitFor();
-    await action.fill("looked at a subscription");
+    await action.fill("viewed a subscription");
     await page.getByRole("option", { selected: false }).nth(1).waitFor({ state: "detached" });
     await page.locator("[data-combobox-selected]").waitFor();
     await action.press("Enter");
@@ -224,10 +224,10 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     await page.getByRole("option", { name: "Signed in", exact: true }).click();
     await page.waitForURL("**/audit?action=AUTH_LOGIN");
     await line.waitFor({ state: "detached" });
-    await page.getByRole("textbox", { name: "Who" }).fill("nobody@nowhere.test");
+    await page.getByRole("textbox", { name: "User" }).fill("nobody@nowhere.test");
     await page.keyboard.press("Enter");
-    await page.getByText("Nobody has this email.").waitFor();
-    await page.getByRole("textbox", { name: "Who" }).fill(one.owner.email);
+    await page.getByText("No user has this email.").waitFor();
+    await page.getByRole("textbox", { name: "User" }).fill(one.owner.email);
     await page.keyboard.press("Enter");
     await page.waitForURL(`**/audit?action=AUTH_LOGIN&actor=${one.owner.id}`);
     // The previous entries stay until the answer arrives.
@@ -235,8 +235,16 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     const lines = await entries(page).getByRole("listitem").allInnerTexts();
     for (const text of lines)
       expect(text.trim()).toMatch(new RegExp(`^Name of ${one.owner.email} \\(.+\\) signed in`));
+    const [saved] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Export CSV" }).click(),
+    ]);
+    const [head = "", ...rows] = (await Bun.file(await saved.path()).text()).trim().split("\r\n");
+    expect(head).toStartWith("id,at,action,actor_id,actor_name,");
+    expect(rows.length).toBeGreaterThan(0);
+    for (const row of rows) expect(row).toContain(`,AUTH_LOGIN,${one.owner.id},`);
     await page.getByLabel("From").fill("2099-01-01T00:00");
-    await page.getByRole("heading", { name: "Nothing was recorded that fits" }).waitFor();
+    await page.getByRole("heading", { name: "No matching entries" }).waitFor();
     await page.getByRole("button", { name: "Clear filters" }).click();
     await line.waitFor();
     expect(faults).toEqual([]);

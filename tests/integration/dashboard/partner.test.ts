@@ -140,7 +140,7 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     await page.getByRole("listitem").filter({ hasText: "signed in" }).first().waitFor();
     expect(await allErrors(page)).toEqual([]);
     await page.getByRole("button", { name: "Filters" }).click();
-    await page.getByLabel("Their company").selectOption({ label: "p1-a2" });
+    await page.getByLabel("Company", { exact: true }).selectOption({ label: "p1-a2" });
     await page.waitForURL(/company=/);
     await page.getByText("was impersonated").first().waitFor();
     for (const path of ["/team", "/accounts"]) {

@@ -47,7 +47,7 @@ describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
     const given = second?.headers["x-svc-signature"] ?? "sha256=0";
     expect(await verify(secret, second?.body ?? "", given)).toBe(true);
     await page.evaluate(`history.pushState(null, "", "/dashboard/audit")`);
-    await page.getByText("ended a subscription's former secret").first().waitFor();
+    await page.getByText("expired a subscription's previous secret").first().waitFor();
     expect(faults).toEqual([]);
   });
 

@@ -96,9 +96,9 @@ describe.skipIf(chromium === undefined)("a user with API keys, in a browser", ()
       await walk.type("secret");
       await walk.look("filter");
       await page.getByRole("combobox", { name: "Action" }).focus();
-      await walk.click(page.getByRole("option", { name: "Looked at a subscription's secret" }));
+      await walk.click(page.getByRole("option", { name: "Viewed a subscription's secret" }));
       const entries = page.getByRole("list", { name: "Entries, newest first" });
-      const row = entries.getByRole("button", { name: /looked at a subscription's secret/ });
+      const row = entries.getByRole("button", { name: /viewed a subscription's secret/ });
       await walk.click(row.first());
       await entries.getByText("WEBHOOK_SECRET_SHOWN").waitFor();
       walk.done();
@@ -178,7 +178,7 @@ describe.skipIf(chromium === undefined)("an operator, in a browser", () => {
       await page.getByRole("link", { name: "Deliveries" }).waitFor();
       await walk.look("partner");
       await walk.click(link(page, "CRM"));
-      await page.getByText("You look at the pages of p1").waitFor();
+      await page.getByText("Viewing p1 (read-only)").waitFor();
       await walk.click(link(page, /^Event /));
       await page.getByText("Answered 503").first().waitFor();
       walk.done();

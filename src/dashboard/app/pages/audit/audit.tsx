@@ -1,44 +1,58 @@
 import { Button, CloseButton, Select, TextInput } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { useApi, useSession } from "../../session/session.tsx";
 import { explain } from "../../ui/explain.ts";
 import { ChoiceFilter, FilterBar, TimeField, useFilters } from "../../ui/filters.tsx";
-import { idOf, sentence } from "../../ui/format.ts";
+import { counted, idOf, sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
 import { List } from "../../ui/list.tsx";
+import { notify } from "../../ui/notify.ts";
 import { useList } from "../../ui/pages.ts";
+import { saveAs } from "../../ui/save-as.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { VirtualRows } from "../../ui/virtual-rows.tsx";
 import { allAccountsOptions } from "../partner/accounts-data.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
 import { findByEmail, userOptions } from "../users/data.ts";
-import { ACTION_WORDS, auditQuery, FILTERS } from "./audit-words.ts";
+import { exportRows } from "../webhooks/deliveries/export-rows.ts";
+import {
+  ACTION_WORDS,
+  actionWords,
+  AUDIT_CATEGORIES,
+  type AuditQuery,
+  auditQuery,
+  FILTERS,
+} from "./audit-words.ts";
 import { AuditLine } from "./audit-line.tsx";
 import "./audit.css";
-import { auditLogOptions, useIsOperator } from "./data.ts";
+import { type AuditEntry, auditLogOptions, useIsOperator } from "./data.ts";
 
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 
 export function Page() {
   const filters = useFilters(FILTERS);
-  const entries = useList(auditLogOptions(useApi(), useIsOperator(), auditQuery(filters.get)));
+  const query = auditQuery(filters.get);
+  const entries = useList(auditLogOptions(useApi(), useIsOperator(), query));
   return (
     <>
       <PageHeader
         title="Audit log"
-        description="Who did what, newest first: sign-ins, refusals, tokens, secrets, and every change to people and companies."
+        description="Sign-ins, denied requests, tokens, secrets, and every change to users and companies."
         actions={
-          <Button
-            variant="default"
-            leftSection={<Icon name="refresh" size={16} />}
-            loading={entries.pages.isRefetching && !entries.pages.isFetchingNextPage}
-            onClick={() => void entries.pages.refetch()}
-          >
-            Refresh
-          </Button>
+          <>
+            <ExportButton query={query} />
+            <Button
+              variant="default"
+              leftSection={<Icon name="refresh" size={16} />}
+              loading={entries.pages.isRefetching && !entries.pages.isFetchingNextPage}
+              onClick={() => void entries.pages.refetch()}
+            >
+              Refresh
+            </Button>
+          </>
         }
       />
       <AuditFilters filters={filters} />
@@ -46,8 +60,8 @@ export function Page() {
         list={entries}
         noun={["entry", "entries"]}
         empty={
-          <EmptyState icon="search" title="Nothing was recorded that fits">
-            Widen the time, or clear the filters.
+          <EmptyState icon="search" title="No matching entries">
+            Extend the time range or clear the filters.
           </EmptyState>
         }
       >
@@ -74,10 +88,40 @@ export function Page() {
 }
 
 const LINE_PX = 45;
-const ACTIONS = Object.entries(ACTION_WORDS).map(([value, words]) => ({
-  value,
-  label: sentence(words),
+const ACTIONS = AUDIT_CATEGORIES.map(({ group, actions }) => ({
+  group,
+  items: actions.map((value) => ({ value, label: sentence(actionWords(value)) })),
 }));
+
+/** Saves the entries that the filters match, at most 10,000, as CSV. */
+function ExportButton({ query }: { readonly query: AuditQuery }) {
+  const { load } = auditLogOptions(useApi(), useIsOperator(), query);
+  const { mutate, isPending } = useMutation({
+    mutationFn: () =>
+      exportRows<AuditEntry>({
+        format: "csv",
+        read: async (cursor) => {
+          const { rows = [], next } = await load(cursor);
+          return { data: [...rows], next_cursor: next };
+        },
+        lineOf: ({ details, ...entry }) => ({ ...entry, details: JSON.stringify(details) }),
+        onProgress: () => {},
+        signal: new AbortController().signal,
+      }),
+    onSuccess: ({ parts, count, isCut }) => {
+      saveAs("audit-log.csv", "text/csv", parts);
+      notify.done(
+        `${counted(count, "entry", "entries")} exported${isCut ? "; older ones were left out" : ""}.`,
+      );
+    },
+    onError: (error) => notify.failed(error),
+  });
+  return (
+    <Button variant="default" loading={isPending} onClick={() => mutate()}>
+      Export CSV
+    </Button>
+  );
+}
 
 interface OwnCompanyProps {
   readonly value: string | undefined;
@@ -89,7 +133,7 @@ function OwnCompanyFilter(props: OwnCompanyProps) {
   const { company } = useSession();
   const accounts = useQuery(allAccountsOptions(useApi())).data ?? [];
   const all = [company, ...accounts].map(({ id, name }) => [String(id), name] as const);
-  return <ChoiceFilter label="Their company" any="Every company" choices={all} {...props} />;
+  return <ChoiceFilter label="Company" any="All companies" choices={all} {...props} />;
 }
 
 function AuditFilters({
@@ -104,12 +148,12 @@ function AuditFilters({
     <FilterBar count={count} onClear={clear}>
       <Select
         label="Action"
-        placeholder="Every action"
+        placeholder="All actions"
         searchable
         selectFirstOptionOnChange
         clearable
-        nothingFoundMessage="No such action"
-        data={isKnown ? ACTIONS : [{ value: action, label: action }, ...ACTIONS]}
+        nothingFoundMessage="No matching action"
+        data={isKnown ? ACTIONS : [{ group: "Other", items: [action] }, ...ACTIONS]}
         value={action ?? null}
         onChange={(next) => set({ action: next ?? undefined })}
       />
@@ -117,9 +161,9 @@ function AuditFilters({
         <>
           <ActorFilter value={idOf(get("actor"))} onChange={(actor) => set({ actor })} />
           <CompanySelect
-            label="Their company"
+            label="Company"
             types={["platform", "partner", "account"]}
-            placeholder="Every company"
+            placeholder="All companies"
             value={idOf(get("company"))}
             onChange={(company) => set({ company: company && String(company.id) })}
           />
@@ -154,8 +198,8 @@ function ActorFilter({ value, onChange }: ActorFilterProps) {
   const shown = value === undefined ? "" : (chosen?.email ?? String(value));
   return (
     <TextInput
-      label="Who"
-      placeholder="Email or number"
+      label="User"
+      placeholder="Email or ID"
       value={typed ?? shown}
       error={error}
       onChange={(event) => setTyped(event.currentTarget.value)}
@@ -165,7 +209,7 @@ function ActorFilter({ value, onChange }: ActorFilterProps) {
         value !== undefined && (
           <CloseButton
             size="sm"
-            aria-label="Clear who"
+            aria-label="Clear user"
             onClick={() => {
               setTyped(undefined);
               onChange(undefined);
@@ -188,7 +232,7 @@ function useActorSearch(onFound: (id: string | undefined) => void) {
     if (id !== undefined) return onFound(String(id));
     try {
       const user = await findByEmail(api, text);
-      if (user === undefined) return setError("Nobody has this email.");
+      if (user === undefined) return setError("No user has this email.");
       onFound(String(user.id));
     } catch (caught) {
       setError(explain(caught).title);

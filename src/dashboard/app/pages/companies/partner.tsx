@@ -10,6 +10,7 @@ import { Loaded, NotFound } from "../../ui/states.tsx";
 import { READING_PAGES } from "../webhooks/pages.ts";
 import { ViewedPartnerContext } from "../webhooks/data/data.ts";
 import { companyOptions } from "./data.ts";
+import { ActAsPartner } from "./operator-actions.tsx";
 
 const BACK = { href: "~/dashboard/companies", title: "Companies" };
 
@@ -62,12 +63,13 @@ function Banner({ id, name }: { readonly id: number; readonly name: string }) {
       mb="md"
       icon={<Icon name="eye" />}
       role="note"
-      title={`You look at the pages of ${name}`}
+      title={`Viewing ${name} (read-only)`}
     >
       <Group gap="md">
-        <Text size="sm">You can read everything here but secrets, and change nothing.</Text>
-        <Way to={`/users?company=${id}`}>Its people</Way>
-        <Way to={`/audit?company=${id}`}>What they did</Way>
+        <Text size="sm">You see everything except secrets.</Text>
+        <ActAsPartner id={id} name={name} />
+        <Way to={`/users?company=${id}`}>Users</Way>
+        <Way to={`/audit?company=${id}`}>Activity</Way>
         <Way to="/companies">Leave</Way>
       </Group>
     </Alert>

@@ -1,5 +1,5 @@
-import { Anchor, Button, Group, SegmentedControl, Text } from "@mantine/core";
-import { type ReactNode, useState } from "react";
+import { Anchor, Group, SegmentedControl, Text } from "@mantine/core";
+import type { ReactNode } from "react";
 import { Link, useSearchParams } from "wouter";
 
 import { useApi } from "../../session/session.tsx";
@@ -12,6 +12,7 @@ import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { ExactTime, Time, useNow } from "../../ui/time.tsx";
 import { usePartnerName } from "../companies/data.ts";
+import { DisableSubscription } from "../companies/operator-actions.tsx";
 import { diagnosisOf } from "../webhooks/deliveries/attempt-words.ts";
 import { lettersOf } from "./concerns.ts";
 import { type Backlog, backlogsOptions, type DispatcherState } from "./data.ts";
@@ -20,36 +21,25 @@ interface HeadsProps {
   readonly rows: DispatcherState["blocked_heads"];
 }
 
-/**
- * Number of blocked deliveries in the table, the oldest first. A single failing receiver may block hundreds of
- * deliveries, so the others appear on request.
- */
-const HEADS_SHOWN = 10;
-
+/** Shows the oldest blocking event of each subscription, because a failing receiver may block hundreds of events. */
 export function BlockedHeads({ rows }: HeadsProps) {
-  const [isWhole, setWhole] = useState(false);
-  if (rows.length === 0)
-    return <Nothing>No event waits for a retry: every receiver took what it was sent.</Nothing>;
-  if (rows.length <= HEADS_SHOWN || isWhole) return <HeadsTable rows={rows} />;
-  return (
-    <>
-      <HeadsTable rows={rows.slice(0, HEADS_SHOWN)} />
-      <Button variant="subtle" mt="xs" onClick={() => setWhole(true)}>
-        Show all {rows.length}
-      </Button>
-    </>
-  );
-}
-
-function HeadsTable({ rows }: HeadsProps) {
   const partner = usePartnerName();
+  if (rows.length === 0) return <Nothing>No event is waiting for a retry.</Nothing>;
+  const bySubscription = Map.groupBy(rows, (one) => one.subscription_id);
   return (
     <DataTable
-      caption="Events that failed and hold back those behind them"
-      rows={rows}
-      rowKey={(one) => `${one.subscription_id}:${one.sequence}`}
+      caption="Subscriptions with a failed event that holds back later ones"
+      rows={[...bySubscription.values()].flatMap(([one, ...others]) =>
+        one === undefined ? [] : [{ ...one, others: others.length }],
+      )}
+      rowKey={(one) => one.subscription_id}
+      end="Actions"
       columns={(one) => ({
-        Partner: <CellText title={partner(one.partner_id)} />,
+        Partner: (
+          <SubscriptionLink partnerId={one.partner_id} id={one.subscription_id}>
+            {partner(one.partner_id)}
+          </SubscriptionLink>
+        ),
         Event: (
           <>
             <Anchor
@@ -59,17 +49,20 @@ function HeadsTable({ rows }: HeadsProps) {
             >
               {one.event}
             </Anchor>
-            <Id id={one.event_id} label="Copy the event's id" />
+            <Id id={one.event_id} label="Copy the event ID" />
+            {one.others > 0 && <Dimmed>and {counted(one.others, "other event")}</Dimmed>}
           </>
-        ),
-        Subscription: (
-          <SubscriptionLink partnerId={one.partner_id} id={one.subscription_id}>
-            Open
-          </SubscriptionLink>
         ),
         "Next attempt": `${one.attempt} of 4`,
         Due: <Time at={one.due_at} mayBeAhead />,
         Recorded: <Time at={one.recorded_at} />,
+        Actions: (
+          <DisableSubscription
+            partnerId={one.partner_id}
+            id={one.subscription_id}
+            name={`the subscription of ${partner(one.partner_id)}`}
+          />
+        ),
       })}
     />
   );

@@ -65,7 +65,7 @@ function Overview({ state, at }: StateProps & { readonly at: number }) {
       <Concerns concerns={concernsOf(state, at)} />
       <Totals state={state} />
       <Backlogs dispatchers={dispatchers} />
-      <Panel title="Events that hold up others" count={heads.length}>
+      <Panel title="Blocking events" count={heads.length}>
         <BlockedHeads rows={heads} />
       </Panel>
       <Panel title="Disabled subscriptions" count={disabled.length}>
