@@ -3,8 +3,10 @@ import { Type, type Static } from "@sinclair/typebox";
 import type { ValidParts } from "../http/fields.ts";
 import type { RuleErrors } from "../http/rules.ts";
 import type { RowOf } from "../http/shown.ts";
+import { literals } from "../http/principal.ts";
 import { instantAnswer, instantText, orNull } from "../http/text.ts";
 import { addMs, fromMs, parseInstant } from "../lib/clock.ts";
+import { CONDITIONS } from "./condition.ts";
 import { BUCKET_MS, bucketFloor, type Range } from "./stats.ts";
 
 const milliseconds = orNull(Type.Number({ minimum: 0 }));
@@ -23,6 +25,9 @@ const latency = Type.Object(
  */
 export const HealthObject = Type.Object(
   {
+    condition: orNull(literals(CONDITIONS), {
+      description: "How well deliveries work; null while the subscription is disabled.",
+    }),
     pending: Type.Integer({
       description:
         "Queued events. Exact up to 10,000; above that each further sequence number counts as an event.",
@@ -39,6 +44,9 @@ export const HealthObject = Type.Object(
       description: "Failed attempts of that event in this round; 0 without one.",
     }),
     last_success_at: orNull(instantAnswer()),
+    success_rate_1h: orNull(Type.Number({ minimum: 0, maximum: 1 }), {
+      description: "The share of attempts of the last hour answered 2xx; null without attempts.",
+    }),
     success_rate_24h: orNull(Type.Number({ minimum: 0, maximum: 1 }), {
       description: "The share of attempts answered 2xx; null without attempts.",
     }),
@@ -60,11 +68,13 @@ export const HealthObject = Type.Object(
     title: "Health",
     examples: [
       {
+        condition: "healthy",
         pending: 3,
         held: 0,
         oldest_pending_age_s: 12,
         blocked_attempts: 0,
         last_success_at: "2026-06-01T12:00:00.000+00:00",
+        success_rate_1h: 1,
         success_rate_24h: 0.998,
         expired_24h: 0,
         first_failure: null,

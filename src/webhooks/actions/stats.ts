@@ -3,13 +3,22 @@ import { serverTime, takeTurn } from "../../../db/server.ts";
 import { addMs } from "../../lib/clock.ts";
 import { ALERT_KINDS, type AlertKind } from "../../outbox/mail.ts";
 import { causesOf, type Incident, incidentStepMs } from "../incident-model.ts";
+import { conditionOf, type StepCounts } from "../condition.ts";
 import { isDisabledByPerson, type Subscription } from "../model.ts";
 import { attemptsById, attemptsOfEvent, firstOfFailures } from "../queries/attempts.ts";
 import * as counting from "../queries/count-stats.ts";
 import { failingSince, failuresSince, openAlerts } from "../queries/alerts.ts";
 import * as queries from "../queries/stats.ts";
 import type { Health, StatsPoint } from "../stats-model.ts";
-import { BUCKET_MS, bucketFloor, LEVELS_MS, type Range, scaleUp, tally } from "../stats.ts";
+import {
+  BUCKET_MS,
+  bucketFloor,
+  type CountedAttempts,
+  LEVELS_MS,
+  type Range,
+  scaleUp,
+  tally,
+} from "../stats.ts";
 import type { WebhookDeps } from "./deps.ts";
 
 const DAY_MS = 86_400_000;
@@ -29,27 +38,52 @@ export async function showHealth(
   const now = clock.now();
   const dayAgo = addMs(now, -DAY_MS);
   const since = bucketFloor(dayAgo);
-  const range = { since, until: addMs(now, 1), stepMs: 2 * DAY_MS, origin: since };
+  // The last hour is counted in steps, and the day before it in one.
+  const hour = bucketFloor(addMs(now, -HOUR_MS));
+  const range = { since, coarseUntil: hour, until: addMs(now, 1), stepMs: BUCKET_MS, origin: hour };
   const counted = known === undefined ? await queries.countedUntil(db) : known.countedUntil;
   const where = queries.whereCounted(subscription.id, range, counted ?? since, now);
   const row = await queries.healthOf(db, where, dayAgo);
   const isActive = subscription.state === "active";
-  const { successes, failures: failed, latency } = tally(row.counts);
+  const day = tally(row.counts);
+  const recent = row.counts.filter(({ at }) => at >= hour);
   const { consecutiveFailureCount: failures } = subscription;
   const { queued, oldestRecordedAt: oldest, lastStartedAt } = row;
+  const lastSuccessAt = lastStartedAt && addMs(lastStartedAt, row.lastDurationMs ?? 0);
+  const figures = { ...row, lastSuccessAt, consecutiveFailureCount: failures };
   return {
+    condition: isActive
+      ? conditionOf({ ...figures, steps: stepsOf(recent, hour, now) }, now)
+      : null,
     pending: isActive ? queued : 0,
     held: isActive ? 0 : queued,
     oldestPendingAgeS: oldest === null ? null : ageS(oldest, now),
     blockedBy: row.blockedBy,
     blockedSince: row.blockedSince,
     blockedAttempts: row.blockedAttempts,
-    lastSuccessAt: lastStartedAt && addMs(lastStartedAt, row.lastDurationMs ?? 0),
-    successRate24h: successes + failed === 0 ? null : successes / (successes + failed),
-    latencyMs24h: latency,
+    lastSuccessAt,
+    successRate1h: rateOf(tally(recent)),
+    successRate24h: rateOf(day),
+    latencyMs24h: day.latency,
     expired24h: row.expired,
     firstFailure: (failures > 0 && (await firstOfFailures(db, subscription.id, failures))) || null,
   };
+}
+
+/** Computes the share of attempts answered 2xx; null without attempts. */
+function rateOf({ successes, failures }: StepCounts): number | null {
+  return successes + failures === 0 ? null : successes / (successes + failures);
+}
+
+type DatedCounts = CountedAttempts & { readonly at: Date };
+
+/** Sums the attempts of each step from `since` on, also of steps without any. */
+function stepsOf(counts: readonly DatedCounts[], since: Date, now: Date) {
+  const byStep = Map.groupBy(counts, ({ at }) => at.getTime());
+  const steps: StepCounts[] = [];
+  for (let at = since; at <= now; at = addMs(at, BUCKET_MS))
+    steps.push(tally(byStep.get(at.getTime()) ?? []));
+  return steps;
 }
 
 function ageS(at: Date, now: Date): number {

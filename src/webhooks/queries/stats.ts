@@ -83,11 +83,14 @@ const PARTS = 16;
  * The limit of the sample is a subquery, because the planner then walks the index in order instead of sorting the
  * slice.
  */
-function counts(given: { readonly [K in keyof typeof COUNT_PARAMS]: SQL }): SQL {
-  const { id, segments, slices, stepMs, origin } = given;
+function counts(
+  given: { readonly [K in keyof typeof COUNT_PARAMS]: SQL },
+  stepOf = (at: SQL) => binned(given.stepMs, at, given.origin),
+): SQL {
+  const { id, segments, slices } = given;
   const within = sql`subscription_id = ${id} and id >= s.first_id and id < s.end_id and started_at >= s.since`;
   return sql`
-    select ${binned(stepMs, sql`f.bucket_at`, origin)} as at, f.outcome, u.bin::int as bin, sum(u.count)::int as count
+    select ${stepOf(sql`f.bucket_at`)} as at, f.outcome, u.bin::int as bin, sum(u.count)::int as count
       from (select * from ${segments} limit ${PARTS}) g
      cross join lateral (
              select bucket_at, outcome, bins, counts from attempt_stats
@@ -96,7 +99,7 @@ function counts(given: { readonly [K in keyof typeof COUNT_PARAMS]: SQL }): SQL 
      cross join lateral unnest(f.bins, f.counts) as u(bin, count)
      group by 1, 2, 3
      union all
-    select ${binned(stepMs, sql`a.started_at`, origin)}, a.outcome, ${BIN},
+    select ${stepOf(sql`a.started_at`)}, a.outcome, ${BIN},
            round(sum(case when a.read < ${READ_PER_SLICE} then 1
                           else greatest(1, (l.sequence - a.first + 1)::float8 / (a.last - a.first + 1)) end))::int
       from (select * from ${slices} limit ${PARTS}) s
@@ -115,13 +118,26 @@ const counting = statement({
   // Raw SQL, because the statement groups by a computed step and bin, over ranges that are one parameter.
   params: COUNT_PARAMS,
   columns: { ...COUNT_COLUMNS, outcome: value("text") },
-  text: counts,
+  text: (given) => counts(given),
 });
 
-/** Derives the segments and slices that contain the counts of a range, if buckets are complete up to `counted`. */
-export function whereCounted(id: string, range: Range, counted: Date, now: Date) {
-  const parts = segmentsOf(range, counted);
-  const rest = parts.filter(({ levelMs }) => levelMs === null).flatMap((one) => slicesOf(one, now));
+/**
+ * Derives the segments and slices that contain the counts of a range, if buckets are complete up to `counted`. The
+ * steps after `coarseUntil` are those of the range; no segment crosses that instant.
+ */
+export function whereCounted(
+  id: string,
+  { coarseUntil, ...range }: Range & { readonly coarseUntil?: Date },
+  counted: Date,
+  now: Date,
+) {
+  const coarse = coarseUntil && { ...range, until: coarseUntil, stepMs: Number.POSITIVE_INFINITY };
+  const fine = coarseUntil ? { ...range, since: coarseUntil } : range;
+  const parts = [...(coarse ? segmentsOf(coarse, counted) : []), ...segmentsOf(fine, counted)];
+  // Parts without buckets are the last ones, one after the other.
+  const open = parts.filter(({ levelMs }) => levelMs === null);
+  const [first, last] = [open[0], open.at(-1)];
+  const rest = first && last ? slicesOf({ since: first.since, until: last.until }, now) : [];
   return {
     id,
     segments: parts.flatMap(({ levelMs, since, until }) =>
@@ -216,7 +232,7 @@ const health = statement({
            success.started_at as "lastStartedAt", success.duration_ms as "lastDurationMs",
            (select coalesce(sum(entries), 0)::int from outbox_skips
              where subscription_id = s.id and reason = 'expired' and skipped_at >= ${expiredSince}) as expired,
-           ${asTable(counts(where))} as counts
+           ${asTable(counts(where, (at) => sql`greatest(${binned(where.stepMs, at, where.origin)}, ${where.origin} - ${where.stepMs} * interval '1 millisecond')`))} as counts
       from webhook_subscriptions s
       left join lateral (${firstQueued()}) first on true
       left join lateral (
@@ -241,7 +257,8 @@ const health = statement({
 
 /**
  * Reads the figures of a subscription's health: the length and age of its queue, the first entry that waits for a
- * retry, the last 2xx, the number of expired entries, and the counts of attempts.
+ * retry, the last 2xx, the number of expired entries, and the counts of attempts by step. All attempts before the
+ * origin of the steps are counted in one step.
  */
 export async function healthOf(
   db: DbOrTx,

@@ -37,7 +37,7 @@ describe.skipIf(chromium === undefined)("the incident card", () => {
     const { page } = await world.open(`/webhooks/${id}`);
     await page.getByText("Success, 24 h").waitFor();
     expect(await page.getByRole("region", { name: "What is wrong" }).count()).toBe(0);
-    expect(await page.getByText("Active", { exact: true }).count()).toBe(1);
+    expect(await page.getByText("Healthy", { exact: true }).count()).toBe(1);
   });
 
   test("of what fails and is still active stands in the list, too, which is not green", async () => {
@@ -52,7 +52,7 @@ describe.skipIf(chromium === undefined)("the incident card", () => {
     await page.getByText("Failing", { exact: true }).waitFor();
     await page.getByText("Consecutive failures: 3 of 20").waitFor();
     await page.getByText("First failed attempt:").waitFor();
-    expect(await page.getByText("Active", { exact: true }).count()).toBe(0);
+    expect(await page.getByText("Healthy", { exact: true }).count()).toBe(0);
     // What a pointer unfolds stands inside of a landmark, too.
     await page.locator("time").first().hover();
     await page.getByRole("tooltip").waitFor();
@@ -141,7 +141,7 @@ describe.skipIf(chromium === undefined)("the incident card", () => {
       const { page } = await world.open(`/webhooks/${id}`, look);
       await page.getByText("One event holds back the others").waitFor();
       expect(await page.getByRole("region", { name: "What is wrong" }).count()).toBe(0);
-      expect(await page.getByText("Active", { exact: true }).count()).toBe(1);
+      expect(await page.getByText("Healthy", { exact: true }).count()).toBe(1);
       await shoot(page, `one-retry-${look.width}`);
       await world.closePages();
     }

@@ -7,6 +7,11 @@ import type { Entry } from "../../../dispatcher/actor/event.ts";
 import { commitAttempts } from "../../../dispatcher/store/committer.ts";
 import { createStore, type DispatchStore } from "../../../dispatcher/store/store.ts";
 import { expireHeldEntries } from "../../../dispatcher/maintenance/removal-queries.ts";
+import type { Stats } from "../../../src/dashboard/app/pages/webhooks/data/reads.ts";
+import {
+  outcomeSeries,
+  withPresent,
+} from "../../../src/dashboard/app/pages/webhooks/stats/stats-series.ts";
 import { countStats } from "../../../src/webhooks/actions/stats.ts";
 import { everyPage } from "../../support/api.ts";
 import { silentLog } from "../../support/dispatch.ts";
@@ -185,6 +190,9 @@ interface ExpectedEvent {
 class Model {
   isActive = true;
   expired = 0;
+  delivered = 0;
+  /** Times of the attempts that were not answered 2xx. */
+  readonly failures: Date[] = [];
   readonly events = new Map<string, ExpectedEvent>();
   /** Queued events, in the order of their sequence. */
   queue: ExpectedEvent[] = [];
@@ -286,6 +294,8 @@ async function commit(model: Model, sent: readonly Entry[], draw: Prng): Promise
         ...(kind === "delivered" ? { statusCode: 200, errorCode: null } : {}),
       }),
     );
+    if (kind === "delivered") model.delivered++;
+    else model.failures.push(startedAt);
     const told = model.events.get(entry.eventId);
     if (told?.state === "queued" && kind !== "retry") model.end(told, kind);
   }
@@ -361,6 +371,7 @@ async function checkCounts(model: Model, states: Readonly<Record<string, State>>
     first && Math.floor((world.clock.now().getTime() - first.recordedAt.getTime()) / 1000);
 
   const { body: health } = await world.ask("GET", `/${model.id}/health`);
+  expect(health["condition"] === null).toBe(!model.isActive);
   expect(health).toMatchObject({
     pending: model.isActive ? count : 0,
     held: model.isActive ? 0 : count,
@@ -407,4 +418,32 @@ async function checkStats(model: Model): Promise<void> {
   const { body } = await world.ask("GET", `/${model.id}/stats?${query.toString()}`);
   const points = body["points"] ?? body["data"];
   expect(points).toMatchObject([{ backlog: model.queue.length }]);
+  await checkChart(model);
+}
+
+/** Checks that the numbers which the pages compute for their chart are those of health and of the incident. */
+async function checkChart(model: Model): Promise<void> {
+  const [stats, health, incident, subscription] = await Promise.all(
+    ["/stats", "/health", "/incident", ""].map((path) => world.ask("GET", `/${model.id}${path}`)),
+  );
+  const { pending, held, success_rate_24h: rate } = health?.body ?? {};
+  const disabledAt = model.isActive ? null : String(subscription?.body["disabled_at"]);
+  const present = withPresent(
+    stats?.body as unknown as Stats,
+    Number(pending) + Number(held),
+    world.clock.now().getTime(),
+  );
+  const summary = (label: string) =>
+    outcomeSeries(present, disabledAt).find((one) => one.label === label)?.summary;
+  const { delivered, failures } = model;
+  const total = delivered + failures.length;
+  expect(rate).toBe(total === 0 ? null : delivered / total);
+  expect(summary("Delivered")).toBe(String(delivered));
+  expect(summary("Not delivered")).toBe(String(failures.length));
+  if (!model.isActive) expect(summary("Held")).toBe(String(model.queue.length));
+  const { since, causes } = incident?.body ?? {};
+  if (typeof since !== "string") return;
+  const sinceThen = failures.filter((at) => at.getTime() >= Date.parse(since));
+  const counted = (causes as { attempts: number }[]).map(({ attempts }) => attempts);
+  expect(counted.reduce((sum, one) => sum + one, 0)).toBe(sinceThen.length);
 }

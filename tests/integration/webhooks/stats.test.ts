@@ -17,6 +17,7 @@ describe("the health", () => {
   test("of a new subscription is empty", async () => {
     const { id } = await world.subscribe();
     expect(await health(id)).toEqual({
+      condition: "healthy",
       pending: 0,
       held: 0,
       oldest_pending_age_s: null,
@@ -24,6 +25,7 @@ describe("the health", () => {
       blocked_since: null,
       blocked_attempts: 0,
       last_success_at: null,
+      success_rate_1h: null,
       success_rate_24h: null,
       latency_ms_24h: { p50: null, p95: null, p99: null },
       expired_24h: 0,
@@ -138,7 +140,9 @@ describe("the health", () => {
     for (let i = 0; i < 5; i++) await attempt(id, { agoMs: 1000 * i, outcome: "failed" });
     expect(await health(id)).toMatchObject({
       last_success_at: iso(new Date(last.getTime() + 250)),
+      success_rate_1h: 0,
       success_rate_24h: 0,
+      condition: "failing",
     });
   });
 
@@ -153,6 +157,8 @@ describe("the health", () => {
     await attempt(id, { agoMs: 0, durationMs: 3 });
     if (from === "buckets") await count();
     expect(await health(id)).toMatchObject({
+      condition: "healthy",
+      success_rate_1h: 1,
       success_rate_24h: 0.75,
       latency_ms_24h: { p50: 2, p95: 4, p99: 4 },
     });

@@ -28,9 +28,9 @@ import {
   withPresent,
 } from "../../../src/dashboard/app/pages/webhooks/stats/stats-series.ts";
 import {
+  conditionOf,
   disabledBecause,
   isRetryShown,
-  stateInWord,
 } from "../../../src/dashboard/app/pages/webhooks/data/subscription-words.ts";
 import type { ChartSeries } from "../../../src/dashboard/app/ui/chart/chart-series.ts";
 import { instantOf, inWords, localTimeOf } from "../../../src/dashboard/app/ui/format.ts";
@@ -181,46 +181,13 @@ describe("an attempt in words", () => {
 });
 
 describe("the state of a subscription", () => {
-  const since = "2026-06-01T12:00:00.000+00:00";
-  const before = "2026-06-01T11:59:59.999+00:00";
-  const calm = { blocked_attempts: 0, blocked_since: null, last_success_at: null };
-  const retrying = (failed: number, lastSuccess: string | null) => ({
-    blocked_attempts: failed,
-    blocked_since: since,
-    last_success_at: lastSuccess,
-  });
-
-  const active = (
-    failures: number,
-    health: typeof calm | ReturnType<typeof retrying> | undefined,
-  ) => stateInWord({ is_active: true, consecutive_failure_count: failures }, health);
-
   test.each([
-    ["active", "before its health is known", active(0, undefined)],
-    ["active", "without attempts", active(0, calm)],
-    ["active", "while one event waits for its first retry", active(0, retrying(1, before))],
-    ["active", "whose first event waits for its first retry", active(0, retrying(1, null))],
-    ["failing", "after two failed attempts without a success", active(0, retrying(2, null))],
-    [
-      "failing",
-      "after two failed attempts, nothing delivered since",
-      active(0, retrying(2, before)),
-    ],
-    [
-      "active",
-      "after two failed attempts, another one delivered since",
-      active(0, retrying(2, since)),
-    ],
-    ["failing", "after a permanent failure", active(1, calm)],
-    ["failing", "after a permanent failure, the next waiting", active(1, retrying(1, before))],
-  ] as const)("is %s %s", (expected, _, shown) => {
-    expect(shown).toBe(expected);
-  });
-
-  test.each([0, 20])("is disabled after %i permanent failures once it is disabled", (failures) => {
-    const one = { is_active: false, consecutive_failure_count: failures };
-    expect(stateInWord(one, retrying(3, before))).toBe("disabled");
-  });
+    ["active", true, undefined],
+    ["degraded", true, { condition: "degraded" }],
+    ["disabled", false, { condition: null }],
+  ] as const)("is %s", (shown, isActive, health) =>
+    expect(conditionOf({ is_active: isActive }, health)).toBe(shown),
+  );
 
   test.each([
     ["subscription", 0, false],

@@ -30,6 +30,8 @@ export function Tag({ color = "gray", isQuiet = false, className = "", children 
 
 const COLORS: Readonly<Record<string, string>> = {
   active: "teal",
+  healthy: "teal",
+  degraded: "yellow",
   connected: "teal",
   delivered: "teal",
   pending: "blue",
@@ -41,18 +43,21 @@ const COLORS: Readonly<Record<string, string>> = {
   skipped: "gray",
   inactive: "gray",
   locked: "yellow",
-  failing: "yellow",
+  failing: "red",
   disabled: "red",
   disconnected: "red",
   failed: "red",
 };
+
+/** Returns the colour of a state. */
+export const stateColor = (state: string) => COLORS[state] ?? "gray";
 
 /**
  * Shows a state as a coloured word. The colour carries no information of its own, so that users who cannot see
  * colours miss nothing.
  */
 export function StateBadge({ state }: { readonly state: string }) {
-  return <Tag color={COLORS[state] ?? "gray"}>{sentence(state)}</Tag>;
+  return <Tag color={stateColor(state)}>{sentence(state)}</Tag>;
 }
 
 /** Shows the overall state of a page in one sentence above the details. */

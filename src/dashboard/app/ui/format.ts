@@ -7,6 +7,10 @@ export function sentence(value: string): string {
 const NUMBERS = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
 export const number = (value: number): string => NUMBERS.format(value);
 
+const PERCENT = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
+/** Formats a share as a percentage, such as 0.984 as `98.4%`. */
+export const percent = (share: number): string => PERCENT.format(share);
+
 /** Formats a number with its noun in singular or plural: `1 event`, `3 events`. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${number(count)} ${count === 1 ? one : many}`;

@@ -760,6 +760,8 @@ class HealthFirstFailure(TypedDict):
 
 
 class Health(TypedDict):
+    condition: Literal["healthy", "degraded", "failing"] | None
+    """How well deliveries work; null while the subscription is disabled."""
     pending: int
     """Queued events. Exact up to 10,000; above that each further sequence number counts as an event."""
     held: int
@@ -774,6 +776,8 @@ class Health(TypedDict):
     """Failed attempts of that event in this round; 0 without one."""
     last_success_at: str | None
     """Time of the latest attempt answered 2xx."""
+    success_rate_1h: float | None
+    """The share of attempts of the last hour answered 2xx; null without attempts."""
     success_rate_24h: float | None
     """The share of attempts answered 2xx; null without attempts."""
     latency_ms_24h: Latency

@@ -724,6 +724,8 @@ export type Latency = {
 };
 
 export type Health = {
+  /** How well deliveries work; null while the subscription is disabled. */
+  condition: "healthy" | "degraded" | "failing" | null;
   /** Queued events. Exact up to 10,000; above that each further sequence number counts as an event. */
   pending: number;
   /** Queued events while the subscription is disabled. */
@@ -738,6 +740,8 @@ export type Health = {
   blocked_attempts: number;
   /** Time of the latest attempt answered 2xx. */
   last_success_at: string | null;
+  /** The share of attempts of the last hour answered 2xx; null without attempts. */
+  success_rate_1h: number | null;
   /** The share of attempts answered 2xx; null without attempts. */
   success_rate_24h: number | null;
   latency_ms_24h: Latency;

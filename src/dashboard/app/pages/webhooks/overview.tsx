@@ -18,7 +18,7 @@ import {
   incidentOptions,
   type Subscription,
 } from "./data/reads.ts";
-import { isRetryShown, stateInWord } from "./data/subscription-words.ts";
+import { conditionOf, isRetryShown } from "./data/subscription-words.ts";
 import { diagnosisOf } from "./deliveries/attempt-words.ts";
 import { HealthSummary } from "./stats/health-summary.tsx";
 import { OverTime } from "./stats/over-time.tsx";
@@ -27,7 +27,7 @@ export function Overview({ subscription }: { readonly subscription: Subscription
   const { id, is_active: isActive } = subscription;
   const health = useQuery(healthOptions(useReader(), id));
   const since = useQuery(incidentOptions(useReader(), id)).data?.since ?? null;
-  const isIncident = since !== null && stateInWord(subscription, health.data) !== "active";
+  const isIncident = since !== null && isTrouble(conditionOf(subscription, health.data));
   const retry = isActive && health.data !== undefined && (
     <Retry subscription={subscription} health={health.data} />
   );
@@ -47,6 +47,8 @@ export function Overview({ subscription }: { readonly subscription: Subscription
     </Stack>
   );
 }
+
+const isTrouble = (condition: string) => condition === "failing" || condition === "disabled";
 
 interface HealthProps {
   readonly subscription: Subscription;

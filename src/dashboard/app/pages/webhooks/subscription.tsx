@@ -6,17 +6,17 @@ import { useParams, useSearchParams } from "wouter";
 
 import type { LiveState } from "../../session/live.ts";
 import { page } from "../../shell/page.tsx";
-import { StateBadge } from "../../ui/badges.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Dimmed, Facts, PageHeader } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { useIsReadOnly, useSubscriptionLive, useReader } from "./data/data.ts";
-import { healthOptions, type Subscription, subscriptionOptions } from "./data/reads.ts";
+import { type Subscription, subscriptionOptions } from "./data/reads.ts";
 import { Deliveries } from "./deliveries/deliveries.tsx";
 import { DisabledBanner } from "./disabled-banner.tsx";
-import { eventsInWords, kindTitle, NOTHING_SENT, stateInWord } from "./data/subscription-words.ts";
+import { eventsInWords, kindTitle, NOTHING_SENT } from "./data/subscription-words.ts";
+import { ConditionBadge } from "./stats/health-summary.tsx";
 import { Overview } from "./overview.tsx";
 import { type SentTest, TestEvent } from "./test-event.tsx";
 import "./webhooks.css";
@@ -126,12 +126,7 @@ function Summary({ subscription }: SubscriptionProps) {
         {subscription.webhook_url}
       </Text>
       <Group gap="xs" mt={4}>
-        <StateBadge
-          state={stateInWord(
-            subscription,
-            useQuery(healthOptions(useReader(), subscription.id)).data,
-          )}
-        />
+        <ConditionBadge subscription={subscription} />
         <Text size="sm" span>
           {kindTitle(subscription.delivery_kind)} · {eventsInWords(subscription)}
         </Text>

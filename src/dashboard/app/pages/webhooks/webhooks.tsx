@@ -13,7 +13,6 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 
 import { useSession } from "../../session/session.tsx";
-import { StateBadge } from "../../ui/badges.tsx";
 import { counted, number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader, TextLink } from "../../ui/layout.tsx";
@@ -34,10 +33,9 @@ import {
   isRetryShown,
   KINDS,
   kindTitle,
-  stateInWord,
 } from "./data/subscription-words.ts";
 import { diagnosisOf } from "./deliveries/attempt-words.ts";
-import { HealthSummary } from "./stats/health-summary.tsx";
+import { ConditionBadge, HealthSummary } from "./stats/health-summary.tsx";
 import "./webhooks.css";
 
 export function Page() {
@@ -203,7 +201,7 @@ export function SlotCard({ subscription }: { readonly subscription: Subscription
                 {label}
               </Anchor>
             </Title>
-            <StateBadge state={stateInWord(subscription, health)} />
+            <ConditionBadge subscription={subscription} />
           </Group>
           <Text size="sm" ff="monospace" mt={4} lineClamp={2}>
             {url}

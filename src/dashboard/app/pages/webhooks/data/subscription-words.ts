@@ -59,31 +59,15 @@ export function disabledBecause({
   return reason?.replaceAll("_", " ") ?? "it was switched off";
 }
 
-type Blocking = Pick<Health, "blocked_attempts" | "blocked_since" | "last_success_at">;
-
-/**
- * Number of failed attempts after which an event counts as a problem. A single failure is not counted, because
- * the first retry usually succeeds.
- */
+/** Number of failed attempts of one event from which it counts as trouble (contract 6.17). */
 const TROUBLE_FROM = 2;
 
-/**
- * Returns the state of a subscription for its badge. An active subscription is "failing" after a permanent
- * failure, until a receiver answers 2xx again. It is also "failing" when an event has failed twice and no event
- * was delivered since its first attempt.
- */
-export function stateInWord(
-  one: Pick<Subscription, "is_active" | "consecutive_failure_count">,
-  health: Blocking | undefined,
-): "active" | "failing" | "disabled" {
-  if (!one.is_active) return "disabled";
-  const isStuck =
-    health !== undefined && health.blocked_attempts >= TROUBLE_FROM && !hasDeliveredSince(health);
-  return one.consecutive_failure_count > 0 || isStuck ? "failing" : "active";
-}
-
-function hasDeliveredSince({ blocked_since: since, last_success_at: last }: Blocking): boolean {
-  return since !== null && last !== null && Date.parse(last) >= Date.parse(since);
+/** Returns the state of a subscription, or the condition of an active one as its health has it. */
+export function conditionOf(
+  { is_active: isActive }: Pick<Subscription, "is_active">,
+  health: Pick<Health, "condition"> | undefined,
+) {
+  return isActive ? (health?.condition ?? "active") : "disabled";
 }
 
 /**

@@ -1,11 +1,26 @@
+import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
-import { duration, number } from "../../../ui/format.ts";
+import { stateColor, Tag } from "../../../ui/badges.tsx";
+import { duration, number, percent, sentence } from "../../../ui/format.ts";
 import { NamedValue } from "../../../ui/layout.tsx";
 import { Time } from "../../../ui/time.tsx";
-import type { Health } from "../data/reads.ts";
+import { useReader } from "../data/data.ts";
+import { type Health, healthOptions, type Subscription } from "../data/reads.ts";
+import { conditionOf } from "../data/subscription-words.ts";
 
-const PERCENT = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
+/** Shows the state of a subscription; while deliveries fail in part, with their success rate. */
+export function ConditionBadge({ subscription }: { readonly subscription: Subscription }) {
+  const health = useQuery(healthOptions(useReader(), subscription.id)).data;
+  const condition = conditionOf(subscription, health);
+  const rate = condition === "degraded" ? health?.success_rate_1h : null;
+  return (
+    <Tag color={stateColor(condition)}>
+      {sentence(condition)}
+      {typeof rate === "number" && ` · ${percent(rate)}`}
+    </Tag>
+  );
+}
 
 interface HealthSummaryProps {
   readonly health: Health;
@@ -22,7 +37,7 @@ export function HealthSummary(props: HealthSummaryProps) {
   return (
     <dl className="value-grid" data-columns={children === undefined ? undefined : 4}>
       <NamedValue name="Success, 24 h" hint={rate === null ? "No attempts yet" : "of all attempts"}>
-        {rate === null ? "–" : PERCENT.format(rate)}
+        {rate === null ? "–" : percent(rate)}
       </NamedValue>
       {!isQueueSaid && (
         <NamedValue name={isActive ? "Pending" : "Held"} hint="events in the queue">
