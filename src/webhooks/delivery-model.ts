@@ -148,6 +148,29 @@ export const RecoverBody = Type.Object(
 
 export type RecoverInput = Static<typeof RecoverBody>;
 
+/** The most events that one request delivers again (contract 6.14). */
+export const MAX_REDELIVERED = 100;
+
+export const RedeliverBody = Type.Object(
+  {
+    event_ids: Type.Array(ulidText(), {
+      minItems: 1,
+      maxItems: MAX_REDELIVERED,
+      uniqueItems: true,
+      explain: `must be 1 to ${MAX_REDELIVERED} different event ids`,
+      examples: [["01JWNB9PR0ZV8X2D3F4G5H6J00"]],
+    }),
+  },
+  { title: "Redelivery", additionalProperties: false },
+);
+
+export const RedeliverAnswer = Type.Object(
+  {
+    queued: Type.Integer({ description: "Number of events that this call queued." }),
+  },
+  { title: "RedeliveredEvents", examples: [{ queued: 12 }] },
+);
+
 export const QueuedEventAnswer = Type.Object({ event_id: eventId }, { title: "QueuedEvent" });
 export const RecoverAnswer = Type.Object(
   {

@@ -1,18 +1,18 @@
-import { ulid } from "ulid";
+import { decodeTime, ulid } from "ulid";
 
 import type { Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import type { ValidParts } from "../../http/fields.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import { isUlid } from "../../http/list.ts";
-import { addMs, isoInstant, parseInstant } from "../../lib/clock.ts";
+import { addMs, fromMs, isoInstant, parseInstant } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
 import { BATCH_EVENTS, SUBSCRIBABLE_EVENTS, type EventValue } from "../../outbox/event.ts";
 import { windowErrors } from "../decide.ts";
 import type { RecoverInput } from "../delivery-model.ts";
 import type { Subscription } from "../model.ts";
 import { appendEntries, lockSequence } from "../queries/entries.ts";
-import { deliveryOf } from "../queries/events.ts";
+import { deliveryOf, standingOf } from "../queries/events.ts";
 import { saveRecovered, stillMissing, undelivered } from "../queries/missed.ts";
 import { subscriptionById } from "../queries/subscriptions.ts";
 import { orNotFound, wake, type WebhookDeps } from "./deps.ts";
@@ -68,13 +68,8 @@ export async function redeliver(
     const { subscription, lastSequence } = await lockActiveQueue(tx, found);
     const last = orNotFound(await deliveryOf(tx, found.id, eventId));
     if (last.settledAt === null) throw new Problem("already_queued");
-    // The body of an event is composed from its history row, so an event without one cannot be sent again.
-    if (!last.isTest && last.reviewHistoryId === null) throw new Problem("not_found");
-    const { event, isTest, payloadMode, reviewHistoryId, reviewId, batchJobId } = last;
-    // The body of a test contains `recordedAt` of the entry; other bodies take it from the history.
-    const recordedAt = isTest ? last.recordedAt : now;
-    const kept = { eventId, event, isTest, payloadMode, reviewHistoryId, reviewId, batchJobId };
-    const entry = { ...kept, round: last.round + 1, recordedAt };
+    if (!isRecorded(last)) throw new Problem("not_found");
+    const entry = nextRound(last, now);
     await appendEntries(tx, subscription, lastSequence, [entry]);
     await recordAudit(tx, {
       at: now,
@@ -85,6 +80,56 @@ export async function redeliver(
     });
   });
   await wake(deps, found);
+}
+
+/**
+ * Queues settled events again in the order of `eventIds`, and returns their number. Leaves out unknown events and those
+ * that are queued already, so a repeated call queues nothing twice while they wait.
+ */
+export async function redeliverEvents(
+  deps: WebhookDeps,
+  { principal, requestContext }: Caller,
+  found: Subscription,
+  eventIds: readonly string[],
+): Promise<number> {
+  const now = deps.clock.now();
+  // The id of an event has its time. A day allows for the difference between the clocks of processes.
+  const oldest = fromMs(Math.max(0, Math.min(...eventIds.map((id) => decodeTime(id))) - DAY_MS));
+  const queued = await deps.writerPool.transaction([found.partnerId], async (tx) => {
+    const { subscription, lastSequence } = await lockActiveQueue(tx, found);
+    const rows = await standingOf(tx, found.id, eventIds, oldest);
+    const byId = new Map(rows.map((row) => [row.eventId, row]));
+    const settled = eventIds
+      .flatMap((id) => byId.get(id) ?? [])
+      .filter((row) => row.settledAt !== null);
+    const entries = settled.filter(isRecorded).map((row) => nextRound(row, now));
+    if (entries.length === 0) return entries;
+    await appendEntries(tx, subscription, lastSequence, entries);
+    const ids = entries.map((entry) => entry.eventId);
+    await recordAudit(tx, {
+      at: now,
+      action: "WEBHOOK_REDELIVERED",
+      actor: principal,
+      requestContext,
+      details: { subscription_id: found.id, event_ids: ids.join(" "), queued: ids.length },
+    });
+    return entries;
+  });
+  if (queued.length > 0) await wake(deps, found);
+  return queued.length;
+}
+
+type LastRound = NonNullable<Awaited<ReturnType<typeof deliveryOf>>>;
+
+/** Returns whether an event can be composed again: the body of all but tests comes from the history row. */
+const isRecorded = (last: LastRound): boolean => last.isTest || last.reviewHistoryId !== null;
+
+/** Makes the entry of the next round of an event. */
+function nextRound(last: LastRound, now: Date) {
+  const { eventId, event, isTest, payloadMode, reviewHistoryId, reviewId, batchJobId } = last;
+  const kept = { eventId, event, isTest, payloadMode, reviewHistoryId, reviewId, batchJobId };
+  // The body of a test contains `recordedAt` of the entry; other bodies take it from the history.
+  return { ...kept, round: last.round + 1, recordedAt: isTest ? last.recordedAt : now };
 }
 
 /** Checks that the event of the path has a delivery. `redeliver` decides the rest under the lock. */

@@ -232,7 +232,7 @@ const health = statement({
            success.started_at as "lastStartedAt", success.duration_ms as "lastDurationMs",
            (select coalesce(sum(entries), 0)::int from outbox_skips
              where subscription_id = s.id and reason = 'expired' and skipped_at >= ${expiredSince}) as expired,
-           ${asTable(counts(where, (at) => sql`greatest(${binned(where.stepMs, at, where.origin)}, ${where.origin} - ${where.stepMs} * interval '1 millisecond')`))} as counts
+           ${asTable(counts(where, (at) => sql`greatest(${binned(where.stepMs, at, where.origin)}, ${where.origin}::timestamptz - interval '1 second')`))} as counts
       from webhook_subscriptions s
       left join lateral (${firstQueued()}) first on true
       left join lateral (

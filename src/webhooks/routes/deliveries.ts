@@ -9,7 +9,13 @@ import { shown, shownAs } from "../../http/shown.ts";
 import { parseInstant } from "../../lib/clock.ts";
 import { orNotFound, type WebhookDeps } from "../actions/deps.ts";
 import { listMessages } from "../actions/messages.ts";
-import { findEvent, recover, recoverErrors, redeliver } from "../actions/queue-events.ts";
+import {
+  findEvent,
+  recover,
+  recoverErrors,
+  redeliver,
+  redeliverEvents,
+} from "../actions/queue-events.ts";
 import { deliveryState } from "../decide.ts";
 import {
   attemptFilters,
@@ -19,6 +25,8 @@ import {
   QueuedEventAnswer,
   RecoverAnswer,
   RecoverBody,
+  RedeliverAnswer,
+  RedeliverBody,
 } from "../delivery-model.ts";
 import { messageFilters, MessageObject, readMessageCursor } from "../message-model.ts";
 import type { Subscription } from "../model.ts";
@@ -121,6 +129,26 @@ export function redeliveryRoutes(deps: WebhookRouteDeps) {
           summary: "Deliver an event again",
           description:
             "Queues it behind everything else, under the same `X-SVC-Delivery`, as a new round of up to four attempts.",
+        },
+      },
+    )
+    .post(
+      "/:id/redeliver",
+      async ({ principal, requestContext, subscription, body, status }) => {
+        const caller = { principal, requestContext };
+        const queued = await redeliverEvents(deps, caller, subscription, body.event_ids);
+        return status(202, { queued });
+      },
+      {
+        access: writing,
+        subscription: true,
+        body: RedeliverBody,
+        response: { 202: RedeliverAnswer, 409: errorResponse("subscription_disabled") },
+        detail: {
+          operationId: "redeliverEvents",
+          summary: "Deliver several events again",
+          description:
+            "In the order of `event_ids`, each as a new round. Events that are unknown or queued already are left out.",
         },
       },
     )

@@ -325,6 +325,7 @@ const ROUTES = {
     POST /partner/webhooks/:id/enable
     DELETE /partner/webhooks/:id/previous-secret
     POST /partner/webhooks/:id/recover
+    POST /partner/webhooks/:id/redeliver
     POST /partner/webhooks/:id/rotate-secret
     POST /partner/webhooks/:id/secret
     POST /partner/webhooks/:id/test

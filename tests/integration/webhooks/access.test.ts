@@ -30,6 +30,7 @@ const EVERY: readonly Operation[] = [
   { method: "POST", path: "/{id}/enable", body: { held: "skip" } },
   { method: "POST", path: "/{id}/disable", body: {} },
   { method: "POST", path: "/{id}/recover", body: { since } },
+  { method: "POST", path: "/{id}/redeliver", body: { event_ids: ["01JWNB9PR0ZV8X2D3F4G5H6J00"] } },
   { method: "GET", path: "/{id}/deliveries" },
   { method: "GET", path: "/{id}/deliveries/{event}" },
   { method: "POST", path: "/{id}/deliveries/{event}/redeliver" },

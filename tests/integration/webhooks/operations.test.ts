@@ -539,6 +539,57 @@ describe("redelivering", () => {
   });
 });
 
+describe("redelivering several events", () => {
+  const again = (id: string, ids: readonly unknown[]) =>
+    post(`/${id}/redeliver`, { event_ids: ids });
+
+  test("queues the settled ones in their order, and leaves out the others", async () => {
+    const { id } = await world.subscribe();
+    const [first = "", second = ""] = await world.emit(2);
+    await settle(world, id, "failed");
+    const testId = String((await post(`/${id}/test`)).body["event_id"]);
+    await settle(world, id, "delivered");
+    const [queued = ""] = await world.emit(1);
+    world.wakes.length = 0;
+    const { status, body } = await again(id, [second, queued, ulid(), testId, first]);
+    expect([status, body]).toEqual([202, { queued: 3 }]);
+    const rows = await queuedFor(world.database.db, id);
+    expect(rows.map(({ eventId }) => eventId)).toEqual([queued, second, testId, first]);
+    expect(world.wakes).toEqual([id]);
+    expect((await world.audit("WEBHOOK_REDELIVERED")).at(-1)?.["details"]).toEqual({
+      subscription_id: id,
+      event_ids: `${second} ${testId} ${first}`,
+      queued: 3,
+    });
+    expect((await again(id, [second, first])).body).toEqual({ queued: 0 });
+  });
+
+  test("leaves out the events of another subscription", async () => {
+    const other = await world.subscribe();
+    const [foreign = ""] = await world.emit(1);
+    await settle(world, other.id, "failed");
+    expect((await world.ask("DELETE", `/${other.id}`)).status).toBe(204);
+    const { id } = await world.subscribe();
+    expect((await again(id, [foreign])).body).toEqual({ queued: 0 });
+  });
+
+  test("takes 1 to 100 different ids, of an active subscription", async () => {
+    const { id } = await world.subscribe();
+    const ids = Array.from({ length: 101 }, () => ulid());
+    expect((await again(id, ids.slice(0, 100))).body).toEqual({ queued: 0 });
+    for (const wrong of [ids, [], [ids[0], ids[0]], ["not-an-id"]]) {
+      const { status, body } = await again(id, wrong);
+      expect([status, Object.keys(body["errors"] ?? {})[0]?.split(".")[0]]).toEqual([
+        422,
+        "event_ids",
+      ]);
+    }
+    await disable(world, id);
+    const { status, body } = await again(id, ids.slice(0, 1));
+    expect([status, body["code"]]).toEqual([409, "subscription_disabled"]);
+  });
+});
+
 describe("recovering", () => {
   const recover = (id: string, body: unknown) => post(`/${id}/recover`, body);
   const since = () => iso(new Date(world.clock.now().getTime() - 3_600_000));

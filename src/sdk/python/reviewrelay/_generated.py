@@ -898,6 +898,15 @@ class EnabledSubscription(Subscription):
     """Id of the test event, if `test` was set."""
 
 
+class Redelivery(TypedDict):
+    event_ids: list[str]
+
+
+class RedeliveredEvents(TypedDict):
+    queued: int
+    """Number of events that this call queued."""
+
+
 class Recovery(TypedDict):
     since: str
     """Start of the range, inclusive."""
@@ -1684,6 +1693,10 @@ class Operations(Requests):
     def redeliver(self, id: str | int, event_id: str | int) -> QueuedEvent:
         """Deliver an event again. Queues it behind everything else, under the same `X-SVC-Delivery`, as a new round of up to four attempts."""
         return self._send("POST", f"/api/v1/partner/webhooks/{segment(id)}/deliveries/{segment(event_id)}/redeliver")
+
+    def redeliver_events(self, id: str | int, body: Redelivery) -> RedeliveredEvents:
+        """Deliver several events again. In the order of `event_ids`, each as a new round. Events that are unknown or queued already are left out."""
+        return self._send("POST", f"/api/v1/partner/webhooks/{segment(id)}/redeliver", body=body)
 
     def recover(self, id: str | int, body: Recovery) -> RecoveredEvents:
         """Queue the undelivered events of a window again. Every matching event that was recorded from `since` to `until` (now), was not delivered and is not queued, in order; at most 10,000 a call: call again until it answers 0."""

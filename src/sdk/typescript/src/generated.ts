@@ -862,6 +862,15 @@ export type EnabledSubscription = Subscription & {
   test_event_id?: string;
 };
 
+export type Redelivery = {
+  event_ids: string[];
+};
+
+export type RedeliveredEvents = {
+  /** Number of events that this call queued. */
+  queued: number;
+};
+
 export type Recovery = {
   /** Start of the range, inclusive. */
   since: string;
@@ -1785,6 +1794,11 @@ export abstract class Operations {
   /** Deliver an event again. Queues it behind everything else, under the same `X-SVC-Delivery`, as a new round of up to four attempts. */
   redeliver(id: string | number, eventId: string | number, options: RequestOptions = {}): Promise<QueuedEvent> {
     return this.send({ method: "POST", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/deliveries/${encodeURIComponent(eventId)}/redeliver`, options });
+  }
+
+  /** Deliver several events again. In the order of `event_ids`, each as a new round. Events that are unknown or queued already are left out. */
+  redeliverEvents(id: string | number, body: Redelivery, options: RequestOptions = {}): Promise<RedeliveredEvents> {
+    return this.send({ method: "POST", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/redeliver`, body, options });
   }
 
   /** Queue the undelivered events of a window again. Every matching event that was recorded from `since` to `until` (now), was not delivered and is not queued, in order; at most 10,000 a call: call again until it answers 0. */
