@@ -149,7 +149,7 @@ export const RecoverBody = Type.Object(
 export type RecoverInput = Static<typeof RecoverBody>;
 
 /** The most events that one request delivers again (contract 6.14). */
-export const MAX_REDELIVERED = 100;
+const MAX_REDELIVERED = 100;
 
 export const RedeliverBody = Type.Object(
   {

@@ -207,20 +207,20 @@ describe.skipIf(chromium === undefined)("back and forward", () => {
     expect(await page.getByLabel("Time").inputValue()).toBe("1h");
     await page.goForward();
     await heading(page, "review_received");
-    await button(page, "Redeliver …").click();
-    await inDialog(page, "Redeliver").waitFor();
+    await button(page, "Resend …").click();
+    await inDialog(page, "Resend").waitFor();
     await page.goBack();
     await page.getByRole("dialog").waitFor({ state: "detached" });
-    await button(page, "Recover …").click();
+    await button(page, "Resend all …").click();
     await inDialog(page, "Cancel").click();
     await page.goForward();
     expect(page.url()).toBe(delivery);
-    await button(page, "Redeliver …").waitFor();
+    await button(page, "Resend …").waitFor();
     await page.goBack();
     await table.waitFor();
     // Changes of the filters replace the history entry, so one step back leaves the list.
     await page.goBack();
-    await page.getByText("Success, 24 h").waitFor();
+    await page.getByText("Success rate (24 h)").waitFor();
     expect(faults).toEqual([]);
   });
 });

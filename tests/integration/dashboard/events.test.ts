@@ -53,7 +53,7 @@ describe.skipIf(chromium === undefined)("the catalog of events", () => {
     const { page, faults } = await world.open("/events/note_added");
     await page.getByText("its filter leaves it out").waitFor();
     await button(page, "Send a test event").click();
-    await page.getByText(/^Attempt 1 → Answered 200 in \d/).waitFor();
+    await page.getByText(/^Attempt 1 → HTTP 200 in \d/).waitFor();
     await page.getByText("Delivered", { exact: true }).waitFor();
     const sent = receiver.received.at(-1);
     expect(sent?.headers["x-svc-event"]).toBe("note_added");
@@ -61,7 +61,7 @@ describe.skipIf(chromium === undefined)("the catalog of events", () => {
     expect(await allErrors(page)).toEqual([]);
     receiver.answer = () => 500;
     await button(page, "Send another").click();
-    await page.getByText(/^Attempt 1 → Answered 500 in \d/).waitFor();
+    await page.getByText(/^Attempt 1 → HTTP 500 in \d/).waitFor();
     receiver.answer = () => 200;
     expect(faults).toEqual([]);
   });

@@ -35,7 +35,7 @@ describe.skipIf(chromium === undefined)("the incident card", () => {
   test("is not there while nothing fails", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}`);
-    await page.getByText("Success, 24 h").waitFor();
+    await page.getByText("Success rate (24 h)").waitFor();
     expect(await page.getByRole("region", { name: "What is wrong" }).count()).toBe(0);
     expect(await page.getByText("Healthy", { exact: true }).count()).toBe(1);
   });
@@ -87,7 +87,7 @@ describe.skipIf(chromium === undefined)("the incident card", () => {
       receiver.received.length = 0;
       await button(page, "Enable …").click();
       await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
-      await page.getByRole("alert").getByText("Answered 500").waitFor();
+      await page.getByRole("alert").getByText("HTTP 500").waitFor();
       expect(await allErrors(page)).toEqual([]);
       await shoot(page, `enabled-test-failed-${look.width}`);
       await page.getByRole("button", { name: "Disable again" }).click();
@@ -151,7 +151,7 @@ describe.skipIf(chromium === undefined)("the incident card", () => {
     await shoot(page, "list-one-retry");
     expect((await world.ask("PATCH", `/${id}`, { ordering: "review" })).status).toBe(200);
     await page.reload();
-    await page.getByText("Success, 24 h").waitFor();
+    await page.getByText("Success rate (24 h)").waitFor();
     expect(await page.getByText("is being retried").count()).toBe(0);
   });
 });

@@ -22,7 +22,7 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
       const path = `/webhooks/${id}?tab=deliveries`;
       const { page, faults } = await world.open(path, { width, colorScheme });
       await shows(page, 5);
-      const dots = page.getByText(/^1: Tries again, answered 503.*4: Failed, answered 503/);
+      const dots = page.getByText(/^1: Retrying, HTTP 503.*4: Failed, HTTP 503/);
       await dots.waitFor({ state: "attached" });
       if (width > 1000) await button(page, "More filters").click();
       await shoot(page, `events-${colorScheme}-${width}`);
@@ -48,7 +48,7 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     await page.getByLabel("Review", { exact: true }).fill("review-4");
     await shows(page, 1);
     expect(page.url()).toContain("external_review_id=review-4");
-    await page.getByText("Answered 410", { exact: true }).waitFor();
+    await page.getByText("HTTP 410", { exact: true }).waitFor();
     await button(page, /^Clear$/).click();
     await button(page, "All failures").click();
     await shows(page, 2);
@@ -61,16 +61,16 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     await page.getByRole("combobox", { name: "Status" }).fill("4xx");
     await shows(page, 1);
     await button(page, /^Clear$/).click();
-    await page.getByLabel("State").selectOption("failed");
+    await page.getByLabel("State", { exact: true }).selectOption("failed");
     await shows(page, 2);
-    await page.getByLabel("Text of the error").fill("no such words");
+    await page.getByLabel("Error or response").fill("no such words");
     await page.getByText("No event fits these filters").waitFor();
-    const note = page.getByText("The chart shows all attempts of the period.");
-    await note.waitFor();
+    // The chart counts all attempts of a period, so it is there without other filters only.
+    expect(await button(page, "Chart").count()).toBe(0);
     await button(page, /^Clear$/).click();
     await page.getByLabel("Time").selectOption("1h");
     await shows(page, 5);
-    expect(await note.count()).toBe(0);
+    await button(page, "Chart").waitFor();
     expect(page.url()).toContain("within=1h");
     await page.reload();
     await page.getByLabel("Time").waitFor();
@@ -78,8 +78,6 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     await page.getByLabel("Time").selectOption("custom");
     await page.getByLabel("Until").fill("2026-01-01T00:00");
     await page.getByText("No event fits these filters").waitFor();
-    await page.locator("label", { hasText: "Attempts" }).click();
-    await page.getByText("No attempt fits these filters").waitFor();
     expect(faults).toEqual([]);
   });
 
@@ -96,8 +94,8 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     await page.keyboard.type("review-4");
     await shows(page, 1);
     await click(button(page, /^Attempts of/));
-    await click(button(page, "Redeliver …"));
-    await click(page.getByRole("dialog").getByRole("button", { name: "Redeliver" }));
+    await click(button(page, "Resend …"));
+    await click(page.getByRole("dialog").getByRole("button", { name: "Resend" }));
     await until("sent again", () => receiver.received.length === before + 1);
     await page.getByText("1 of 4 · round 2").waitFor();
     expect(clicks).toBe(4);
@@ -107,9 +105,9 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries&status=503`);
     await shows(page, 1);
     await page.getByRole("link", { name: "review_received" }).click();
-    await page.getByText("Tried again · Answered 503").nth(2).waitFor();
-    await page.getByText("Failed · Answered 503").waitFor();
-    await page.getByRole("link", { name: "All events of it" }).click();
+    await page.getByText("Retried · HTTP 503").nth(2).waitFor();
+    await page.getByText("Failed · HTTP 503").waitFor();
+    await page.getByRole("link", { name: "All events of this review" }).click();
     await shows(page, 1);
     expect(page.url()).toContain("review_id=");
   });
@@ -128,11 +126,36 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     await shows(page, 7);
   });
 
+  test("are shown in local time or in UTC, as the user has chosen last", async () => {
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
+    await button(page, "Local time").click();
+    await page.reload();
+    await button(page, "UTC").click();
+    await button(page, "Local time").waitFor();
+  });
+
+  test("that match the filters are counted, and sent again", async () => {
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&state=failed`);
+    await rows(page).nth(1).waitFor();
+    const failed = (await rows(page).count()) - 1;
+    const before = receiver.received.length;
+    await button(page, "Resend all …").click();
+    const noun = failed === 1 ? "event" : "events";
+    await button(page, `Resend ${failed} ${noun}`).waitFor();
+    expect(await allErrors(page)).toEqual([]);
+    await shoot(page, "resend");
+    receiver.answer = () => 410;
+    await button(page, `Resend ${failed} ${noun}`).click();
+    await page.getByText(`${failed} ${noun} queued.`).waitFor();
+    await until("sent again", () => receiver.received.length === before + failed);
+    receiver.answer = () => 200;
+  });
+
   test("are saved as CSV without formulas, and as JSON", async () => {
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries&state=failed`);
     await rows(page).first().waitFor();
     for (const format of ["CSV", "JSON"] as const) {
-      await button(page, "Export …").click();
+      await button(page, "Export").click();
       await shoot(page, "export");
       const [file] = await Promise.all([
         page.waitForEvent("download"),
@@ -143,6 +166,53 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
       if (format === "JSON") expect(JSON.parse(text)).toEqual(body["data"]);
       else expect(text.split("\r\n")).toHaveLength((body["data"] as unknown[]).length + 2);
     }
+  });
+});
+
+describe.skipIf(chromium === undefined)("in a wide window a delivery", () => {
+  test("stands beside the list, and J and K lead through the events", async () => {
+    const { page, faults } = await world.open(`/webhooks/${id}?tab=deliveries`, { width: 1440 });
+    await shows(page, 7);
+    const pane = page.getByRole("region", { name: "Delivery" });
+    const eventId = (nth: number) => rows(page).nth(nth).locator("code").textContent();
+    await page.getByRole("link", { name: "review_received" }).nth(1).click();
+    await pane
+      .getByText((await eventId(2)) ?? "absent")
+      .first()
+      .waitFor();
+    expect(await allErrors(page)).toEqual([]);
+    await page.keyboard.press("j");
+    await pane
+      .getByText((await eventId(3)) ?? "absent")
+      .first()
+      .waitFor();
+    await page.keyboard.press("k");
+    await page.keyboard.press("k");
+    await pane
+      .getByText((await eventId(1)) ?? "absent")
+      .first()
+      .waitFor();
+    expect(await button(page, "Previous event (K)").isDisabled()).toBe(true);
+    await shoot(page, "split");
+    await page.keyboard.press("Escape");
+    await pane.waitFor({ state: "detached" });
+    expect(page.url()).not.toContain("open=");
+    expect(faults).toEqual([]);
+  });
+
+  test("and in others its page lead on, and back to the filtered list", async () => {
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&within=24h`);
+    await rows(page).nth(2).waitFor();
+    await page.getByRole("link", { name: "review_received" }).first().click();
+    await page.getByRole("heading", { name: "Attempts" }).waitFor();
+    const first = page.url();
+    await button(page, "Next event (J)").click();
+    await until("the next", () => page.url() !== first);
+    await page.keyboard.press("k");
+    await page.waitForURL(first);
+    await page.getByRole("link", { name: "Deliveries of Test" }).click();
+    await rows(page).nth(2).waitFor();
+    expect(page.url()).toContain("within=24h");
   });
 });
 

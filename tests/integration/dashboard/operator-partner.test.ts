@@ -18,7 +18,7 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
     const { page, faults } = await visit("/dispatcher");
     const behind = page.getByRole("region", { name: "Who is behind" });
     const row = behind.getByRole("row").filter({ hasText: "CRM" });
-    await row.getByText("Answered 500").waitFor();
+    await row.getByText("HTTP 500").waitFor();
     const text = await row.innerText();
     expect(text).toContain("p1");
     expect(text).toMatch(/\b3\b/);
@@ -46,7 +46,7 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
     await page.getByRole("tab", { name: "Overview" }).click();
     await page.getByRole("link", { name: /^Event / }).click();
     await page.getByRole("heading", { level: 2, name: "Attempts" }).waitFor();
-    await page.getByText("Answered 500").first().waitFor();
+    await page.getByText("HTTP 500").first().waitFor();
     expect(new URL(page.url()).pathname).toStartWith(
       `/dashboard/companies/${world.tenants.partners[0].id}/webhooks/${id}/deliveries/`,
     );
@@ -142,4 +142,4 @@ const HAS_RED = `(() => {
 })()`;
 
 /** The labels of all buttons that change something. */
-const CHANGES = /^(Test|Recover|Redeliver|Enable|Save|Rotate|Delete|Show the secret|New|Set up)/;
+const CHANGES = /^(Test|Resend|Enable|Save|Rotate|Delete|Show the secret|New|Set up)/;

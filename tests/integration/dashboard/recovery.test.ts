@@ -81,7 +81,8 @@ describe.skipIf(chromium === undefined)("typed text", () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open("/webhooks");
     const release = await held(page, "**/partner/webhooks/events");
-    await page.goto(`${page.url()}/${id}?tab=deliveries&view=attempts`);
+    await page.goto(`${page.url()}/${id}?tab=deliveries`);
+    await button(page, "More filters").click();
     const field = page.getByRole("combobox", { name: "Event" });
     await field.waitFor();
     expect(await field.isDisabled()).toBe(true);
@@ -101,9 +102,11 @@ describe.skipIf(chromium === undefined)("a disabled subscription", () => {
     await page.getByText("sends nothing until it is enabled").waitFor();
     expect(await allErrors(page)).toEqual([]);
     await page.keyboard.press("Escape");
-    await button(page, "Recover …").click();
+    await button(page, "Resend all …").click();
     await page.getByText("sends nothing until it is enabled").waitFor();
-    expect(await button(page, "Queue them again").isDisabled()).toBe(true);
+    expect(
+      await page.getByRole("dialog").getByRole("button", { name: "Resend" }).isDisabled(),
+    ).toBe(true);
     expect(await allErrors(page)).toEqual([]);
   });
 

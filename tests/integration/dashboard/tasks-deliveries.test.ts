@@ -123,9 +123,9 @@ describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
       await hit.waitFor();
       await walk.look("search");
       await walk.click(hit);
-      await walk.click(button(page, "Redeliver …"));
+      await walk.click(button(page, "Resend …"));
       await walk.look("dialog");
-      await walk.click(inDialog(page, "Redeliver"));
+      await walk.click(inDialog(page, "Resend"));
       await page.getByText("Attempt 1 of 4, round 2").waitFor();
       walk.done();
       await walk.look("delivery");
@@ -138,9 +138,9 @@ describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
     const task = { name: "Recover an outage", clicks: 3, least: 3 };
     await walkThrough(task, async (walk, page) => {
       await walk.click(link(page, "Deliveries"));
-      await walk.click(button(page, "Recover …"));
+      await walk.click(button(page, "Resend all …"));
       await walk.look("dialog");
-      await walk.click(inDialog(page, "Queue them again"));
+      await walk.click(inDialog(page, "Resend"));
       await page.getByText("3 events queued.").waitFor();
       walk.done();
       await walk.look("queued");

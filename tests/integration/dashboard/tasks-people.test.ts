@@ -158,7 +158,7 @@ describe.skipIf(chromium === undefined)("an operator, in a browser", () => {
         .getByRole("region", { name: "Who is behind" })
         .getByRole("row")
         .filter({ hasText: "CRM" });
-      await row.getByText("Answered 503").waitFor();
+      await row.getByText("HTTP 503").waitFor();
       const said = await row.innerText();
       await walk.look("dispatcher");
       await walk.click(row.getByRole("link", { name: "CRM" }));
@@ -180,7 +180,7 @@ describe.skipIf(chromium === undefined)("an operator, in a browser", () => {
       await walk.click(link(page, "CRM"));
       await page.getByText("Viewing p1 (read-only)").waitFor();
       await walk.click(link(page, /^Event /));
-      await page.getByText("Answered 503").first().waitFor();
+      await page.getByText("HTTP 503").first().waitFor();
       walk.done();
       await walk.look("delivery");
       expect(page.url()).toContain(`/webhooks/${id}/deliveries/`);

@@ -32,8 +32,13 @@ describe.skipIf(chromium === undefined)("a new subscription", () => {
     await page.getByRole("tab", { name: "Python" }).click();
     await page.getByText("hmac.compare_digest").waitFor();
 
+    // The URL can be corrected in place.
+    await button(page, "Edit URL").click();
+    await page.getByLabel("Endpoint URL").fill(`${receiver.url}?v=2`);
+    await button(page, "Save URL").click();
+    await page.getByText(`${receiver.url}?v=2`).waitFor();
     await button(page, "Send a test event").click();
-    await page.getByText(/^Attempt 1 → Answered 200 in \d/).waitFor();
+    await page.getByText(/^Attempt 1 → HTTP 200 in \d/).waitFor();
     await page.getByText("Delivered", { exact: true }).waitFor();
     expect(receiver.received.map(({ headers }) => headers["x-svc-event"])).toEqual([
       "webhook.test",
@@ -286,7 +291,7 @@ describe.skipIf(chromium === undefined)("a subscription", () => {
       const { page, faults } = await world.open("/webhooks", { width: 360, colorScheme });
       const visits: readonly [path: string, ready: string][] = [
         ["/webhooks", "Last 24 hours"],
-        [`/webhooks/${id}`, "Answer time"],
+        [`/webhooks/${id}`, "p95 latency (24 h)"],
         [`/webhooks/${id}?tab=settings`, "Signing secret"],
         ["/webhooks/new", "Endpoint URL"],
       ];

@@ -1,5 +1,5 @@
 import { ActionIcon, Button, CopyButton, Group, TextInput, Tooltip } from "@mantine/core";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 
 import { Icon } from "./icon.tsx";
 
@@ -54,6 +54,7 @@ export function CodeBlock({
   code,
   copied = code,
   wraps = false,
+  isJson = false,
 }: {
   readonly label: string;
   readonly code: string;
@@ -61,6 +62,8 @@ export function CodeBlock({
   readonly copied?: string;
   /** Wraps long lines. Use it for text from other systems, whose lines may have any length. */
   readonly wraps?: boolean;
+  /** Colours the parts of JSON. */
+  readonly isJson?: boolean;
 }) {
   return (
     <figure className="code-figure">
@@ -71,8 +74,31 @@ export function CodeBlock({
       {/* The box is focusable, so that keyboard users can scroll it. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <pre className="code-block" data-wraps={wraps || undefined} tabIndex={0} aria-label={label}>
-        {code}
+        {isJson && code.length <= COLOURED_CHARS ? jsonParts(code) : code}
       </pre>
     </figure>
   );
+}
+
+/** The longest JSON in characters that is coloured. More elements would make the page slow. */
+const COLOURED_CHARS = 20_000;
+const TOKEN =
+  /("(?:\\.|[^"\\])*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+
+/** Divides JSON into its text, with an element around each name and value. */
+function jsonParts(code: string): ReactNode[] {
+  const parts: ReactNode[] = [];
+  let end = 0;
+  for (const { 0: found, 1: text, 2: colon = "", index } of code.matchAll(TOKEN)) {
+    const kind = text === undefined ? "literal" : "text";
+    parts.push(
+      code.slice(end, index),
+      <span key={index} className={colon === "" ? `json-${kind}` : "json-name"}>
+        {text ?? found}
+      </span>,
+      colon,
+    );
+    end = index + found.length;
+  }
+  return [...parts, code.slice(end)];
 }

@@ -105,12 +105,16 @@ export function FilterBar({ count, inView = 0, onClear, search, children }: Filt
 /** Selects one of a few values of a filter. The first choice removes the filter. */
 export function ChoiceFilter({
   label,
+  isLabelled = true,
+  className = "",
   any,
   choices,
   value,
   onChange,
 }: {
   readonly label: string;
+  readonly isLabelled?: boolean;
+  readonly className?: string;
   readonly any: string;
   readonly choices: readonly (readonly [value: string, title: string])[];
   readonly value: string | undefined;
@@ -118,7 +122,8 @@ export function ChoiceFilter({
 }) {
   return (
     <NativeSelect
-      label={label}
+      className={className}
+      {...(isLabelled ? { label } : { "aria-label": label })}
       value={value ?? ""}
       onChange={(event) => onChange(event.currentTarget.value || undefined)}
     >

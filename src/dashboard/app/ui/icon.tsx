@@ -3,6 +3,8 @@ const PATHS = {
   activity: "M3 12h4l3-8 4 16 3-8h4",
   alert: "M12 4 2.5 20h19L12 4Zm0 6v4m0 3v.01",
   arrowLeft: "M19 12H5m6-6-6 6 6 6",
+  arrowUp: "M12 19V5m-6 6 6-6 6 6",
+  arrowDown: "M12 5v14m-6-6 6 6 6-6",
   bell: "M6 16V11a6 6 0 1 1 12 0v5l1.5 2h-15L6 16Zm4 5h4",
   book: "M5 4h11a3 3 0 0 1 3 3v13H8a3 3 0 0 1-3-3V4Zm0 13a3 3 0 0 1 3-3h11",
   building: "M5 21V4h9v17M14 9h5v12M3 21h18M8 8h3m-3 4h3m-3 4h3",

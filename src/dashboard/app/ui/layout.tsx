@@ -1,4 +1,13 @@
-import { Anchor, Group, Paper, Stack, Text, Title, useMantineTheme } from "@mantine/core";
+import {
+  ActionIcon,
+  Anchor,
+  Group,
+  Paper,
+  Stack,
+  Text,
+  Title,
+  useMantineTheme,
+} from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { Fragment, type ReactNode, useEffect, useRef } from "react";
 import { Link } from "wouter";
@@ -12,8 +21,11 @@ export function PageHeader({
   description,
   actions,
   back,
+  beside,
 }: {
   readonly title: string;
+  /** Content beside the title. With it the heading takes one line, and the way back is an arrow. */
+  readonly beside?: ReactNode;
   readonly description?: ReactNode;
   readonly actions?: ReactNode;
   readonly back?: { readonly href: string; readonly title: string };
@@ -29,7 +41,7 @@ export function PageHeader({
   }, []);
   return (
     <header className="page-header">
-      {back && (
+      {back && beside === undefined && (
         <Anchor component={Link} href={back.href} size="sm">
           <Group gap={4} component="span">
             <Icon name="arrowLeft" size={14} />
@@ -38,10 +50,28 @@ export function PageHeader({
         </Anchor>
       )}
       <Group justify="space-between" align="flex-start" gap="sm" mb="md">
-        <div className="shrinks">
-          <Title order={1} size="h2" ref={heading} tabIndex={-1}>
+        <div className={beside === undefined ? "shrinks" : "title-line"}>
+          {back && beside !== undefined && (
+            <ActionIcon
+              component={Link}
+              href={back.href}
+              variant="subtle"
+              color="gray"
+              aria-label={back.title}
+            >
+              <Icon name="arrowLeft" size={18} />
+            </ActionIcon>
+          )}
+          <Title
+            order={1}
+            size={beside === undefined ? "h2" : "h3"}
+            ref={heading}
+            tabIndex={-1}
+            className="shrinks"
+          >
             {title}
           </Title>
+          {beside}
           {description !== undefined && (
             <Text c="dimmed" component="div" maw={720}>
               {description}
@@ -231,7 +261,7 @@ export function TextLink({ href, children }: TextLinkProps) {
 }
 
 /** Returns whether the window is narrower than a breakpoint, as the counterpart of Mantine's `visibleFrom`. */
-export function useIsNarrow(below: "sm" | "md"): boolean {
+export function useIsNarrow(below: "sm" | "md" | "xl"): boolean {
   const theme = useMantineTheme();
   return useMediaQuery(`(width < ${theme.breakpoints[below]})`, undefined, {
     getInitialValueInEffect: false,

@@ -11,11 +11,10 @@ export function usePlainLinks() {
   const [, navigate] = useLocation();
   const follow = useCallback(
     (event: MouseEvent<HTMLAnchorElement>) => {
-      const { button, altKey, ctrlKey, metaKey, shiftKey, currentTarget } = event;
-      // Leaves clicks with a modifier key to the browser, because they open a new tab or window, or start a download.
-      if (button !== 0 || altKey || ctrlKey || metaKey || shiftKey) return;
+      const { currentTarget } = event;
+      if (isModified(event)) return;
       event.preventDefault();
-      navigate(currentTarget.pathname.slice(base.length));
+      navigate(currentTarget.pathname.slice(base.length) + currentTarget.search);
     },
     [base, navigate],
   );
@@ -23,3 +22,9 @@ export function usePlainLinks() {
 }
 
 export type Follow = ReturnType<typeof usePlainLinks>["follow"];
+
+/** Returns whether a click is left to the browser, because it opens a new tab or window, or starts a download. */
+export function isModified(event: MouseEvent): boolean {
+  const { button, altKey, ctrlKey, metaKey, shiftKey } = event;
+  return button !== 0 || altKey || ctrlKey || metaKey || shiftKey;
+}

@@ -1,11 +1,75 @@
-import { Tooltip } from "@mantine/core";
+import { Button, Tooltip } from "@mantine/core";
+import { useLocalStorage } from "@mantine/hooks";
 import { useEffect, useLayoutEffect, useState } from "react";
 
 import { apiErrorOf } from "../api/client.ts";
 import { inWords } from "./format.ts";
 
-const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+/** Time zone in which the pages show times. */
+export type Zone = "local" | "utc";
+
+/** Returns the time zone that the user has chosen, and a function that changes it for all pages of the browser. */
+export function useZone() {
+  return useLocalStorage<Zone>({
+    key: "reviewrelay.zone",
+    defaultValue: "local",
+    getInitialValueInEffect: false,
+  });
+}
+
+const inZones = (options: Intl.DateTimeFormatOptions) => ({
+  local: new Intl.DateTimeFormat(undefined, options),
+  utc: new Intl.DateTimeFormat(undefined, { ...options, timeZone: "UTC" }),
+});
+
+const EXACT = inZones({
+  year: "numeric",
+  month: "short",
+  day: "numeric",
+  hour: "numeric",
+  minute: "2-digit",
+  second: "2-digit",
+  timeZoneName: "short",
+});
+const SHORT = inZones({
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
+const CLOCK = inZones({ hour: "2-digit", minute: "2-digit" });
+
+/** Formats a time with its date, without a year, for the rows of a list. */
+export const shortTime = (at: string, zone: Zone): string => SHORT[zone].format(new Date(at));
+
+/** Formats the hours and minutes of a time. */
+export const clockTime = (at: string, zone: Zone): string => CLOCK[zone].format(new Date(at));
+
+/** Returns the abbreviation of a time zone, such as `UTC` or `GMT+2`. */
+function zoneName(zone: Zone): string {
+  const parts = EXACT[zone].formatToParts(new Date());
+  return parts.find(({ type }) => type === "timeZoneName")?.value ?? "";
+}
+
 const TICK_MS = 10_000;
+
+/** Button that shows the time zone of the pages and changes it. */
+export function ZoneButton() {
+  const [zone, setZone] = useZone();
+  const other = zone === "local" ? "utc" : "local";
+  return (
+    <Button
+      size="xs"
+      px="xs"
+      variant="subtle"
+      title={`Times are in ${zoneName(zone)}. Change to ${other === "utc" ? "UTC" : "local time"}.`}
+      onClick={() => setZone(other)}
+    >
+      {zone === "utc" ? "UTC" : "Local time"}
+    </Button>
+  );
+}
 
 interface TimeProps {
   readonly at: string | null;
@@ -19,17 +83,19 @@ interface TimeProps {
 /** Shows a time relative to now, such as "2 hours ago". A tooltip shows the exact time on hover and focus. */
 export function Time({ at, mayBeAhead = false }: TimeProps) {
   const now = useNow(TICK_MS);
+  const [zone] = useZone();
   if (at === null) return <>–</>;
   const instant = new Date(at);
   return (
-    <Tooltip label={EXACT.format(instant)} events={{ hover: true, focus: true, touch: true }}>
+    <Tooltip label={EXACT[zone].format(instant)} events={{ hover: true, focus: true, touch: true }}>
       <time dateTime={at}>{inWords(instant.getTime(), now, mayBeAhead)}</time>
     </Tooltip>
   );
 }
 
 export function ExactTime({ at }: { readonly at: string | null }) {
-  return at === null ? <>–</> : <time dateTime={at}>{EXACT.format(new Date(at))}</time>;
+  const [zone] = useZone();
+  return at === null ? <>–</> : <time dateTime={at}>{EXACT[zone].format(new Date(at))}</time>;
 }
 
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });

@@ -12,8 +12,6 @@ const PREFETCH_ROWS = 60;
 export interface VirtualTableProps<Row> {
   readonly list: PagedList<Row>;
   readonly label: string;
-  /** Kind of table, from which the style sheet derives the column widths. */
-  readonly kind: string;
   /** Plural noun of the rows, such as `attempts`. */
   readonly noun: string;
   readonly columns: readonly string[];
@@ -28,7 +26,7 @@ export interface VirtualTableProps<Row> {
 
 /** Table with any number of rows that renders only the rows in view. The page scrolls, not the table. */
 export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
-  const { list, label, kind, columns, keyOf, heightOf, renderLine, noun } = props;
+  const { list, label, columns, keyOf, heightOf, renderLine, noun } = props;
   const { slots: rows, pages } = list;
   const isNarrow = useIsNarrow("sm");
   // Memoized, because the virtualizer measures all rows again when this function changes.
@@ -56,7 +54,6 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
         aria-label={label}
         aria-rowcount={pages.hasNextPage ? -1 : rows.length + 1}
         className="attempts"
-        data-kind={kind}
         style={sized}
       >
         <thead>

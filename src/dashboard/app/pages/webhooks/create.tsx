@@ -1,5 +1,6 @@
-import { Alert, Button, Group, Paper, Stack, Stepper, Text, Title } from "@mantine/core";
+import { Button, Group, Paper, Stack, Stepper, Text, TextInput, Title } from "@mantine/core";
 import "@mantine/core/styles/Stepper.css";
+import { useDisclosure } from "@mantine/hooks";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
@@ -10,7 +11,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { useReader } from "./data/data.ts";
-import { type Draft, DRAFT_FIELDS, labelFor, newDraft, urlHint } from "./data/draft.ts";
+import { type Draft, DRAFT_FIELDS, draftOf, labelFor, newDraft, urlHint } from "./data/draft.ts";
 import {
   type DeliveryKind,
   type Subscription,
@@ -18,7 +19,7 @@ import {
   subscriptionsOptions,
 } from "./data/reads.ts";
 import { KINDS } from "./data/subscription-words.ts";
-import { useCreateSubscription } from "./data/use-subscription-actions.ts";
+import { useCreateSubscription, useSubscriptionActions } from "./data/use-subscription-actions.ts";
 import { DeliveryFields } from "./form/delivery-fields.tsx";
 import { Choice, EndpointFields } from "./form/endpoint-fields.tsx";
 import { freshSecrets, keepSecrets, Secret, VerifyCode } from "./form/verify-code.tsx";
@@ -95,10 +96,10 @@ function VerifyStep({ id }: { readonly id: string }) {
   const [fresh] = useState(freshSecrets(useQueryClient(), id));
   return (
     <Stack maw={760} gap="lg">
-      <Alert color="teal" icon={<Icon name="check" />} title="The subscription is active">
-        {data === undefined ? "Events are on their way" : `“${data.label}” gets events`} from now
-        on. Three steps make sure that your endpoint can trust them.
-      </Alert>
+      <Text size="sm">
+        {data === undefined ? "The subscription" : `“${data.label}”`} is active. Three steps make
+        sure that your endpoint can trust its events.
+      </Text>
       <Part number={1} title="Store the secret">
         <Text size="sm" mb="sm">
           Put it into the secret store of your endpoint, not into its code. You can look at it again
@@ -113,7 +114,9 @@ function VerifyStep({ id }: { readonly id: string }) {
         <Text size="sm" mb="sm">
           A <code>webhook.test</code> is signed, sent, retried and recorded like every event.
         </Text>
-        <TestEvent id={id} />
+        {data !== undefined && <UrlForm subscription={data} />}
+        {/* The `key` removes the result of a test of the former URL. */}
+        <TestEvent id={id} key={data?.webhook_url} />
       </Part>
       <Group justify="flex-end">
         <Button component={Link} href={`/webhooks/${id}`} variant="default">
@@ -121,6 +124,57 @@ function VerifyStep({ id }: { readonly id: string }) {
         </Button>
       </Group>
     </Stack>
+  );
+}
+
+/** Shows the URL of a subscription, and lets the user correct it in place. */
+function UrlForm({ subscription }: { readonly subscription: Subscription }) {
+  const { update } = useSubscriptionActions(subscription.id);
+  const [isOpen, { open, close }] = useDisclosure();
+  const form = useForm({
+    initial: draftOf(subscription),
+    names: DRAFT_FIELDS,
+    send: (draft) => update(draft, subscription),
+    onDone: (_, changes) => {
+      changes.reset();
+      close();
+    },
+  });
+  const hint = urlHint(form.draft.url.trim());
+  if (!isOpen)
+    return (
+      <Group gap="xs" mb="sm">
+        <Text size="sm" className="mono">
+          {subscription.webhook_url}
+        </Text>
+        <Button size="compact-sm" variant="subtle" onClick={open}>
+          Edit URL
+        </Button>
+      </Group>
+    );
+  return (
+    <Form
+      form={form}
+      gap="xs"
+      buttons={
+        <Group gap="xs" mb="sm">
+          <SubmitButton form={form} size="xs" isReady={hint?.kind !== "error"}>
+            Save URL
+          </SubmitButton>
+          <Button size="xs" variant="default" onClick={close}>
+            Cancel
+          </Button>
+        </Group>
+      }
+    >
+      <TextInput
+        label="Endpoint URL"
+        type="url"
+        data-autofocus
+        {...form.text("url")}
+        description={hint?.text}
+      />
+    </Form>
   );
 }
 

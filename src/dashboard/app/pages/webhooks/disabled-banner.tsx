@@ -8,7 +8,7 @@ import { counted, number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
-import { diagnosisOf } from "./deliveries/attempt-words.ts";
+import { diagnosisOf, phraseOf } from "./deliveries/attempt-words.ts";
 import { useIsReadOnly, useReader } from "./data/data.ts";
 import { type Health, healthOptions, incidentOptions, type Subscription } from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
@@ -74,12 +74,13 @@ interface FirstFailureProps {
 }
 
 function FirstFailure({ id, failure, since }: FirstFailureProps) {
-  const { title, advice } = diagnosisOf({ outcome: "failed", ...failure });
+  const result = { outcome: "failed", ...failure } as const;
+  const { advice } = diagnosisOf(result);
   return (
     <Text size="sm">
       Failing since <ExactTime at={since} />. First permanent failure:{" "}
       <TextLink href={`/webhooks/${id}/deliveries/${failure.event_id}`}>this event</TextLink>,{" "}
-      {title.toLowerCase()}. {advice}
+      {phraseOf(result)}. {advice}
     </Text>
   );
 }

@@ -1,9 +1,11 @@
-import { Alert, Paper, Stack, Table, Text, Title } from "@mantine/core";
+import { Alert, Paper, Stack, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
+import { Sparkline } from "../../ui/chart/sparkline.tsx";
 import { CodeBlock } from "../../ui/copy.tsx";
-import { counted, milliseconds, number } from "../../ui/format.ts";
+import { DataTable } from "../../ui/data-table.tsx";
+import { counted, number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { NamedValue, TextLink } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
@@ -37,9 +39,8 @@ export function Overview({ subscription }: { readonly subscription: Subscription
       <Loaded query={health}>
         {(now) => (
           <Paper withBorder p="lg">
-            <HealthSummary health={now} isActive={isActive} isQueueSaid={isIncident}>
-              <HealthDetails subscription={subscription} health={now} isIncident={isIncident} />
-            </HealthSummary>
+            <HealthSummary health={now} isActive={isActive} />
+            <HealthDetails subscription={subscription} health={now} />
           </Paper>
         )}
       </Loaded>
@@ -55,54 +56,33 @@ interface HealthProps {
   readonly health: Health;
 }
 
-interface HealthDetailsProps extends HealthProps {
-  /** True if the page shows an incident card, which already contains the number of failures. */
-  readonly isIncident: boolean;
-}
-
-function HealthDetails({ subscription, health, isIncident }: HealthDetailsProps) {
-  const { p50, p99 } = health.latency_ms_24h;
+/** Shows further figures in one line. */
+function HealthDetails({ subscription, health }: HealthProps) {
   return (
-    <>
-      <NamedValue name="Answer time, 24 h" hint="half of all answers are faster">
-        {milliseconds(p50)}
-      </NamedValue>
-      <NamedValue name="Slowest 1 %, 24 h" hint="the limit is 15 s">
-        {milliseconds(p99)}
-      </NamedValue>
-      {!isIncident && (
-        <NamedValue name="Consecutive failures" hint="disabled at 20">
-          {number(subscription.consecutive_failure_count)}
-        </NamedValue>
-      )}
+    <Text size="sm" c="dimmed" mt="sm">
+      Consecutive failures: {number(subscription.consecutive_failure_count)} of 20 ·{" "}
       {subscription.delivery_kind === "batch" ? (
         <NextBatch subscription={subscription} />
       ) : (
-        <NamedValue name="Expired, 24 h" hint="held for over 30 days">
-          {number(health.expired_24h)}
-        </NamedValue>
+        `Expired in 24 h: ${number(health.expired_24h)}`
       )}
-    </>
+    </Text>
   );
 }
 
 function NextBatch({ subscription }: Pick<HealthProps, "subscription">) {
   const { next_batch_at: next, last_batch_dispatched_at: last, is_active: isActive } = subscription;
   return (
-    <NamedValue
-      name="Next batch"
-      hint={
-        last === null ? (
-          "the first one"
-        ) : (
-          <>
-            the last was <Time at={last} />
-          </>
-        )
-      }
-    >
-      {next === null || !isActive ? "–" : <Countdown to={next} />}
-    </NamedValue>
+    <>
+      Next batch: {next === null || !isActive ? "–" : <Countdown to={next} />},{" "}
+      {last === null ? (
+        "the first one"
+      ) : (
+        <>
+          the last was <Time at={last} />
+        </>
+      )}
+    </>
   );
 }
 
@@ -174,9 +154,6 @@ function IncidentCard({ subscription, children }: IncidentCardProps) {
           <NamedValue name="Failed attempts" hint="since then">
             {failed < MAX_COUNTED ? number(failed) : `${number(MAX_COUNTED)} or more`}
           </NamedValue>
-          <NamedValue name="Consecutive failures" hint="disabled at 20">
-            {number(subscription.consecutive_failure_count)}
-          </NamedValue>
           <NamedValue
             name={isActive ? "Pending" : "Held"}
             hint={isActive ? "events in the queue" : "for up to 30 days"}
@@ -204,59 +181,34 @@ function LastAnswer({ id, answer }: LastAnswerProps) {
   return (
     <Stack gap="sm">
       <Text size="sm">
-        Last answer <Time at={answer.at} />, to{" "}
+        Last response <Time at={answer.at} />, to{" "}
         <TextLink href={`/webhooks/${id}/deliveries/${answer.event_id}`}>this event</TextLink>:{" "}
         <b>{title}</b>. {advice}
       </Text>
-      {said !== "" && <CodeBlock label="What it said" code={said} wraps />}
+      {said !== "" && <CodeBlock label="Response body" isJson code={said} wraps />}
     </Stack>
   );
 }
 
 /** Lists the causes of failed attempts with their numbers. The bars repeat the numbers graphically. */
 function Causes({ incident }: { readonly incident: Incident }) {
-  const most = Math.max(1, ...incident.causes.flatMap((cause) => cause.counts));
   return (
-    <Table aria-label="Failed attempts by cause">
-      <Table.Thead>
-        <Table.Tr>
-          <Table.Th>Cause</Table.Th>
-          <Table.Th ta="right">Attempts</Table.Th>
-          <Table.Th>Over time</Table.Th>
-          <Table.Th visibleFrom="sm">Last</Table.Th>
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
-        {incident.causes.map((cause) => (
-          <Table.Tr key={`${cause.status_code} ${cause.error_code}`}>
-            <Table.Td>{diagnosisOf({ outcome: "failed", ...cause }).title}</Table.Td>
-            <Table.Td ta="right">{number(cause.attempts)}</Table.Td>
-            <Table.Td>
-              <Bars counts={cause.counts} most={most} />
-            </Table.Td>
-            <Table.Td visibleFrom="sm">
-              <Time at={cause.last_at} />
-            </Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
-  );
-}
-
-const BAR = 5;
-const HEIGHT = 24;
-
-function Bars({ counts, most }: { readonly counts: readonly number[]; readonly most: number }) {
-  return (
-    <svg width={counts.length * BAR} height={HEIGHT} aria-hidden="true" className="cause-bars">
-      {counts.map((count, step) => {
-        const height = count === 0 ? 1 : Math.max(3, (HEIGHT * count) / most);
-        const x = step * BAR;
-        // The index serves as the `key`, because a bar has no other identity.
-        return <rect key={x} x={x} y={HEIGHT - height} width={BAR - 1} height={height} />;
+    <DataTable
+      caption="Failed attempts by cause"
+      rows={incident.causes}
+      rowKey={(cause) => `${cause.status_code} ${cause.error_code}`}
+      columns={(cause) => ({
+        Cause: diagnosisOf({ outcome: "failed", ...cause }).title,
+        Attempts: number(cause.attempts),
+        "Over time": (
+          <Sparkline
+            bars={cause.counts.map((bad) => ({ good: 0, bad }))}
+            label={`From ${number(Math.min(...cause.counts))} to ${number(Math.max(...cause.counts))} a step`}
+          />
+        ),
+        Last: <Time at={cause.last_at} />,
       })}
-    </svg>
+    />
   );
 }
 
@@ -265,14 +217,14 @@ function HostMessage({ alerts }: Pick<Incident, "alerts">) {
   return (
     <Text size="sm" c="dimmed">
       {first === undefined ? (
-        "Nobody was told yet. "
+        "No alert was sent yet. "
       ) : (
         <>
           {counted(alerts.length, "alert")}, the first <Time at={first.raised_at} />:{" "}
           {alerts.map(({ kind }) => alertPhrase(kind)).join(", ")}.{" "}
         </>
       )}
-      <TextLink href="/webhooks/alerts">Who is told</TextLink>
+      <TextLink href="/webhooks/alerts">Alert settings</TextLink>
     </Text>
   );
 }

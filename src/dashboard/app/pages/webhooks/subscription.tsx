@@ -1,4 +1,4 @@
-import { Button, Group, Paper, Tabs, Text } from "@mantine/core";
+import { Button, Paper, Tabs, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
@@ -54,7 +54,7 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
       <PageHeader
         title={subscription.label}
         back={{ href: "/webhooks", title: "Webhooks" }}
-        description={<Summary subscription={subscription} />}
+        beside={<Summary subscription={subscription} />}
         actions={
           <>
             <LiveBadge state={state} />
@@ -85,7 +85,7 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
         />
       )}
       <Tabs value={tab} onChange={(next) => next !== null && setTab(next)} keepMounted={false}>
-        <Tabs.List mb="md">
+        <Tabs.List mb="xs">
           <Tabs.Tab value="overview">Overview</Tabs.Tab>
           <Tabs.Tab value="deliveries">Deliveries</Tabs.Tab>
           <Tabs.Tab value="settings">Settings</Tabs.Tab>
@@ -122,15 +122,13 @@ function useTab() {
 function Summary({ subscription }: SubscriptionProps) {
   return (
     <>
-      <Text ff="monospace" size="sm" c="var(--mantine-color-text)">
+      <ConditionBadge subscription={subscription} />
+      <Text ff="monospace" size="xs" truncate title={subscription.webhook_url}>
         {subscription.webhook_url}
       </Text>
-      <Group gap="xs" mt={4}>
-        <ConditionBadge subscription={subscription} />
-        <Text size="sm" span>
-          {kindTitle(subscription.delivery_kind)} · {eventsInWords(subscription)}
-        </Text>
-      </Group>
+      <Text size="xs" c="dimmed" truncate visibleFrom="lg">
+        {kindTitle(subscription.delivery_kind)} · {eventsInWords(subscription)}
+      </Text>
     </>
   );
 }
@@ -213,7 +211,7 @@ function LiveBadge({ state }: { readonly state: LiveState }) {
   return (
     <Text size="sm" c="dimmed" component="output" className="live-badge" data-state={state}>
       <span className="live-dot" aria-hidden />
-      {WORDS[state]}
+      <span className="live-words">{WORDS[state]}</span>
     </Text>
   );
 }

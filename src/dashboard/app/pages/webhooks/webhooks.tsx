@@ -1,22 +1,13 @@
-import {
-  Anchor,
-  Button,
-  Group,
-  Paper,
-  SimpleGrid,
-  Skeleton,
-  Stack,
-  Text,
-  Title,
-} from "@mantine/core";
+import { Anchor, Button, Group, Paper, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 
 import { useSession } from "../../session/session.tsx";
-import { counted, number } from "../../ui/format.ts";
+import { Sparkline } from "../../ui/chart/sparkline.tsx";
+import { milliseconds, number, percent } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { PageHeader, TextLink } from "../../ui/layout.tsx";
-import { EmptyState, Loaded } from "../../ui/states.tsx";
+import { NamedValue, PageHeader, TextLink } from "../../ui/layout.tsx";
+import { Loaded } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useReader, useSeesSecrets, useViewedPartner } from "./data/data.ts";
 import {
@@ -25,8 +16,11 @@ import {
   incidentOptions,
   statsOptions,
   type Subscription,
+  subscriptionKey,
   subscriptionsOptions,
 } from "./data/reads.ts";
+import { ALL_FAILURES } from "./data/filters.ts";
+import { readMessages } from "./data/list-reads.ts";
 import {
   disabledBecause,
   eventsInWords,
@@ -34,8 +28,9 @@ import {
   KINDS,
   kindTitle,
 } from "./data/subscription-words.ts";
-import { diagnosisOf } from "./deliveries/attempt-words.ts";
-import { ConditionBadge, HealthSummary } from "./stats/health-summary.tsx";
+import { diagnosisOf, phraseOf } from "./deliveries/attempt-words.ts";
+import { ConditionBadge } from "./stats/health-summary.tsx";
+import { attemptsInWords } from "./stats/stats-series.ts";
 import "./webhooks.css";
 
 export function Page() {
@@ -53,7 +48,7 @@ export function Page() {
     <>
       <PageHeader
         title={viewed === undefined ? "Webhooks" : `Webhooks of ${viewed.name}`}
-        description={`${viewed === undefined ? "Your" : "Its"} systems hear of reviews, responses and connections by signed HTTP requests.`}
+        description="Get notified of review events with signed webhooks."
         actions={
           viewed === undefined && (
             <>
@@ -78,13 +73,13 @@ export function Page() {
       />
       <Loaded query={subscriptions}>
         {({ data }) => (
-          <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
+          <Stack gap="md">
             {KINDS.map((kind) => {
               const one = data.find(({ delivery_kind }) => delivery_kind === kind.kind);
-              if (one !== undefined) return <SlotCard key={kind.kind} subscription={one} />;
+              if (one !== undefined) return <SlotRow key={kind.kind} subscription={one} />;
               return hasAll && <EmptySlot key={kind.kind} kind={kind} />;
             })}
-          </SimpleGrid>
+          </Stack>
         )}
       </Loaded>
     </>
@@ -96,142 +91,146 @@ function EmptySlot({ kind }: { readonly kind: (typeof KINDS)[number] }) {
   const { title, purpose } = kind;
   const mayCreate = useSeesSecrets();
   return (
-    <Paper component="section" className="free-slot" aria-label={`${title}: free`}>
-      <EmptyState
-        icon={kind.kind === "batch" ? "clock" : "send"}
-        title={`${title}: not in use`}
-        action={
-          mayCreate && (
-            <Button
-              component={Link}
-              href={`/webhooks/new?kind=${kind.kind}`}
-              variant="light"
-              mt="sm"
-            >
-              Set up {kind.kind} delivery
-            </Button>
-          )
-        }
-      >
-        {purpose}
-      </EmptyState>
+    <Paper component="section" p="md" className="free-slot" aria-label={`${title}: free`}>
+      <Group justify="space-between" gap="sm">
+        <div className="grows section-words">
+          <Title order={2} size="h5">
+            {title}: not in use
+          </Title>
+          <Text size="sm" c="dimmed">
+            {purpose}
+          </Text>
+        </div>
+        {mayCreate && (
+          <Button component={Link} href={`/webhooks/new?kind=${kind.kind}`} variant="light">
+            Set up {kind.kind} delivery
+          </Button>
+        )}
+      </Group>
     </Paper>
-  );
-}
-
-interface Bar {
-  readonly good: number;
-  readonly bad: number;
-}
-
-const HEIGHT = 36;
-const WIDTH = 5;
-const GAP = 2;
-
-/** Small bar chart without axes. `label` describes the numbers for screen readers. */
-function Sparkline({ bars, label }: { readonly bars: readonly Bar[]; readonly label: string }) {
-  const most = Math.max(1, ...bars.map(({ good, bad }) => good + bad));
-  const width = bars.length * (WIDTH + GAP);
-  const heightOf = (value: number) => (value === 0 ? 0 : Math.max(2, (value / most) * HEIGHT));
-  return (
-    <svg
-      className="sparkline"
-      viewBox={`0 0 ${width} ${HEIGHT}`}
-      preserveAspectRatio="none"
-      role="img"
-      aria-label={label}
-    >
-      {bars.map(({ good, bad }, i) => {
-        const [goodHeight, badHeight] = [heightOf(good), heightOf(bad)];
-        const x = i * (WIDTH + GAP);
-        return (
-          // The index serves as the `key`, because a bar has no other identity.
-          <g key={i}>
-            <rect className="spark-floor" x={x} y={HEIGHT - 1} width={WIDTH} height={1} />
-            <rect
-              className="spark-good"
-              x={x}
-              y={HEIGHT - goodHeight}
-              width={WIDTH}
-              height={goodHeight}
-            />
-            <rect
-              className="spark-bad"
-              x={x}
-              y={Math.max(0, HEIGHT - goodHeight - badHeight)}
-              width={WIDTH}
-              height={badHeight}
-            />
-          </g>
-        );
-      })}
-    </svg>
   );
 }
 
 /** Shows the delivery attempts of the last 24 hours as a small bar chart. */
 function DaySparkline({ id }: { readonly id: string }) {
   const stats = useQuery(statsOptions(useReader(), id, "24h")).data;
-  if (stats === undefined) return <Skeleton height={56} />;
+  if (stats === undefined) return <Skeleton height={52} />;
   const bars = stats.points.map(({ successes, failures }) => ({ good: successes, bad: failures }));
-  const good = bars.reduce((sum, bar) => sum + bar.good, 0);
-  const bad = bars.reduce((sum, bar) => sum + bar.bad, 0);
-  const words = `${counted(good, "success", "successes")}, ${counted(bad, "failure")}`;
+  const words = `Last 24 hours: ${attemptsInWords(stats)}`;
   return (
-    <div>
-      <Sparkline bars={bars} label={`Attempts of the last 24 hours: ${words}`} />
-      <Text size="xs" c="dimmed" mt={4}>
-        Last 24 hours: {words}
+    <div className="shrinks">
+      <Sparkline bars={bars} label={words} />
+      <Text size="xs" c="dimmed" mt={4} aria-hidden>
+        {words}
       </Text>
     </div>
   );
 }
 
-/** Card that summarizes a subscription. Its label links to the subscription's page. */
-export function SlotCard({ subscription }: { readonly subscription: Subscription }) {
+/** Row that summarizes a subscription. Its label links to the subscription's page. */
+function SlotRow({ subscription }: { readonly subscription: Subscription }) {
   const { id, label, webhook_url: url, delivery_kind: kind } = subscription;
   const health = useQuery(healthOptions(useReader(), id)).data;
   return (
-    <Paper withBorder p="lg" component="section" aria-labelledby={`slot-${id}`}>
-      <Stack gap="md" h="100%">
-        <div>
-          <Group justify="space-between" gap="xs" wrap="nowrap" align="flex-start">
-            <Title order={2} size="h4" id={`slot-${id}`} className="shrinks">
-              <Anchor component={Link} href={`/webhooks/${id}`} inherit>
-                {label}
-              </Anchor>
-            </Title>
-            <ConditionBadge subscription={subscription} />
+    <Paper withBorder p="md" component="section" aria-labelledby={`slot-${id}`}>
+      <Stack gap="sm">
+        <Group justify="space-between" gap="xs" align="flex-start">
+          <div className="shrinks">
+            <Group gap="xs">
+              <Title order={2} size="h4" id={`slot-${id}`} className="shrinks">
+                <Anchor component={Link} href={`/webhooks/${id}`} inherit>
+                  {label}
+                </Anchor>
+              </Title>
+              <ConditionBadge subscription={subscription} />
+            </Group>
+            <Text size="sm">
+              <span className="mono">{url}</span>{" "}
+              <Text span inherit c="dimmed">
+                · {kindTitle(kind)} · {eventsInWords(subscription)}
+              </Text>
+            </Text>
+          </div>
+          <Group gap="md">
+            <Anchor component={Link} href={`/webhooks/${id}?tab=deliveries`} size="sm">
+              Deliveries
+            </Anchor>
+            <Anchor component={Link} href={`/webhooks/${id}?tab=settings`} size="sm">
+              Settings
+            </Anchor>
           </Group>
-          <Text size="sm" ff="monospace" mt={4} lineClamp={2}>
-            {url}
-          </Text>
-          <Text size="sm" c="dimmed" mt={4}>
-            {kindTitle(kind)} · {eventsInWords(subscription)}
-          </Text>
-        </div>
+        </Group>
         <SlotState subscription={subscription} health={health} />
         {health === undefined ? (
-          <Skeleton height={104} />
+          <Skeleton height={52} />
         ) : (
-          <HealthSummary health={health} isActive={subscription.is_active} />
+          <div className="slot-figures">
+            <dl className="value-grid">
+              <NamedValue name="Success rate (24 h)">
+                {health.success_rate_24h === null ? "–" : percent(health.success_rate_24h)}
+              </NamedValue>
+              <NamedValue name="p95 latency (24 h)">
+                {milliseconds(health.latency_ms_24h.p95)}
+              </NamedValue>
+              <NamedValue name={subscription.is_active ? "Pending" : "Held"}>
+                {number(health.pending + health.held)}
+              </NamedValue>
+              <LastFailure id={id} />
+            </dl>
+            <DaySparkline id={id} />
+          </div>
         )}
-        <DaySparkline id={id} />
-        <Group gap="md" mt="auto">
-          <Anchor component={Link} href={`/webhooks/${id}?tab=deliveries`} size="sm">
-            Deliveries
-          </Anchor>
-          <Anchor component={Link} href={`/webhooks/${id}?tab=settings`} size="sm">
-            Settings
-          </Anchor>
-        </Group>
+        {health?.last_success_at === null && <SetUp subscription={subscription} />}
       </Stack>
     </Paper>
   );
 }
 
+const LAST_FAILURE_MS = 30_000;
+
+/** Shows when and how an attempt failed last, with a link to its delivery. */
+function LastFailure({ id }: { readonly id: string }) {
+  const reader = useReader();
+  const { data: message } = useQuery({
+    queryKey: subscriptionKey(id, "last-failure"),
+    queryFn: async () => {
+      const page = await readMessages(reader, id, { outcome: ALL_FAILURES }, { limit: 1 });
+      return page.data[0] ?? null;
+    },
+    refetchInterval: LAST_FAILURE_MS,
+  });
+  const last = message?.attempts.findLast(({ outcome }) => outcome !== "delivered");
+  if (!message || last === undefined) return <NamedValue name="Last failure">–</NamedValue>;
+  return (
+    <NamedValue name="Last failure" hint={<Time at={last.started_at} />}>
+      <TextLink href={`/webhooks/${id}/deliveries/${message.event_id}`}>
+        {diagnosisOf(last).title}
+      </TextLink>
+    </NamedValue>
+  );
+}
+
+/** Lists the steps of the set-up until a delivery has been accepted for the first time. */
+function SetUp({ subscription: { id, is_active: isActive } }: SlotStateSubscription) {
+  const mayVerify = useSeesSecrets() && isActive;
+  return (
+    <ul className="steps" aria-label="Set-up">
+      <li data-state="done">Endpoint added</li>
+      <li data-state="waiting">
+        First delivery accepted
+        {mayVerify && (
+          <>
+            :{" "}
+            <TextLink href={`/webhooks/new?id=${id}`}>check the signature and send a test</TextLink>
+          </>
+        )}
+      </li>
+    </ul>
+  );
+}
+
 const causeOf = (failure: NonNullable<Health["first_failure"]>) =>
-  diagnosisOf({ outcome: "failed", ...failure }).title.toLowerCase();
+  phraseOf({ outcome: "failed", ...failure });
 
 /** Shows the start of the incident, which is the same time that the subscription's page shows. */
 function FirstAttempt({ id }: { readonly id: string }) {
@@ -244,8 +243,11 @@ function FirstAttempt({ id }: { readonly id: string }) {
   );
 }
 
-interface SlotStateProps {
+interface SlotStateSubscription {
   readonly subscription: Subscription;
+}
+
+interface SlotStateProps extends SlotStateSubscription {
   readonly health: Health | undefined;
 }
 

@@ -1,6 +1,13 @@
 import uPlot from "uplot";
 
-import { type ChartProps, type ChartSeries, type Pattern, PLOT_PX } from "./chart-series.ts";
+import {
+  type ChartPoint,
+  type ChartProps,
+  type ChartSeries,
+  type OnPoint,
+  type Pattern,
+  PLOT_PX,
+} from "./chart-series.ts";
 
 const TILE = 6;
 
@@ -55,7 +62,7 @@ const DAYS = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short"
 const COUNTS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6, 1e7];
 
 interface PlotProps extends ChartProps {
-  readonly onPoint: (index: number | undefined) => void;
+  readonly onPoint: OnPoint;
 }
 
 /**
@@ -78,6 +85,8 @@ export function chartOptions(present: () => PlotProps, element: HTMLElement): uP
     padding: [8, 24, 0, 0],
     cursor: {
       y: false,
+      // Marks the same time in all charts of a page.
+      sync: { key: "charts" },
       drag: { x: onSelect !== undefined, y: false, setScale: false, dist: CLICK_PX },
       points: { size: 7 },
     },
@@ -103,10 +112,19 @@ export function chartOptions(present: () => PlotProps, element: HTMLElement): uP
     ],
     series: [{}, ...series.map((one) => seriesOptions(one, color))],
     hooks: {
-      setCursor: [(plot) => present().onPoint(plot.cursor.idx ?? undefined)],
+      setCursor: [(plot) => present().onPoint(pointOf(plot))],
       setSelect: [(plot) => selectSteps(plot, present())],
     },
   };
+}
+
+/** Returns the point under the pointer of this chart. The other charts only mark its time. */
+function pointOf({ cursor, over, data }: uPlot): ChartPoint | undefined {
+  const { idx, left = -1, event } = cursor;
+  const at = typeof idx === "number" ? data[0][idx] : undefined;
+  if (typeof idx !== "number" || at === undefined || left < 0 || event?.target !== over)
+    return undefined;
+  return { index: idx, left: over.offsetLeft + left, isRight: left > over.clientWidth / 2 };
 }
 
 /**

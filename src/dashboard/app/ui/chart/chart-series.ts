@@ -40,3 +40,14 @@ export type SelectPeriod = (since: number, until: number) => void;
 
 export const textOf = (value: number | null | undefined, format: (value: number) => string) =>
   value === null || value === undefined ? "–" : format(value);
+
+/** The point of a chart under the pointer. */
+export interface ChartPoint {
+  readonly index: number;
+  /** Distance from the left edge of the chart in px. */
+  readonly left: number;
+  /** True if the point lies in the right half of the chart. */
+  readonly isRight: boolean;
+}
+
+export type OnPoint = (point: ChartPoint | undefined) => void;

@@ -14,8 +14,10 @@ import "uplot/dist/uPlot.min.css";
 
 import { chartOptions } from "./chart-options.ts";
 import {
+  type ChartPoint,
   type ChartProps,
   type ChartSeries,
+  type OnPoint,
   PLOT_PX,
   type SelectPeriod,
   textOf,
@@ -26,22 +28,21 @@ import {
  * the plot. Dragging over the plot selects a period.
  */
 export function Chart(props: ChartProps & { readonly actions?: ReactNode }) {
-  const { title, times, formatTime, actions, onSelect } = props;
-  const [at, setAt] = useState<number>();
-  const point = at === undefined ? undefined : times[at];
+  const { title, times, actions, onSelect } = props;
+  const [point, setPoint] = useState<ChartPoint>();
   return (
     <Paper withBorder p="md" component="figure" className="chart">
       <Group gap="4px 16px" mb="xs" component="figcaption">
         <Title order={3} size="h5">
           {title}
         </Title>
-        <Legend {...props} at={at} />
-        <Text size="xs" c="dimmed" aria-hidden className="chart-point">
-          {point === undefined ? "" : formatTime(point)}
-        </Text>
+        <Legend {...props} />
         {actions}
       </Group>
-      <Plot {...props} onPoint={setAt} />
+      <div className="chart-area">
+        <Plot {...props} onPoint={setPoint} />
+        {point && <Tip {...props} point={point} />}
+      </div>
       <Group gap="lg" align="flex-start">
         {onSelect && times.length > 0 && <PeriodSelect {...props} onSelect={onSelect} />}
         <ChartTable {...props} />
@@ -50,20 +51,15 @@ export function Chart(props: ChartProps & { readonly actions?: ReactNode }) {
   );
 }
 
-function Legend({ series, format, at }: ChartProps & { readonly at: number | undefined }) {
+function Legend({ series }: ChartProps) {
   return (
     <Group gap="4px 16px" component="ul" className="chart-legend">
-      {series.map(({ label, color, shape, pattern, values, summary }) => (
-        <Text size="sm" component="li" key={label}>
-          <span
-            className="chart-key"
-            data-shape={shape}
-            data-pattern={pattern}
-            style={{ color: `var(${color})` }}
-          />
-          {label}{" "}
+      {series.map((one) => (
+        <Text size="sm" component="li" key={one.label}>
+          <SeriesKey {...one} />
+          {one.label}{" "}
           <Text span fw={600} className="tabular">
-            {at === undefined ? summary : textOf(values[at], format)}
+            {one.summary}
           </Text>
         </Text>
       ))}
@@ -71,7 +67,48 @@ function Legend({ series, format, at }: ChartProps & { readonly at: number | und
   );
 }
 
-function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined) => void }) {
+function SeriesKey({ color, shape, pattern }: ChartSeries) {
+  return (
+    <span
+      className="chart-key"
+      data-shape={shape}
+      data-pattern={pattern}
+      style={{ color: `var(${color})` }}
+    />
+  );
+}
+
+/** Shows the values at the time under the pointer, beside the pointer. */
+function Tip({
+  times,
+  series,
+  format,
+  formatTime,
+  point,
+}: ChartProps & { readonly point: ChartPoint }) {
+  const { index, left, isRight } = point;
+  const time = times[index];
+  if (time === undefined) return null;
+  return (
+    <div
+      className="chart-tip"
+      aria-hidden
+      style={isRight ? { right: `calc(100% - ${left - 12}px)` } : { left: left + 12 }}
+    >
+      <Text size="xs" c="dimmed">
+        {formatTime(time)}
+      </Text>
+      {series.map((one) => (
+        <Text size="xs" key={one.label}>
+          <SeriesKey {...one} />
+          {one.label} <b className="tabular">{textOf(one.values[index], format)}</b>
+        </Text>
+      ))}
+    </div>
+  );
+}
+
+function Plot(props: ChartProps & { readonly onPoint: OnPoint }) {
   const { times, series, isStacked = false, height = PLOT_PX } = props;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);

@@ -1,26 +1,9 @@
 import type { Attempt } from "./reads.ts";
 
-const ROW_FIELDS = [
-  "id",
-  "event_id",
-  "event",
-  "attempt",
-  "round",
-  "sequence",
-  "started_at",
-  "duration_ms",
-  "outcome",
-  "status_code",
-  "error_code",
-  "next_attempt_at",
-] as const;
+/** Delivery attempt as the event stream sends it. */
+export type AttemptRow = Pick<Attempt, "event_id" | "event" | "started_at" | "outcome">;
 
-/** Delivery attempt in a list, without request and response body, because a list may contain thousands of attempts. */
-export type AttemptRow = Pick<Attempt, (typeof ROW_FIELDS)[number]>;
-
-export const FILTER_NAMES = ["event", "event_id", "outcome", "since", "until"] as const;
-type FilterName = (typeof FILTER_NAMES)[number];
-export type AttemptFilter = { readonly [K in FilterName]?: string };
+type AttemptFilter = Pick<MessageFilter, "event" | "event_id" | "outcome" | "since" | "until">;
 export const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
@@ -42,17 +25,6 @@ function readFilter<const N extends string>(
   return Object.fromEntries(given) as { readonly [K in N]?: string };
 }
 
-/** Reads the filter of the attempt list. */
-export const filterOf = (params: URLSearchParams): AttemptFilter =>
-  readFilter(params, FILTER_NAMES, isAllowed);
-
-function isAllowed(name: FilterName, value: string): boolean {
-  if (name === "event_id") return isUlid(value);
-  if (name === "outcome") return OUTCOMES.some((one) => one === value);
-  if (name === "since" || name === "until") return !Number.isNaN(Date.parse(value));
-  return true;
-}
-
 /**
  * Returns whether an attempt from the event stream matches the filter of the list. The filter's `until` is
  * exclusive.
@@ -66,25 +38,6 @@ export function isMatch(row: AttemptRow, filter: AttemptFilter): boolean {
     (filter.since === undefined || at >= Date.parse(filter.since)) &&
     (filter.until === undefined || at < Date.parse(filter.until))
   );
-}
-
-export function rowOf(one: AttemptRow): AttemptRow {
-  // The assertion is needed because `Object.fromEntries` does not keep the names.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return Object.fromEntries(ROW_FIELDS.map((name) => [name, one[name]])) as unknown as AttemptRow;
-}
-
-/**
- * Merges attempts from the event stream with attempts from the API, newest first and without duplicates. The
- * ids are ULIDs, so their order is that of the start times.
- */
-export function mergeRows(
-  liveRows: readonly AttemptRow[],
-  read: readonly AttemptRow[],
-): AttemptRow[] {
-  if (liveRows.length === 0) return [...read];
-  const byId = new Map([...liveRows, ...read].map((row) => [row.id, row]));
-  return [...byId.values()].toSorted((a, b) => (a.id < b.id ? 1 : -1));
 }
 
 export const MESSAGE_FILTER_NAMES = [

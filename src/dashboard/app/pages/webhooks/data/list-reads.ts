@@ -1,26 +1,10 @@
 import { queryOptions } from "@tanstack/react-query";
 
 import { answerOf, atCursor, type DataOf, type QueryOf } from "../../../api/client.ts";
-import { type AttemptFilter, type MessageFilter, messageQuery, rowOf } from "./filters.ts";
+import { type MessageFilter, messageQuery } from "./filters.ts";
 import { readableAt, type Reader, subscriptionKey } from "./reads.ts";
 
 const PAGE = 100;
-
-export async function readAttempts(
-  reader: Reader,
-  id: string,
-  filter: AttemptFilter,
-  cursor: string | undefined,
-) {
-  const { deliveries } = readableAt(reader, id);
-  // The assertion is needed because the filter values are plain strings from the address. They were checked
-  // against the values that this version knows, and the API validates them again.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  const query = { limit: PAGE, ...filter, ...atCursor(cursor) } as QueryOf<typeof deliveries.get>;
-  const page = await answerOf(deliveries.get({ query }));
-  // Drops request and response bodies, because the bodies of thousands of attempts would fill the memory.
-  return { ...page, data: page.data.map(rowOf) };
-}
 
 export function readMessages(
   reader: Reader,

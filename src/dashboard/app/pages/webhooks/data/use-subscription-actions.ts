@@ -138,6 +138,11 @@ function deliveryActions(reader: Reader, queries: QueryClient, id: string) {
       await answerOf(deliveryAt(reader.api, id, eventId).redeliver.post());
       await queries.invalidateQueries({ queryKey: deliveryOptions(reader, id, eventId).queryKey });
     },
+    /** Queues settled events again in this order, and returns the number of queued events. */
+    redeliverAll: async (eventIds: readonly string[]): Promise<number> => {
+      const { queued } = await answerOf(subscription.redeliver.post({ event_ids: [...eventIds] }));
+      return queued;
+    },
     /** Queues the undelivered events of a period again and returns the number of queued events. */
     recover: async (period: Period): Promise<number> => {
       const { queued } = await answerOf(subscription.recover.post({ ...period }));

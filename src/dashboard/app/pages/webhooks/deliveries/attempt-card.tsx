@@ -16,7 +16,7 @@ import { CodeBlock } from "../../../ui/copy.tsx";
 import { inLines, milliseconds } from "../../../ui/format.ts";
 import { Icon } from "../../../ui/icon.tsx";
 import { ExactTime } from "../../../ui/time.tsx";
-import { asCurl, diagnosisOf, OUTCOME_WORDS } from "./attempt-words.ts";
+import { asCurl, diagnosisOf, OUTCOME_WORDS, phraseOf } from "./attempt-words.ts";
 import type { Attempt } from "../data/reads.ts";
 import { ATTEMPTS } from "./attempt-words.ts";
 
@@ -53,7 +53,7 @@ export function AttemptCard({ attempt, url, isFollowed, isOpenAtFirst }: Attempt
         {isOpen && (
           <Stack mt="md" gap="md">
             <Advice attempt={attempt} />
-            <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="lg">
+            <SimpleGrid type="container" cols={{ base: 1, "760px": 2 }} spacing="lg">
               <Request attempt={attempt} url={url} />
               <Response attempt={attempt} />
             </SimpleGrid>
@@ -66,7 +66,7 @@ export function AttemptCard({ attempt, url, isFollowed, isOpenAtFirst }: Attempt
 
 function Glance({ attempt, isFollowed }: Pick<AttemptCardProps, "attempt" | "isFollowed">) {
   const { outcome, round } = attempt;
-  const word = outcome === "retry" && isFollowed ? "Tried again" : OUTCOME_WORDS[outcome];
+  const word = outcome === "retry" && isFollowed ? "Retried" : OUTCOME_WORDS[outcome];
   return (
     <span className="attempt-glance">
       <Text span fw={650}>
@@ -107,7 +107,7 @@ function Request({ attempt, url }: RequestProps) {
         <Text size="sm" c="dimmed">
           {attempt.request_erased
             ? "The body named a person whose data were erased."
-            : "What was sent cannot be proved any more, so it is not shown."}
+            : "The exact request can no longer be proved, so it is not shown."}
           {attempt.request_digest !== null && ` Its SHA-256 begins with ${attempt.request_digest}.`}
         </Text>
       ) : (
@@ -132,8 +132,8 @@ function Request({ attempt, url }: RequestProps) {
       {(attempt.possibly_repeated || attempt.resent) && (
         <Text size="xs" c="dimmed" mt={4}>
           {attempt.resent
-            ? "It went out twice, because the connection was closed without an answer."
-            : "It may have reached you once before: a process of ours was lost at that time."}
+            ? "It was sent twice, because the connection was closed without a response."
+            : "It may be a duplicate: one of our processes stopped at that time."}
         </Text>
       )}
     </Direction>
@@ -147,7 +147,7 @@ function Response({ attempt }: AttemptProps) {
       {headers === null ? (
         <Text size="sm" c="dimmed">
           {status === null
-            ? `There was none: ${diagnosisOf(attempt).title.toLowerCase()}.`
+            ? `No response: ${phraseOf(attempt)}.`
             : "It was erased with the data of a person."}
         </Text>
       ) : (
@@ -155,7 +155,7 @@ function Response({ attempt }: AttemptProps) {
       )}
       {headers !== null && attempt.response_truncated && (
         <Text size="xs" c="dimmed" mt={4}>
-          The body was longer: only its beginning is kept.
+          Only the beginning of the body is kept.
         </Text>
       )}
     </Direction>
@@ -226,12 +226,18 @@ function Body({ name, body }: Pick<HttpMessageProps, "name" | "body">) {
       {pretty !== undefined && (
         <Switch
           size="xs"
-          label="Lay out JSON"
+          label="Format JSON"
           checked={isLaidOut}
           onChange={(event) => setLaidOut(event.currentTarget.checked)}
         />
       )}
-      <CodeBlock label={`${name} body`} code={shown} copied={body} wraps />
+      <CodeBlock
+        label={`${name} body`}
+        code={shown}
+        copied={body}
+        wraps
+        isJson={pretty !== undefined}
+      />
     </>
   );
 }

@@ -4,29 +4,21 @@ import type { Attempt, Delivery } from "../data/reads.ts";
 /** Maximum number of delivery attempts in one round (contract 7.7). */
 export const ATTEMPTS = 4;
 
-export const AT = new Intl.DateTimeFormat(undefined, {
-  day: "numeric",
-  month: "short",
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-});
-
 export const OUTCOME_WORDS: Readonly<Record<Outcome, string>> = {
   delivered: "Delivered",
-  retry: "Tries again",
+  retry: "Retrying",
   failed: "Failed",
   interrupted: "Interrupted",
 };
 
 /** Maps the state of a delivery to an explanation with the next step. */
 export const STATE_WORDS: Readonly<Record<Delivery["state"], string>> = {
-  pending: "It is in the queue. Its attempt comes as soon as those before it are done.",
-  waiting: "An attempt failed; the next one comes by itself.",
-  held: "The subscription is disabled. The event is kept until it is enabled.",
-  delivered: "Your endpoint took it.",
-  failed: "All attempts failed, and no more come. Redeliver sends it again.",
-  skipped: "It was taken out of the queue and is not sent. Redeliver sends it after all.",
+  pending: "Queued. It is sent as soon as the events before it are done.",
+  waiting: "An attempt failed. The next one follows automatically.",
+  held: "The subscription is disabled. The event is held until it is enabled.",
+  delivered: "Your endpoint accepted it.",
+  failed: "All attempts failed, and no more follow. Resend it to try again.",
+  skipped: "Removed from the queue without being sent. Resend it to send it after all.",
 };
 
 interface Diagnosis {
@@ -97,9 +89,9 @@ export function diagnosisOf({
   status_code: status,
   error_code: code,
 }: AttemptResult): Diagnosis {
-  if (outcome === "delivered") return { title: `Answered ${status ?? "2xx"}`, advice: "" };
+  if (outcome === "delivered") return { title: `HTTP ${status ?? "2xx"}`, advice: "" };
   if (outcome === "interrupted") return INTERRUPTED;
-  if (status !== null) return { title: `Answered ${status}`, advice: adviceOnStatus(status) };
+  if (status !== null) return { title: `HTTP ${status}`, advice: adviceOnStatus(status) };
   return (
     BY_CODE[code ?? ""] ?? {
       title: code === null ? "Not delivered" : `Not delivered (${code})`,
@@ -107,6 +99,12 @@ export function diagnosisOf({
         "Look into the log of your endpoint at this time. If nothing is there, tell us the event id.",
     }
   );
+}
+
+/** Returns the result of an attempt as a part of a sentence. */
+export function phraseOf(result: AttemptResult): string {
+  const { title } = diagnosisOf(result);
+  return title.startsWith("HTTP") ? title : title.charAt(0).toLowerCase() + title.slice(1);
 }
 
 function adviceOnStatus(status: number): string {
@@ -122,8 +120,7 @@ function adviceOnStatus(status: number): string {
     return "Your server limits the size of bodies. Raise the limit for this path.";
   if (status === 429)
     return "Your endpoint limits how often it may be called. Let our requests through; the time of the next attempt does not depend on Retry-After.";
-  if (status >= 500)
-    return "Your endpoint, or a proxy before it, failed. The log of your server at this time says why.";
+  if (status >= 500) return "Your server returned an error. Check its logs around this time.";
   return "Only a 2xx counts as delivered. The answer below may say what was wrong.";
 }
 

@@ -1,6 +1,6 @@
-import { Button, Group, Menu, SegmentedControl, Stack, Text } from "@mantine/core";
+import { Button, Group, Menu, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { useRef, useState } from "react";
+import { useCallback, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 
 import type { LiveState } from "../../../session/live.ts";
@@ -9,22 +9,15 @@ import { notify } from "../../../ui/notify.ts";
 import { saveAs } from "../../../ui/save-as.ts";
 import { useIsNarrow } from "../../../ui/layout.tsx";
 import { type FollowAttempts, useReader } from "../data/data.ts";
-import { filterOf, messageFilterOf } from "../data/filters.ts";
-import { readAttempts, readMessages } from "../data/list-reads.ts";
+import { messageFilterOf } from "../data/filters.ts";
+import { readMessages } from "../data/list-reads.ts";
 import type { Subscription } from "../data/reads.ts";
-import { ChartToggle, ListChart } from "../stats/over-time.tsx";
-import { AttemptFilters } from "./attempt-filters.tsx";
-import { AttemptList } from "./attempt-list.tsx";
-import {
-  EXPORTED_AT_MOST,
-  exportRows,
-  type Format,
-  lineOfAttempt,
-  lineOfMessage,
-} from "./export-rows.ts";
+import { ChartStrip, ListChart } from "../stats/over-time.tsx";
+import { DeliveryPane } from "./delivery-detail.tsx";
+import { EXPORTED_AT_MOST, exportRows, type Format, lineOfMessage } from "./export-rows.ts";
 import { MessageFilters } from "./message-filters.tsx";
 import { MessageList } from "./message-list.tsx";
-import { RecoverButton } from "./redeliver.tsx";
+import { ResendButton } from "./resend.tsx";
 
 interface DeliveriesProps {
   readonly subscription: Subscription;
@@ -32,83 +25,63 @@ interface DeliveriesProps {
   readonly follow: FollowAttempts;
 }
 
-/** Shows the deliveries of a subscription as a list of events or as a list of attempts. */
+/**
+ * Shows the events of a subscription with their deliveries. In a wide window the selected delivery stands beside
+ * the list; in other windows it is a page of its own.
+ */
 export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
   const [params, setParams] = useSearchParams();
+  const [hasChart, { toggle }] = useDisclosure();
+  const isWide = !useIsNarrow("xl");
+  const open = isWide ? (params.get("open") ?? undefined) : undefined;
   const search = listSearch(params);
-  const isByAttempt = params.get("view") === "attempts";
-  const isWide = !useIsNarrow("sm");
-  // Hides the chart initially for a disabled subscription, because the banner already takes the space above the list.
-  const [hasChart, { toggle: toggleChart }] = useDisclosure(isWide && subscription.is_active);
-  const chart = hasChart && <ListChart subscription={subscription} />;
-  const head = (
-    <Group gap="xs" justify="space-between">
-      <Group gap="xs">
-        <SegmentedControl
-          aria-label="One row for each"
-          data={[
-            { value: "messages", label: "Events" },
-            { value: "attempts", label: "Attempts" },
-          ]}
-          value={isByAttempt ? "attempts" : "messages"}
-          onChange={(view) => setParams(viewParams(params, view))}
-        />
-        <ChartToggle isOpen={hasChart} onToggle={toggleChart} />
-      </Group>
-      <Group gap="xs">
-        <ExportMenu id={subscription.id} isByAttempt={isByAttempt} />
-        <RecoverButton subscription={subscription} />
-      </Group>
-    </Group>
+  const show = useCallback(
+    (eventId: string | undefined) =>
+      setParams(
+        (before) => {
+          const others = [...before].filter(([name]) => name !== "open");
+          return [...others, ...(eventId === undefined ? [] : [["open", eventId]])];
+        },
+        { replace: true },
+      ),
+    [setParams],
   );
-  // The `key` of the list makes React mount a new list when the filter changes.
   return (
-    <Stack gap="md">
-      {head}
-      {isByAttempt ? (
-        <>
-          <AttemptFilters />
-          {chart}
-          <AttemptList key={search} id={subscription.id} {...{ live, follow, search }} />
-        </>
-      ) : (
-        <>
-          <MessageFilters />
-          {chart}
-          <MessageList key={search} {...{ subscription, live, follow, search }} />
-        </>
-      )}
+    <Stack gap="xs">
+      <MessageFilters
+        actions={
+          <>
+            <ExportMenu id={subscription.id} />
+            <ResendButton subscription={subscription} />
+          </>
+        }
+      />
+      {hasChart && <ListChart subscription={subscription} />}
+      <div className="split" data-open={open !== undefined || undefined}>
+        {/* The `key` of the list makes React mount a new list when the filter changes. */}
+        <MessageList
+          key={search}
+          {...{ subscription, live, follow, search, open }}
+          onOpen={isWide ? show : undefined}
+          above={<ChartStrip subscription={subscription} isOpen={hasChart} onToggle={toggle} />}
+        />
+        {open !== undefined && (
+          <DeliveryPane id={subscription.id} eventId={open} onShow={show} key={open} />
+        )}
+      </div>
     </Stack>
   );
 }
 
-/** Returns the query parameters that change the content of the list, which are all except the stacking of the chart. */
+/** Names of the query parameters that do not change the content of the list. */
+const BESIDE = ["stack", "open"];
+
 function listSearch(params: URLSearchParams): string {
-  return new URLSearchParams([...params].filter(([name]) => name !== "stack")).toString();
+  return new URLSearchParams([...params].filter(([name]) => !BESIDE.includes(name))).toString();
 }
 
-/**
- * Query parameters that both the event list and the attempt list support. They are kept when the user switches
- * between the lists.
- */
-const SHARED = ["event", "event_id", "outcome", "since", "until", "stack"];
-
-function viewParams(params: URLSearchParams, view: string): Record<string, string> {
-  const kept = [...params].filter(([name]) => SHARED.includes(name));
-  return {
-    tab: "deliveries",
-    ...(view === "attempts" && { view }),
-    ...Object.fromEntries(kept),
-  };
-}
-
-interface ExportMenuProps {
-  readonly id: string;
-  readonly isByAttempt: boolean;
-}
-
-/** Menu that exports the rows that match the filter to a file. */
-function ExportMenu({ id, isByAttempt }: ExportMenuProps) {
+/** Menu that exports the events that match the filter to a file. */
+function ExportMenu({ id }: { readonly id: string }) {
   const reader = useReader();
   const [params] = useSearchParams();
   const [count, setCount] = useState<number>();
@@ -117,26 +90,20 @@ function ExportMenu({ id, isByAttempt }: ExportMenuProps) {
     const controller = new AbortController();
     abort.current = controller;
     setCount(0);
-    const given = { format, onProgress: setCount, signal: controller.signal };
     try {
-      const filter = filterOf(params);
       // Excludes events that arrive during the export, because an event that moves within the list would be exported
       // twice.
-      const messages = { until: new Date().toISOString(), ...messageFilterOf(params) };
-      const made = isByAttempt
-        ? await exportRows({
-            ...given,
-            lineOf: lineOfAttempt,
-            read: (cursor) => readAttempts(reader, id, filter, cursor),
-          })
-        : await exportRows({
-            ...given,
-            lineOf: lineOfMessage,
-            read: (cursor) => readMessages(reader, id, messages, { cursor }),
-          });
+      const filter = { until: new Date().toISOString(), ...messageFilterOf(params) };
+      const made = await exportRows({
+        format,
+        lineOf: lineOfMessage,
+        read: (cursor) => readMessages(reader, id, filter, { cursor }),
+        onProgress: setCount,
+        signal: controller.signal,
+      });
       const type = format === "csv" ? "text/csv" : "application/json";
-      saveAs(`${isByAttempt ? "attempts" : "events"}.${format}`, type, made.parts);
-      const what = counted(made.count, isByAttempt ? "attempt" : "event");
+      saveAs(`events.${format}`, type, made.parts);
+      const what = counted(made.count, "event");
       notify.done(
         made.isCut
           ? `The newest ${what} are saved; there are more. Choose a time for the others.`
@@ -162,10 +129,10 @@ function ExportMenu({ id, isByAttempt }: ExportMenuProps) {
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <Button variant="default">Export …</Button>
+        <Button variant="default">Export</Button>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Label>What is filtered, up to {number(EXPORTED_AT_MOST)}</Menu.Label>
+        <Menu.Label>Filtered events, up to {number(EXPORTED_AT_MOST)}</Menu.Label>
         <Menu.Item onClick={() => void save("csv")}>CSV</Menu.Item>
         <Menu.Item onClick={() => void save("json")}>JSON</Menu.Item>
       </Menu.Dropdown>

@@ -1,5 +1,4 @@
 import type { CursorPage } from "../../../api/client.ts";
-import type { AttemptRow } from "../data/filters.ts";
 import type { Message } from "../data/list-reads.ts";
 
 export type Format = "csv" | "json";
@@ -71,10 +70,6 @@ export function lineOfMessage({ attempts, ...message }: Message): Line {
     last_error_code: last?.error_code ?? null,
     last_duration_ms: last?.duration_ms ?? null,
   };
-}
-
-export function lineOfAttempt(row: AttemptRow): Line {
-  return { ...row };
 }
 
 /** Returns the CSV header line. CSV lines end with CRLF (RFC 4180). */

@@ -1,21 +1,23 @@
 import { Button, Skeleton } from "@mantine/core";
-import { type ReactNode, useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
+import { type InfiniteData, useQueryClient } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useEffectEvent, useRef, useState } from "react";
+import { useSearchParams } from "wouter";
 
 import { type LiveState, useReconnect } from "../../../session/live.ts";
+import { type KeptPage, slotsOf } from "../../../ui/kept-pages.ts";
 import { listOptions, type PagedList, READ_ONCE, useList } from "../../../ui/pages.ts";
 import { ErrorNotice } from "../../../ui/states.tsx";
+import { ZoneButton } from "../../../ui/time.tsx";
 import { VirtualTable, type VirtualTableProps } from "../../../ui/virtual-table.tsx";
 import { type FollowAttempts, useReader } from "../data/data.ts";
 import {
   ALL_FAILURES,
-  type AttemptFilter,
   type AttemptRow,
   isMatch,
-  mergeRows,
   type MessageFilter,
-  rowOf,
+  messageFilterOf,
 } from "../data/filters.ts";
-import { readAttempts, readMessages } from "../data/list-reads.ts";
+import { type Message, readMessages } from "../data/list-reads.ts";
 import { type Reader, subscriptionKey } from "../data/reads.ts";
 
 /** Holds the place of a live list on the page, and whether the user has paused its updates. */
@@ -29,14 +31,16 @@ export function usePlace() {
 interface LiveListProps<Row> extends VirtualTableProps<Row> {
   readonly place: ReturnType<typeof usePlace>;
   readonly list: PagedList<Row> & { readonly showNewest: () => Promise<void> };
-  /** Label of the button that shows new rows, such as their number; undefined if there are no new rows. */
+  /** Label of the button that shows new rows; undefined if there are no new rows. */
   readonly updates: string | undefined;
   /** Content that replaces the table if there are no rows. */
   readonly empty: ReactNode;
+  /** Content above the table, beside the button that pauses updates. */
+  readonly above: ReactNode;
 }
 
-/** Table that follows an event stream, with a bar above it that pauses and shows updates. */
-export function LiveList<Row>({ place, updates, empty, ...table }: LiveListProps<Row>) {
+/** Table that follows an event stream, with a button that pauses its updates. */
+export function LiveList<Row>({ place, updates, empty, above, ...table }: LiveListProps<Row>) {
   const { pages, slots, showNewest } = table.list;
   const { top, isPaused, setPaused } = place;
   const jump = () => {
@@ -46,21 +50,23 @@ export function LiveList<Row>({ place, updates, empty, ...table }: LiveListProps
   };
   const isEmpty = slots.length === 0;
   return (
-    <div>
+    <div className="shrinks">
       <div ref={top} />
-      <div className="news">
+      <div className="list-head">
+        <div className="grows">{above}</div>
+        <ZoneButton />
         {!isEmpty && (
           <Button size="xs" variant="default" onClick={isPaused ? jump : () => setPaused(true)}>
             {isPaused ? "Resume updates" : "Pause updates"}
           </Button>
         )}
-        <div aria-live="polite">
-          {updates !== undefined && (
-            <Button size="xs" onClick={jump}>
-              {updates}
-            </Button>
-          )}
-        </div>
+      </div>
+      <div aria-live="polite" className="news">
+        {updates !== undefined && (
+          <Button size="xs" onClick={jump}>
+            {updates}
+          </Button>
+        )}
       </div>
       {pages.isPending && <Skeleton height={480} />}
       {pages.error !== null && isEmpty && (
@@ -115,75 +121,6 @@ function useFollowed(
       leave();
     };
   }, [follow]);
-}
-
-const attemptsOptions = (reader: Reader, id: string, filter: AttemptFilter) => ({
-  ...listOptions(subscriptionKey(id, "attempts", filter), (cursor) =>
-    readAttempts(reader, id, filter, cursor),
-  ),
-  ...READ_ONCE,
-});
-
-/**
- * Number of new attempts per look from which the list counts as outdated. In a larger burst the event stream
- * may drop attempts, so the list must be read again.
- */
-const BURST = 100;
-/**
- * Maximum number of attempts that are added from the event stream. Beyond it the list starts again with the
- * newest page, so that hours of watching do not fill the memory.
- */
-const MAX_LIVE_ROWS = 500;
-
-/** Reads the attempts that match the filter, newest first. Counts new attempts that are not shown yet. */
-export function useAttempts(id: string, filter: AttemptFilter, stream: ListStream) {
-  const list = useList(attemptsOptions(useReader(), id, filter));
-  const { pages, slots, onView, readNewest } = list;
-  const { live, follow, isAtTop } = stream;
-  const [isOutdated, setOutdated] = useOutdated(live, pages.data?.pages.length ?? 0);
-  const [liveRows, setLiveRows] = useState<readonly AttemptRow[]>([]);
-  const [waiting, setWaiting] = useState(0);
-  const kept = useRef(0);
-  /** Reads the newest page again. Keeps the attempts that arrive during the read, because the page may lack them. */
-  const showNewest = async () => {
-    const read = kept.current;
-    await readNewest();
-    kept.current -= read;
-    setLiveRows((before) => before.slice(read));
-    setWaiting(0);
-    setOutdated(false);
-  };
-  useReconnect(live, () => {
-    if (isAtTop()) void showNewest();
-  });
-  const batch = useRef<AttemptRow[]>([]);
-  const isFull = useRef(false);
-  const flush = () => {
-    const fresh = batch.current;
-    batch.current = [];
-    if (fresh.length >= BURST) setOutdated(true);
-    if (fresh.length === 0) return;
-    if (!isAtTop()) {
-      setWaiting((before) => before + fresh.length);
-      return;
-    }
-    kept.current += fresh.length;
-    setLiveRows((before) => [...before, ...fresh]);
-    if (isFull.current || kept.current <= MAX_LIVE_ROWS) return;
-    isFull.current = true;
-    void showNewest().finally(() => (isFull.current = false));
-  };
-  useFollowed(follow, flush, (row) => {
-    if (isMatch(row, filter)) batch.current.push(rowOf(row));
-  });
-  const newest = pages.data?.pages[0]?.rows;
-  const shown = useMemo(
-    () => [...mergeRows(liveRows, newest ?? []), ...slots.slice(newest?.length ?? 0)],
-    [liveRows, newest, slots],
-  );
-  const ahead = shown.length - slots.length;
-  const view = (first: number, last: number) => onView(first - ahead, last - ahead);
-  return { ...list, slots: shown, onView: view, waiting, isOutdated, showNewest };
 }
 
 /**
@@ -247,4 +184,15 @@ export function useMessages(id: string, filter: MessageFilter, stream: ListStrea
 function mayMatch(row: AttemptRow, { outcome, ...filter }: MessageFilter): boolean {
   if (outcome !== ALL_FAILURES) return isMatch(row, { ...filter, ...(outcome && { outcome }) });
   return row.outcome !== "delivered" && isMatch(row, filter);
+}
+
+/** Returns the events before and after an event in the list with the filter of the address, as far as it is loaded. */
+export function useNeighbours(id: string, eventId: string) {
+  const [params] = useSearchParams();
+  const { queryKey } = messagesOptions(useReader(), id, messageFilterOf(params));
+  const pages =
+    useQueryClient().getQueryData<InfiniteData<KeptPage<Message>>>(queryKey)?.pages ?? [];
+  const ids = slotsOf(pages).map((row) => row?.event_id);
+  const at = ids.indexOf(eventId);
+  return at < 0 ? {} : { previous: ids[at - 1], next: ids[at + 1] };
 }

@@ -1,6 +1,7 @@
-import { Autocomplete, Button, Group, NativeSelect } from "@mantine/core";
+import { Autocomplete, Button, Group, NativeSelect, Select, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { useState } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { type ReactNode, useState } from "react";
 import { useSearchParams } from "wouter";
 
 import {
@@ -11,38 +12,55 @@ import {
   useTypedText,
 } from "../../../ui/filters.tsx";
 import { sentence } from "../../../ui/format.ts";
-import { EventField, EventIdField } from "./attempt-filters.tsx";
 import { OUTCOME_WORDS } from "./attempt-words.ts";
 import {
   ALL_FAILURES,
   isReviewId,
   isStatus,
+  isUlid,
   MESSAGE_FILTER_NAMES,
   messageFilterOf,
   OUTCOMES,
   PRESETS,
   STATES,
 } from "../data/filters.ts";
+import { useReader } from "../data/data.ts";
+import { catalogOptions } from "../data/reads.ts";
+
+interface MessageFiltersProps {
+  /** Buttons at the end of the row. */
+  readonly actions: ReactNode;
+}
 
 /** Filters of the event list. The address contains their values, so that a link to the filtered list can be shared. */
-export function MessageFilters() {
+export function MessageFilters({ actions }: MessageFiltersProps) {
   const [isOpen, { toggle }] = useDisclosure();
   const [params] = useSearchParams();
   const { set, clear } = useFilters(MESSAGE_FILTER_NAMES);
   const filter = messageFilterOf(params);
   const isFailures = filter.outcome === ALL_FAILURES;
-  const hidden = [filter.event, filter.event_id, filter.status, filter.state, filter.q];
-  const [isMore, setMore] = useState(hidden.some((one) => one !== undefined));
+  const hidden = [filter.event, filter.event_id, filter.status, filter.outcome, filter.q].filter(
+    (one) => one !== undefined && one !== ALL_FAILURES,
+  );
+  const [isMore, setMore] = useState(hidden.length > 0);
   const field = { filter, set };
   return (
     <search aria-label="Filter events" className="attempt-filters" data-open={isOpen || undefined}>
-      <Group align="flex-end" gap="sm">
+      <Group gap="xs">
         <Button variant="default" hiddenFrom="sm" aria-expanded={isOpen} onClick={toggle}>
           Filters
         </Button>
         <ReviewField {...field} />
         <TimePreset {...field} />
-        <OutcomeField {...field} />
+        <ChoiceFilter
+          label="State"
+          isLabelled={false}
+          className="filter"
+          any="Any state"
+          choices={STATES.map((value) => [value, sentence(value)])}
+          value={filter.state}
+          onChange={(state) => set({ state })}
+        />
         <Button
           className="filter-button"
           variant={isFailures ? "filled" : "default"}
@@ -54,19 +72,23 @@ export function MessageFilters() {
         <Button
           className="filter-button"
           variant="subtle"
+          px="xs"
           aria-expanded={isMore}
           onClick={() => setMore(!isMore)}
         >
           {isMore ? "Fewer filters" : "More filters"}
         </Button>
         {Object.keys(filter).length > 0 && (
-          <Button variant="subtle" onClick={clear}>
+          <Button variant="subtle" px="xs" onClick={clear}>
             Clear
           </Button>
         )}
+        <Group gap="xs" ml="auto">
+          {actions}
+        </Group>
       </Group>
       {isMore && (
-        <Group align="flex-end" gap="sm" mt="sm">
+        <Group align="flex-end" gap="sm" mt="xs">
           <MoreFields {...field} />
         </Group>
       )}
@@ -85,7 +107,8 @@ function ReviewField({ filter, set }: FieldProps) {
     <div className="filter">
       <TextFilter
         label="Review"
-        placeholder="Id, here or at the site"
+        isLabelled={false}
+        placeholder="Review id"
         value={filter.review_id ?? filter.external_review_id}
         onChange={(text = "") =>
           set({
@@ -117,12 +140,12 @@ function TimePreset({ filter: { within, since, until }, set }: FieldProps) {
   return (
     <>
       <NativeSelect
-        label="Time"
+        aria-label="Time"
         className="filter"
         value={isCustom || (within === undefined && hasTimes) ? CUSTOM : (within ?? "")}
         onChange={(event) => choose(event.currentTarget.value)}
       >
-        <option value="">Any</option>
+        <option value="">Any time</option>
         {Object.entries(PRESET_WORDS).map(([value, words]) => (
           <option key={value} value={value}>
             {words}
@@ -150,42 +173,27 @@ function TimePreset({ filter: { within, since, until }, set }: FieldProps) {
   );
 }
 
-function OutcomeField({ filter, set }: FieldProps) {
-  return (
-    <div className="filter">
-      <ChoiceFilter
-        label="Attempt outcome"
-        any="Any"
-        choices={[
-          [ALL_FAILURES, "Was not delivered"],
-          ...OUTCOMES.map((value) => [value, OUTCOME_WORDS[value]] as const),
-        ]}
-        value={filter.outcome}
-        onChange={(outcome) => set({ outcome })}
-      />
-    </div>
-  );
-}
-
 function MoreFields({ filter, set }: FieldProps) {
   return (
     <>
       <EventField value={filter.event} onChange={(event) => set({ event })} />
       <EventIdField value={filter.event_id ?? ""} onChange={(id) => set({ event_id: id })} />
       <StatusField filter={filter} set={set} />
-      <div className="filter">
-        <ChoiceFilter
-          label="State"
-          any="Any"
-          choices={STATES.map((value) => [value, sentence(value)])}
-          value={filter.state}
-          onChange={(state) => set({ state })}
-        />
-      </div>
+      <ChoiceFilter
+        label="Attempt outcome"
+        className="filter"
+        any="Any"
+        choices={[
+          [ALL_FAILURES, "Not delivered"],
+          ...OUTCOMES.map((value) => [value, OUTCOME_WORDS[value]] as const),
+        ]}
+        value={filter.outcome}
+        onChange={(outcome) => set({ outcome })}
+      />
       <div className="filter">
         <TextFilter
-          label="Text of the error"
-          placeholder="timeout, or words answered"
+          label="Error or response"
+          placeholder="timeout, or text of the response"
           value={filter.q}
           onChange={(q) => set({ q })}
         />
@@ -221,4 +229,65 @@ function StatusField({ filter: { status }, set }: FieldProps) {
 function statusIn(text: string): string {
   const status = text.trim().toLowerCase();
   return isStatus(status) ? status : "";
+}
+
+interface EventFieldProps {
+  readonly value: string | undefined;
+  readonly onChange: (value: string | undefined) => void;
+}
+
+/**
+ * Filters by event name. The field is disabled until the event catalog has loaded, because there is no name to
+ * select before.
+ */
+function EventField({ value, onChange }: EventFieldProps) {
+  const events = useQuery(catalogOptions(useReader())).data?.events;
+  return (
+    <Select
+      label="Event"
+      placeholder="Any"
+      className="filter"
+      data={events?.map((event) => event.value) ?? []}
+      disabled={events === undefined}
+      searchable
+      selectFirstOptionOnChange
+      clearable
+      clearButtonProps={{ "aria-label": "Any event" }}
+      value={value ?? null}
+      onChange={(event) => onChange(event ?? undefined)}
+    />
+  );
+}
+
+interface EventIdFieldProps {
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}
+
+/** Filters by event id. The filter applies as soon as the typed text is a complete id of 26 characters. */
+function EventIdField({ value, onChange }: EventIdFieldProps) {
+  const [text, setText] = useTypedText(value, idIn);
+  const [isLeft, setLeft] = useState(false);
+  const change = (next: string) => {
+    setText(next);
+    if (idIn(next) !== value) onChange(idIn(next));
+  };
+  return (
+    <TextInput
+      label="Event id"
+      placeholder="01JD…"
+      className="filter"
+      spellCheck={false}
+      value={text}
+      error={isLeft && text.trim() !== "" && idIn(text) === "" && "An id has 26 characters."}
+      onFocus={() => setLeft(false)}
+      onBlur={() => setLeft(true)}
+      onChange={(event) => change(event.currentTarget.value)}
+    />
+  );
+}
+
+function idIn(text: string): string {
+  const id = text.trim().toUpperCase();
+  return isUlid(id) ? id : "";
 }

@@ -1,5 +1,5 @@
 import { Button, Group } from "@mantine/core";
-import { memo, useCallback, useMemo, useState } from "react";
+import { memo, type MouseEvent, type ReactNode, useCallback, useMemo, useState } from "react";
 import { useSearchParams } from "wouter";
 
 import type { LiveState } from "../../../session/live.ts";
@@ -7,13 +7,14 @@ import { StateBadge } from "../../../ui/badges.tsx";
 import { milliseconds } from "../../../ui/format.ts";
 import { Icon } from "../../../ui/icon.tsx";
 import type { PagedList } from "../../../ui/pages.ts";
-import { type Follow, usePlainLinks } from "../../../ui/plain-links.ts";
+import { type Follow, isModified, usePlainLinks } from "../../../ui/plain-links.ts";
 import { EmptyState } from "../../../ui/states.tsx";
+import { clockTime, shortTime, useZone, type Zone } from "../../../ui/time.tsx";
 import type { FollowAttempts } from "../data/data.ts";
 import { type MessageFilter, messageFilterOf } from "../data/filters.ts";
 import type { Message } from "../data/list-reads.ts";
 import type { Subscription } from "../data/reads.ts";
-import { AT, ATTEMPTS, diagnosisOf, OUTCOME_WORDS } from "./attempt-words.ts";
+import { ATTEMPTS, diagnosisOf, OUTCOME_WORDS, phraseOf } from "./attempt-words.ts";
 import { LiveList, useMessages, usePlace } from "./live-list.tsx";
 import { RedeliverButton } from "./redeliver.tsx";
 
@@ -21,11 +22,18 @@ interface MessageListProps {
   readonly subscription: Subscription;
   readonly live: LiveState;
   readonly follow: FollowAttempts;
+  /** Query of the address, as far as it changes the content of the list. */
   readonly search: string;
+  /** Id of the event that is shown beside the list. */
+  readonly open: string | undefined;
+  /** Shows an event beside the list; undefined if there is no room for it. */
+  readonly onOpen: ((eventId: string) => void) | undefined;
+  readonly above: ReactNode;
 }
 
 /** List of the events of a subscription. A row can be expanded to show the delivery attempts of the event. */
-export function MessageList({ subscription, search, ...stream }: MessageListProps) {
+export function MessageList(props: MessageListProps) {
+  const { subscription, search, open: selected, onOpen, above, ...stream } = props;
   const { id, is_active: isActive } = subscription;
   const filter = useMemo(() => messageFilterOf(new URLSearchParams(search)), [search]);
   const place = usePlace();
@@ -45,21 +53,44 @@ export function MessageList({ subscription, search, ...stream }: MessageListProp
     [open],
   );
   const { base, follow } = usePlainLinks();
-  const line = { root: `${base}/webhooks/${id}/deliveries`, follow, subscriptionId: id, isActive };
+  const openLine = useCallback(
+    (event: MouseEvent<HTMLAnchorElement>) => {
+      const eventId = event.currentTarget.pathname.split("/").at(-1);
+      if (onOpen === undefined || eventId === undefined || isModified(event)) return follow(event);
+      event.preventDefault();
+      return onOpen(eventId);
+    },
+    [onOpen, follow],
+  );
+  const [zone] = useZone();
+  const line = {
+    root: `${base}/webhooks/${id}/deliveries`,
+    query: `?${search}`,
+    follow: openLine,
+    subscriptionId: id,
+    isActive,
+    zone,
+  };
   return (
     <LiveList
       place={place}
       list={list}
       updates={list.isOutdated ? "Show what is new" : undefined}
       empty={<NoMessages filter={filter} pages={list.pages} />}
+      above={above}
       label="Events"
-      kind="message"
       noun="events"
       columns={COLUMNS}
       keyOf={eventIdOf}
       heightOf={heightOf}
       renderLine={(row) => (
-        <MessageLine {...line} message={row} isOpen={open.has(row.event_id)} onToggle={toggle} />
+        <MessageLine
+          {...line}
+          message={row}
+          isOpen={open.has(row.event_id)}
+          isSelected={row.event_id === selected}
+          onToggle={toggle}
+        />
       )}
     />
   );
@@ -75,7 +106,7 @@ function NoMessages({ filter, pages }: NoMessagesProps) {
     return (
       <EmptyState icon="inbox" title="No events yet">
         Send a test event with the button above, or wait for the first review. Each event appears
-        here by itself, with its attempts.
+        here with its attempts.
       </EmptyState>
     );
   const { review_id: reviewId } = filter;
@@ -103,8 +134,8 @@ function NoMessages({ filter, pages }: NoMessagesProps) {
   );
 }
 
-const LINE_PX = 44;
-const CARD_PX = 148;
+const LINE_PX = 40;
+const CARD_PX = 76;
 /**
  * Heights in px of the parts of an expanded row. They must equal the heights in the style sheet, because the
  * table positions its rows by them.
@@ -125,23 +156,32 @@ interface MessageLineProps {
   readonly subscriptionId: string;
   readonly isActive: boolean;
   readonly message: Message;
+  /** Query of the list, which the page of a delivery keeps for the way back. */
+  readonly query: string;
+  readonly zone: Zone;
   readonly isOpen: boolean;
+  readonly isSelected: boolean;
   readonly onToggle: (eventId: string) => void;
 }
 
 /** Cells of one event in the event list. An expanded row also lists the event's delivery attempts. */
 const MessageLine = memo(function MessageLine(props: MessageLineProps) {
-  const { root, follow, message, isOpen, onToggle } = props;
+  const { root, query, follow, message, isOpen, isSelected, zone, onToggle } = props;
   const { event_id: eventId, attempts } = message;
   const at = attempts.at(-1)?.started_at ?? message.created_at;
-  const words = stateInWords(message);
+  const words = stateInWords(message, zone);
   return (
     <>
       <td className="cell-time tabular">
-        <time dateTime={at}>{AT.format(new Date(at))}</time>
+        <time dateTime={at}>{shortTime(at, zone)}</time>
       </td>
       <td className="cell-event">
-        <a className="line-link" href={`${root}/${eventId}`} onClick={follow}>
+        <a
+          className="line-link"
+          href={`${root}/${eventId}${query}`}
+          onClick={follow}
+          {...(isSelected && { "aria-current": true })}
+        >
           {message.event}
         </a>
         <code>{eventId}</code>
@@ -210,7 +250,8 @@ function Dots({ message: { attempts } }: { readonly message: Message }) {
   );
 }
 
-function Details({ root, follow, subscriptionId, isActive, message }: MessageLineProps) {
+function Details(props: MessageLineProps) {
+  const { root, query, follow, subscriptionId, isActive, message, zone } = props;
   const { attempts, event_id: eventId } = message;
   return (
     <>
@@ -226,7 +267,7 @@ function Details({ root, follow, subscriptionId, isActive, message }: MessageLin
             </span>
             <span className="finding">{diagnosisOf(one).title}</span>
             <span className="tabular finding">
-              {AT.format(new Date(one.started_at))} · {milliseconds(one.duration_ms)}
+              {shortTime(one.started_at, zone)} · {milliseconds(one.duration_ms)}
             </span>
           </li>
         ))}
@@ -238,10 +279,10 @@ function Details({ root, follow, subscriptionId, isActive, message }: MessageLin
           size="xs"
           variant="subtle"
           component="a"
-          href={`${root}/${eventId}`}
+          href={`${root}/${eventId}${query}`}
           onClick={follow}
         >
-          All that was sent
+          Request and response
         </Button>
       </Group>
     </>
@@ -249,11 +290,6 @@ function Details({ root, follow, subscriptionId, isActive, message }: MessageLin
 }
 
 type MessageAttempt = Message["attempts"][number];
-
-const CLOCK = new Intl.DateTimeFormat(undefined, {
-  hour: "2-digit",
-  minute: "2-digit",
-});
 
 /** Describes all delivery attempts of an event as text for screen readers, which cannot read the coloured dots. */
 function attemptsInWords(attempts: readonly MessageAttempt[]): string {
@@ -264,21 +300,21 @@ function attemptsInWords(attempts: readonly MessageAttempt[]): string {
 function attemptInWords(one: MessageAttempt): string {
   const took = milliseconds(one.duration_ms);
   if (one.outcome === "interrupted") return `${OUTCOME_WORDS.interrupted}, ${took}`;
-  return `${OUTCOME_WORDS[one.outcome]}, ${diagnosisOf(one).title.toLowerCase()}, ${took}`;
+  return `${OUTCOME_WORDS[one.outcome]}, ${phraseOf(one)}, ${took}`;
 }
 
 /** Explains the delivery state of an event: the reason for the state and the next step. */
-function stateInWords(message: Message): string {
+function stateInWords(message: Message, zone: Zone): string {
   const { state, waiting_behind: behind } = message;
   const last = message.attempts.at(-1);
   const waits = behind === null || behind === 0 ? "" : ` · ${behindInWords(behind)} behind`;
-  if (state === "pending") return "in the queue";
+  if (state === "pending") return "queued";
   if (state === "held") return `until it is enabled${waits}`;
-  if (state === "skipped") return "taken out of the queue";
+  if (state === "skipped") return "removed from the queue";
   if (last === undefined) return "";
   const found = diagnosisOf(last).title;
   if (state !== "waiting" || last.next_attempt_at === null) return `${found}${waits}`;
-  return `${found} · again ${CLOCK.format(new Date(last.next_attempt_at))}${waits}`;
+  return `${found} · again ${clockTime(last.next_attempt_at, zone)}${waits}`;
 }
 
 const MAX_COUNTED = 10_000;

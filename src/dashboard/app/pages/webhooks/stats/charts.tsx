@@ -1,4 +1,4 @@
-import { Paper, SegmentedControl, SimpleGrid } from "@mantine/core";
+import { Paper, SegmentedControl, Stack } from "@mantine/core";
 import { useMemo } from "react";
 
 import type { SelectPeriod } from "../../../ui/chart/chart-series.ts";
@@ -46,12 +46,16 @@ export function AttemptsChart({ stats, disabledAt, ...chart }: AttemptsChartProp
   );
 }
 
+/** Height of the charts below the first one in px. */
+const LOW_PX = 120;
+
 interface StatsChartsProps {
   readonly stats: ShownStats;
   readonly disabledAt: string | null;
   readonly onSelect: SelectPeriod;
 }
 
+/** Charts with one time axis below each other; the pointer marks the same time in all of them. */
 export function StatsCharts({ stats, disabledAt, onSelect }: StatsChartsProps) {
   const { times, step, latency, backlog } = useMemo(() => chartSeries(stats), [stats]);
   const isEmpty = stats.points.every((one) => one.successes + one.failures + one.backlog === 0);
@@ -65,12 +69,10 @@ export function StatsCharts({ stats, disabledAt, onSelect }: StatsChartsProps) {
     );
   const shared = { times, step, formatTime };
   return (
-    <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="md">
-      <div className="wide">
-        <AttemptsChart {...{ stats, disabledAt, onSelect }} />
-      </div>
-      <Chart {...shared} title="Answer time" series={latency} format={milliseconds} />
-      <Chart {...shared} title="Queue" series={backlog} format={number} />
-    </SimpleGrid>
+    <Stack gap="md">
+      <AttemptsChart {...{ stats, disabledAt, onSelect }} />
+      <Chart {...shared} title="Latency" series={latency} format={milliseconds} height={LOW_PX} />
+      <Chart {...shared} title="Queue" series={backlog} format={number} height={LOW_PX} />
+    </Stack>
   );
 }

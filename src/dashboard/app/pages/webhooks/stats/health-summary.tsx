@@ -1,8 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
 
 import { stateColor, Tag } from "../../../ui/badges.tsx";
-import { duration, number, percent, sentence } from "../../../ui/format.ts";
+import { duration, milliseconds, number, percent, sentence } from "../../../ui/format.ts";
 import { NamedValue } from "../../../ui/layout.tsx";
 import { Time } from "../../../ui/time.tsx";
 import { useReader } from "../data/data.ts";
@@ -25,35 +24,39 @@ export function ConditionBadge({ subscription }: { readonly subscription: Subscr
 interface HealthSummaryProps {
   readonly health: Health;
   readonly isActive: boolean;
-  /** True if the page shows the length of the queue elsewhere, so that the summary leaves it out. */
-  readonly isQueueSaid?: boolean;
-  /** Additional values after the standard values. */
-  readonly children?: ReactNode;
 }
 
-export function HealthSummary(props: HealthSummaryProps) {
-  const { health, isActive, isQueueSaid = false, children } = props;
-  const { success_rate_24h: rate, oldest_pending_age_s: age, pending, held } = health;
+/** Shows the three figures that tell whether deliveries arrive, arrive in time, and keep up. */
+export function HealthSummary({ health, isActive }: HealthSummaryProps) {
+  const { success_rate_24h: rate, oldest_pending_age_s: age, latency_ms_24h: latency } = health;
   return (
-    <dl className="value-grid" data-columns={children === undefined ? undefined : 4}>
-      <NamedValue name="Success, 24 h" hint={rate === null ? "No attempts yet" : "of all attempts"}>
+    <dl className="value-grid">
+      <NamedValue
+        name="Success rate (24 h)"
+        hint={
+          health.last_success_at === null ? (
+            "no success yet"
+          ) : (
+            <>
+              last success <Time at={health.last_success_at} />
+            </>
+          )
+        }
+      >
         {rate === null ? "–" : percent(rate)}
       </NamedValue>
-      {!isQueueSaid && (
-        <NamedValue name={isActive ? "Pending" : "Held"} hint="events in the queue">
-          {number(isActive ? pending : held)}
-        </NamedValue>
-      )}
       <NamedValue
-        name="Oldest in queue"
-        hint={age === null ? "Nothing waits" : "since it happened"}
+        name="p95 latency (24 h)"
+        hint={`median ${milliseconds(latency.p50)} · p99 ${milliseconds(latency.p99)} · limit 15 s`}
       >
-        {age === null ? "–" : duration(age)}
+        {milliseconds(latency.p95)}
       </NamedValue>
-      <NamedValue name="Last success">
-        {health.last_success_at === null ? "Never" : <Time at={health.last_success_at} />}
+      <NamedValue
+        name={isActive ? "Pending" : "Held"}
+        hint={age === null ? "the queue is empty" : `oldest ${duration(age)}`}
+      >
+        {number(health.pending + health.held)}
       </NamedValue>
-      {children}
     </dl>
   );
 }

@@ -3,6 +3,7 @@ import { useId } from "react";
 import { Link, useSearchParams } from "wouter";
 
 import { page } from "../../../shell/page.tsx";
+import { Sparkline } from "../../../ui/chart/sparkline.tsx";
 import { useFilters } from "../../../ui/filters.tsx";
 import { Icon } from "../../../ui/icon.tsx";
 import { Loaded } from "../../../ui/states.tsx";
@@ -19,6 +20,7 @@ import {
   spanOf,
   STATS_RANGES,
 } from "../data/stats-range.ts";
+import { attemptsInWords } from "./stats-series.ts";
 import { useShownStats } from "./use-shown-stats.ts";
 
 // Loads the charts as a separate script chunk, so that lists and settings do not wait for the chart library.
@@ -45,26 +47,63 @@ interface ListChartProps {
   readonly subscription: Subscription;
 }
 
-interface ToggleProps {
+interface StripProps extends ListChartProps {
   readonly isOpen: boolean;
   readonly onToggle: () => void;
 }
 
-export function ChartToggle({ isOpen, onToggle }: ToggleProps) {
+/**
+ * Narrow chart of the attempts in one line: of the period of the filter, or of the last 24 hours. It is left out while
+ * other filters are set, because the chart counts all attempts of the period.
+ */
+export function ChartStrip({ subscription, isOpen, onToggle }: StripProps) {
+  const [params] = useSearchParams();
+  const filter = messageFilterOf(params);
+  const now = useNow(MINUTE_MS);
+  const hasTime = TIMES.some((name) => filter[name] !== undefined);
+  const span = hasTime ? spanOf(filter, now) : "24h";
+  if (hasOtherFilters(filter) || span === undefined) return null;
   return (
-    <Button
-      variant="subtle"
-      aria-expanded={isOpen}
-      leftSection={<Icon name={isOpen ? "chevronDown" : "chevronRight"} size={14} />}
-      onClick={onToggle}
-    >
-      Chart
-    </Button>
+    <Group gap="xs" wrap="nowrap" className="strip">
+      <Button
+        variant="subtle"
+        size="xs"
+        px="xs"
+        flex="none"
+        aria-expanded={isOpen}
+        leftSection={<Icon name={isOpen ? "chevronDown" : "chevronRight"} size={14} />}
+        onClick={onToggle}
+      >
+        Chart
+      </Button>
+      {!isOpen && <Strip id={subscription.id} span={span} />}
+    </Group>
   );
 }
 
+function Strip({ id, span }: { readonly id: string; readonly span: Span }) {
+  const { stats } = useShownStats(id, span);
+  if (stats === undefined) return null;
+  const bars = stats.points.map(({ successes, failures }) => ({ good: successes, bad: failures }));
+  const period = typeof span === "string" ? `Last ${STATS_RANGES[span].label}` : formatPeriod(span);
+  const words = `${period}: ${attemptsInWords(stats)}`;
+  return (
+    <>
+      <div className="grows strip-bars">
+        <Sparkline bars={bars} label={words} />
+      </div>
+      <Text size="xs" c="dimmed" visibleFrom="lg" className="one-line" aria-hidden>
+        {words}
+      </Text>
+    </>
+  );
+}
+
+const hasOtherFilters = (filter: object): boolean =>
+  Object.keys(filter).some((name) => !TIMES.some((one) => one === name));
+
 /**
- * Chart of the delivery attempts in the period that the list's filter selects. A period that the user selects
+ * Chart of the delivery attempts in the period that the list's filter selects, without other filters. A period that the user selects
  * in the chart becomes the filter.
  */
 export function ListChart({ subscription }: ListChartProps) {
@@ -73,8 +112,8 @@ export function ListChart({ subscription }: ListChartProps) {
   const filter = messageFilterOf(params);
   const span = spanOf(filter, useNow(MINUTE_MS));
   const hasPeriod = filter.since !== undefined || filter.until !== undefined;
-  const hasOthers = Object.keys(filter).some((name) => !TIMES.some((one) => one === name));
   const id = useId();
+  if (hasOtherFilters(filter)) return null;
   return (
     <section aria-labelledby={`${id}-title`}>
       <Title order={2} className="unseen" id={`${id}-title`}>
@@ -92,11 +131,6 @@ export function ListChart({ subscription }: ListChartProps) {
             Remove the period
           </Button>
         </Group>
-      )}
-      {hasOthers && (
-        <Text size="sm" c="dimmed" mb="xs">
-          The chart shows all attempts of the period. The other filters apply to the list only.
-        </Text>
       )}
       {span !== undefined && (
         <Shown

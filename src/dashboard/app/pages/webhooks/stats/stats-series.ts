@@ -22,6 +22,13 @@ export function withPresent(stats: Stats, queued: number, now: number): ShownSta
   return { ...stats, points };
 }
 
+/** Counts all attempts of the statistics in words, such as `3 delivered, 1 failed`. */
+export function attemptsInWords({ points }: Pick<ShownStats, "points">): string {
+  const delivered = sum(points.map((one) => one.successes));
+  const failed = sum(points.map((one) => one.failures));
+  return `${number(delivered)} delivered, ${number(failed)} failed`;
+}
+
 /** Builds the chart series for latency and queue length, each with a summary of the whole time span. */
 export function chartSeries({ points, step }: ShownStats) {
   const backlog = points.map((one) => one.backlog);

@@ -1,0 +1,226 @@
+import { ActionIcon, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { useHotkeys } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { useSearchParams } from "wouter";
+
+import { StateBadge } from "../../../ui/badges.tsx";
+import { Copy } from "../../../ui/copy.tsx";
+import { Icon, type IconName } from "../../../ui/icon.tsx";
+import { Facts, TextLink } from "../../../ui/layout.tsx";
+import { EmptyState, Loaded } from "../../../ui/states.tsx";
+import { Countdown, ExactTime } from "../../../ui/time.tsx";
+import { useReader } from "../data/data.ts";
+import { type Message, messageOptions } from "../data/list-reads.ts";
+import { type Delivery, deliveryOptions, subscriptionOptions } from "../data/reads.ts";
+import { AttemptCard } from "./attempt-card.tsx";
+import { STATE_WORDS } from "./attempt-words.ts";
+import { useNeighbours } from "./live-list.tsx";
+import { RedeliverButton } from "./redeliver.tsx";
+
+interface PaneProps extends NeighbourProps {
+  readonly onShow: (eventId: string | undefined) => void;
+}
+
+/** Shows a delivery beside the list that it was selected in. */
+export function DeliveryPane({ id, eventId, onShow }: PaneProps) {
+  const delivery = useQuery(deliveryOptions(useReader(), id, eventId));
+  const isActive = useQuery(subscriptionOptions(useReader(), id)).data?.is_active ?? true;
+  useHotkeys([["Escape", () => !hasDialog() && onShow(undefined)]]);
+  useEffect(() => {
+    document.querySelector(".line-link[aria-current]")?.scrollIntoView({ block: "nearest" });
+  }, []);
+  return (
+    <section className="pane" aria-label="Delivery">
+      <Group justify="space-between" gap="xs" mb="sm">
+        <Title order={2} size="h4">
+          {delivery.data?.event ?? "Delivery"}
+        </Title>
+        <Group gap={4}>
+          <RedeliverButton size="xs" id={id} eventId={eventId} isActive={isActive} />
+          <NeighbourButtons id={id} eventId={eventId} onShow={onShow} />
+          <IconAction name="x" label="Close" onClick={() => onShow(undefined)} />
+        </Group>
+      </Group>
+      <Loaded query={delivery}>{(one) => <DeliveryDetail id={id} delivery={one} />}</Loaded>
+    </section>
+  );
+}
+
+/** Returns whether a dialog is open, to which the keys belong then. */
+const hasDialog = () => document.querySelector("[role=dialog]") !== null;
+
+interface NeighbourProps {
+  /** Id of the webhook subscription. */
+  readonly id: string;
+  readonly eventId: string;
+}
+
+interface NeighbourButtonsProps extends NeighbourProps {
+  readonly onShow: (eventId: string) => void;
+}
+
+/** Buttons, and the keys J and K, that lead to the next and the previous event of the list. */
+export function NeighbourButtons({ id, eventId, onShow }: NeighbourButtonsProps) {
+  const { previous, next } = useNeighbours(id, eventId);
+  useHotkeys([
+    ["j", () => next !== undefined && !hasDialog() && onShow(next)],
+    ["k", () => previous !== undefined && !hasDialog() && onShow(previous)],
+  ]);
+  if (previous === undefined && next === undefined) return null;
+  return (
+    <>
+      <IconAction
+        name="arrowUp"
+        label="Previous event (K)"
+        isDisabled={previous === undefined}
+        onClick={() => previous !== undefined && onShow(previous)}
+      />
+      <IconAction
+        name="arrowDown"
+        label="Next event (J)"
+        isDisabled={next === undefined}
+        onClick={() => next !== undefined && onShow(next)}
+      />
+    </>
+  );
+}
+
+interface IconActionProps {
+  readonly name: IconName;
+  readonly label: string;
+  readonly isDisabled?: boolean;
+  readonly onClick: () => void;
+}
+
+function IconAction({ name, label, isDisabled = false, onClick }: IconActionProps) {
+  return (
+    <ActionIcon
+      variant="subtle"
+      color="gray"
+      size="lg"
+      aria-label={label}
+      title={label}
+      disabled={isDisabled}
+      onClick={onClick}
+    >
+      <Icon name={name} size={16} />
+    </ActionIcon>
+  );
+}
+
+interface DetailProps {
+  /** Id of the webhook subscription. */
+  readonly id: string;
+  readonly delivery: Delivery;
+}
+
+/** Shows the state of an event and all its attempts with requests and responses. */
+export function DeliveryDetail({ id, delivery }: DetailProps) {
+  const url = useQuery(subscriptionOptions(useReader(), id)).data?.webhook_url;
+  return (
+    <Stack gap="md">
+      <Summary id={id} delivery={delivery} />
+      <Attempts delivery={delivery} url={url} />
+    </Stack>
+  );
+}
+
+interface AttemptsProps extends Pick<DetailProps, "delivery"> {
+  readonly url: string | undefined;
+}
+
+function Attempts({ delivery: { attempts, state }, url }: AttemptsProps) {
+  const newestFirst = attempts.toReversed();
+  return (
+    <section aria-labelledby="attempts">
+      <Title order={2} size="h4" mb="sm" id="attempts">
+        Attempts
+      </Title>
+      {attempts.some(({ round }) => round > 1) && (
+        <Text size="sm" c="dimmed" mb="sm">
+          A round is up to four attempts. Each resend begins another one.
+        </Text>
+      )}
+      {attempts.length === 0 ? (
+        <EmptyState icon="clock" title="No attempt yet">
+          {STATE_WORDS[state]}
+        </EmptyState>
+      ) : (
+        <ol className="timeline" reversed>
+          {newestFirst.map((attempt, i) => (
+            <AttemptCard
+              key={attempt.id}
+              attempt={attempt}
+              url={url}
+              isFollowed={i > 0}
+              isOpenAtFirst={i === 0}
+            />
+          ))}
+        </ol>
+      )}
+    </section>
+  );
+}
+
+function Summary({ id, delivery }: DetailProps) {
+  const { event_id: eventId, state, attempts, settled_at: settledAt } = delivery;
+  const about = useQuery(messageOptions(useReader(), id, eventId)).data;
+  const next = settledAt === null ? attempts.at(-1)?.next_attempt_at : null;
+  return (
+    <Paper withBorder p="md">
+      <Stack gap="sm">
+        <Group gap="sm" aria-live="polite">
+          <StateBadge state={state} />
+          <Text size="sm">
+            {STATE_WORDS[state]}
+            {state === "waiting" && next !== null && next !== undefined && (
+              <>
+                {" "}
+                Next attempt <Countdown to={next} />.
+              </>
+            )}
+          </Text>
+        </Group>
+        <Facts
+          facts={Object.entries({
+            "Event id": (
+              <Group gap={4}>
+                <code>{eventId}</code>
+                <Copy value={eventId} label="Copy the event id" />
+              </Group>
+            ),
+            Queued: <ExactTime at={delivery.created_at} />,
+            Settled: settledAt === null ? "Not yet" : <ExactTime at={settledAt} />,
+            Sequence: `#${delivery.sequence}`,
+            ...(about && about.review_id !== null && { Review: <Review id={id} about={about} /> }),
+          })}
+        />
+      </Stack>
+    </Paper>
+  );
+}
+
+interface ReviewProps {
+  /** Id of the webhook subscription. */
+  readonly id: string;
+  readonly about: Message;
+}
+
+/** Names the review that the event is about, with a link to all deliveries for this review. */
+function Review({ id, about }: ReviewProps) {
+  const search = new URLSearchParams({ tab: "deliveries", review_id: String(about.review_id) });
+  return (
+    <>
+      {about.rate !== null && `${about.rate} ★ · `}
+      {about.external_review_id} · {about.store_name} ·{" "}
+      <TextLink href={`/webhooks/${id}?${search}`}>All events of this review</TextLink>
+    </>
+  );
+}
+
+/** Returns the query of the list that a delivery was opened from, so that a link leads back to the same list. */
+export function useListSearch(): string {
+  const [params] = useSearchParams();
+  return new URLSearchParams({ ...Object.fromEntries(params), tab: "deliveries" }).toString();
+}
