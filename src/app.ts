@@ -1,4 +1,4 @@
-import { Elysia } from "elysia";
+import { type AnyElysia, Elysia } from "elysia";
 
 import { isStoreFailure } from "../db/errors.ts";
 import { apiRoutes, type ApiDeps } from "./api/routes.ts";
@@ -47,7 +47,7 @@ const OPEN_PATHS: ReadonlySet<string> = new Set([
 ]);
 
 /** Builds the whole API process as one Elysia instance: checks for every request, the API, documents and pages. */
-export function createApp(deps: AppDeps) {
+export function createApp(deps: AppDeps): AnyElysia {
   const { clock, config, countRequest = () => {}, limiter, log, traces } = deps;
   const { serverRoot, trustedProxies } = config;
   const count = answerCounter(clock, countRequest);
@@ -60,7 +60,7 @@ export function createApp(deps: AppDeps) {
   const { isDraining = () => false } = deps;
   // `standardHostname` is off, because this option of Elysia skips the first characters of the URL when it looks for
   // the path, which fails for a short `Host`, such as that of a container.
-  const app = new Elysia({ normalize: false, handler: { standardHostname: false } });
+  const app: AnyElysia = new Elysia({ normalize: false, handler: { standardHostname: false } });
   const describe = apiDocument(app, serverRoot, describeEvents);
   app
     .onRequest(({ set }) => {
@@ -81,7 +81,7 @@ export function createApp(deps: AppDeps) {
       }),
     )
     .use(cors({ open: OPEN_PATHS, origins: config.corsOrigins }))
-    .use(apiRoutes(deps))
+    .use<AnyElysia>(apiRoutes(deps))
     .use(wellKnown(deps.keys, serverRoot))
     .use(securityTxt({ clock, config }))
     .use(health(() => readinessOf(deps)))

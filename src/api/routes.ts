@@ -1,5 +1,4 @@
-import { Elysia } from "elysia";
-
+import { join } from "../http/join.ts";
 import type { Db } from "../../db/client.ts";
 import type { CountSignIn } from "../auth/actions/log-in.ts";
 import type { KeyRing } from "../auth/key-ring.ts";
@@ -65,18 +64,19 @@ export function apiRoutes(api: ApiDeps) {
     streams: new EventStreams(api),
     providers: new IdentityProviders(api),
   };
-  return new Elysia({ name: "api" })
-    .use(authRoutes(deps))
-    .use(oauthRoutes(deps))
-    .use(ssoRoutes(deps))
-    .use(adminRoutes(deps))
-    .use(partnerRoutes(deps))
-    .use(webhookRoutes(deps))
-    .use(alertRoutes(deps))
-    .use(portalRoutes(deps))
-    .use(providerRoutes(deps))
-    .use(reviewRoutes(deps))
-    .use(serviceRoutes(deps));
+  return join(
+    authRoutes(deps),
+    oauthRoutes(deps),
+    ssoRoutes(deps),
+    adminRoutes(deps),
+    partnerRoutes(deps),
+    webhookRoutes(deps),
+    alertRoutes(deps),
+    portalRoutes(deps),
+    providerRoutes(deps),
+    reviewRoutes(deps),
+    serviceRoutes(deps),
+  );
 }
 
 /** The type of the API, from which the typed client is derived. */

@@ -1,3 +1,4 @@
+import { join } from "../http/join.ts";
 import { Elysia } from "elysia";
 
 import { BASE_PATH } from "../http/access.ts";
@@ -27,7 +28,7 @@ export const SIGN_OUT_PATHS = [`${BASE_PATH}${LOGOUT}`, `${BASE_PATH}${REVOKING_
 
 /** Defines the routes of sign-in, sign-out and token verification (contract 4.6). */
 function signInRoutes(deps: SignInRouteDeps) {
-  return new Elysia().use(signInStartRoutes(deps)).use(signOutRoutes(deps));
+  return join(signInStartRoutes(deps), signOutRoutes(deps));
 }
 
 function signInStartRoutes(deps: SignInRouteDeps) {
@@ -133,11 +134,12 @@ interface AuthRouteDeps
 
 /** Defines all routes of sign-in, tokens and passwords (contract 4). */
 export function authRoutes(deps: AuthRouteDeps) {
-  return new Elysia({ name: "auth" })
-    .use(signInRoutes(deps))
-    .use(passwordRoutes(deps))
-    .use(secondFactorRoutes(deps))
-    .use(personalTokenRoutes(deps))
-    .use(sessionRoutes(deps))
-    .use(impersonationRoute(deps));
+  return join(
+    signInRoutes(deps),
+    passwordRoutes(deps),
+    secondFactorRoutes(deps),
+    personalTokenRoutes(deps),
+    sessionRoutes(deps),
+    impersonationRoute(deps),
+  );
 }

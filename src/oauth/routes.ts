@@ -1,5 +1,4 @@
-import { Elysia } from "elysia";
-
+import { join } from "../http/join.ts";
 import type { ClientDeps } from "./actions/clients.ts";
 import { authorizeRoutes, type AuthorizeDeps } from "./routes/authorize.ts";
 import { clientRoutes } from "./routes/clients.ts";
@@ -10,8 +9,5 @@ import { tokenEndpoints } from "./routes/tokens.ts";
  * (contract 3.3 and 5).
  */
 export function oauthRoutes(deps: AuthorizeDeps & ClientDeps) {
-  return new Elysia({ name: "oauth" })
-    .use(tokenEndpoints(deps))
-    .use(authorizeRoutes(deps))
-    .use(clientRoutes(deps));
+  return join(tokenEndpoints(deps), authorizeRoutes(deps), clientRoutes(deps));
 }

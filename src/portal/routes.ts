@@ -1,3 +1,4 @@
+import { join } from "../http/join.ts";
 import { Elysia } from "elysia";
 
 import { findCompany } from "../tenants/actions/companies.ts";
@@ -39,7 +40,7 @@ interface PortalRouteDeps extends PortalDeps {
 
 /** Serves portal links, their sessions and the origins that may frame the portal (contract 6.20). */
 export function portalRoutes(deps: PortalRouteDeps) {
-  return new Elysia().use(linkRoutes(deps)).use(operatorRoute(deps)).use(redeemRoute(deps));
+  return join(linkRoutes(deps), operatorRoute(deps), redeemRoute(deps));
 }
 
 /** Serves the session of a link to the page that it opens. */

@@ -1,3 +1,4 @@
+import { join } from "../http/join.ts";
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
@@ -45,12 +46,13 @@ interface ServiceRouteDeps extends actions.ServiceDeps, TakingDeps {
 
 /** Serves the administration of services, and the routes for services (contract 10.7 and 9.7). */
 export function serviceRoutes(deps: ServiceRouteDeps) {
-  return new Elysia({ name: "services" })
-    .use(listRoutes(deps))
-    .use(singleRoutes(deps))
-    .use(tokenRoutes(deps))
-    .use(inboxRoutes(deps))
-    .use(platformRoutes(deps));
+  return join(
+    listRoutes(deps),
+    singleRoutes(deps),
+    tokenRoutes(deps),
+    inboxRoutes(deps),
+    platformRoutes(deps),
+  );
 }
 
 const reading = superAdmin();

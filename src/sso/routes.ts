@@ -1,3 +1,4 @@
+import { join } from "../http/join.ts";
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
@@ -52,10 +53,7 @@ export const SSO_LEGS = [REDIRECT, CALLBACK, EXCHANGE].map((leg) => PREFIX + leg
 
 /** Defines all routes of single sign-on (contract 4.13). */
 export function ssoRoutes(deps: SsoRouteDeps) {
-  return new Elysia({ name: "sso" })
-    .use(redirectRoute(deps))
-    .use(callbackRoutes(deps))
-    .use(connectionRoutes(deps));
+  return join(redirectRoute(deps), callbackRoutes(deps), connectionRoutes(deps));
 }
 
 /** Defines the first step of a single sign-on, the redirect to the identity provider. */
@@ -149,7 +147,7 @@ const changing = withStepUp(inPerson(reading));
 
 /** Defines the routes that manage SSO connections (contract 4.13 and 10.2). */
 function connectionRoutes(deps: ConnectionRouteDeps) {
-  return new Elysia().use(collectionRoutes(deps)).use(singleRoutes(deps));
+  return join(collectionRoutes(deps), singleRoutes(deps));
 }
 
 function collectionRoutes(deps: ConnectionRouteDeps) {

@@ -1,5 +1,5 @@
+import { join } from "../http/join.ts";
 import { Type } from "@sinclair/typebox";
-import { Elysia } from "elysia";
 
 import { listAudit } from "../auth/queries/audit.ts";
 import { AuditExporter } from "../auth/actions/export-audit.ts";
@@ -32,20 +32,21 @@ import { userRoutes } from "./routes/users.ts";
  * providers are in src/sso.
  */
 export function adminRoutes(deps: DispatcherRouteDeps) {
-  return new Elysia({ name: "admin" })
-    .use(partnerRoutes(deps))
-    .use(accountRoutes(deps))
-    .use(companyRoutes(deps))
-    .use(storeRoutes(deps))
-    .use(userRoutes(deps))
-    .use(providerAdminRoutes(deps))
-    .use(masterDataRoutes(deps))
-    .use(erasureRoutes(deps))
-    .use(deletionRoutes(deps, "partner"))
-    .use(deletionRoutes(deps, "account"))
-    .use(dispatcherRoutes(deps))
-    .use(auditRoutes(deps))
-    .use(auditWebhookRoutes(deps));
+  return join(
+    partnerRoutes(deps),
+    accountRoutes(deps),
+    companyRoutes(deps),
+    storeRoutes(deps),
+    userRoutes(deps),
+    providerAdminRoutes(deps),
+    masterDataRoutes(deps),
+    erasureRoutes(deps),
+    deletionRoutes(deps, "partner"),
+    deletionRoutes(deps, "account"),
+    dispatcherRoutes(deps),
+    auditRoutes(deps),
+    auditWebhookRoutes(deps),
+  );
 }
 
 /** Defines the routes for the audit log of the whole platform (contract 3.8 and 3.11). */

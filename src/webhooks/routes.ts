@@ -1,5 +1,4 @@
-import { Elysia } from "elysia";
-
+import { join } from "../http/join.ts";
 import { WatchedSubscriptions } from "./actions/watch.ts";
 import { OPERATORS, PARTNERS, type Audience, type WebhookRouteDeps } from "./routes/base.ts";
 import { deliveryReadRoutes, messageReadRoutes, redeliveryRoutes } from "./routes/deliveries.ts";
@@ -13,16 +12,17 @@ import { changeRoutes, creationRoute, subscriptionReadRoutes } from "./routes/su
  */
 export function webhookRoutes(deps: WebhookRouteDeps) {
   const watched = new WatchedSubscriptions(deps);
-  return new Elysia({ name: "webhooks" })
-    .use(readingRoutes(deps, watched, PARTNERS))
-    .use(creationRoute(deps))
-    .use(changeRoutes(deps))
-    .use(secretRoutes(deps))
-    .use(testRoutes(deps))
-    .use(stateRoutes(deps))
-    .use(redeliveryRoutes(deps))
-    .use(readingRoutes(deps, watched, OPERATORS))
-    .use(operatorStateRoutes(deps));
+  return join(
+    readingRoutes(deps, watched, PARTNERS),
+    creationRoute(deps),
+    changeRoutes(deps),
+    secretRoutes(deps),
+    testRoutes(deps),
+    stateRoutes(deps),
+    redeliveryRoutes(deps),
+    readingRoutes(deps, watched, OPERATORS),
+    operatorStateRoutes(deps),
+  );
 }
 
 /** Serves the routes that only read, to one audience: partners or operators. */
@@ -31,10 +31,11 @@ function readingRoutes<const L extends string, const O extends string>(
   watched: WatchedSubscriptions,
   audience: Audience<L, O>,
 ) {
-  return new Elysia()
-    .use(subscriptionReadRoutes(deps, audience))
-    .use(deliveryReadRoutes(deps, audience))
-    .use(messageReadRoutes(deps, audience))
-    .use(statsRoutes(deps, audience))
-    .use(streamRoutes(deps, watched, audience));
+  return join(
+    subscriptionReadRoutes(deps, audience),
+    deliveryReadRoutes(deps, audience),
+    messageReadRoutes(deps, audience),
+    statsRoutes(deps, audience),
+    streamRoutes(deps, watched, audience),
+  );
 }

@@ -1,3 +1,4 @@
+import { join } from "../../http/join.ts";
 import { Elysia } from "elysia";
 
 import { BASE_PATH } from "../../http/access.ts";
@@ -32,7 +33,7 @@ export interface PasswordRouteDeps extends ChangeDeps, ResetDeps, VerifyCodeDeps
 
 /** Defines the routes that mail codes and set new passwords (contract 4.14, 4.15 and 4.16). */
 export function passwordRoutes(deps: PasswordRouteDeps) {
-  return new Elysia().use(codeRoutes(deps)).use(newPasswordRoutes(deps));
+  return join(codeRoutes(deps), newPasswordRoutes(deps));
 }
 
 function codeRoutes(deps: PasswordRouteDeps) {

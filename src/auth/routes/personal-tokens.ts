@@ -1,3 +1,4 @@
+import { join } from "../../http/join.ts";
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
@@ -25,7 +26,7 @@ export interface PersonalTokenRouteDeps
 
 /** Defines the routes of both kinds of personal access token (contract 4.18 and 4.19). */
 export function personalTokenRoutes(deps: PersonalTokenRouteDeps) {
-  return new Elysia().use(dashboardTokenRoutes(deps)).use(apiTokenRoutes(deps));
+  return join(dashboardTokenRoutes(deps), apiTokenRoutes(deps));
 }
 
 function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {

@@ -1,3 +1,4 @@
+import { join } from "../../http/join.ts";
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
@@ -32,7 +33,7 @@ export interface SecondFactorRouteDeps extends own.OwnFactorDeps {
 
 /** Defines the routes of second factors (contract 4.27). */
 export function secondFactorRoutes(deps: SecondFactorRouteDeps) {
-  return new Elysia().use(signInRoute(deps)).use(newFactorRoutes(deps)).use(ownFactorRoutes(deps));
+  return join(signInRoute(deps), newFactorRoutes(deps), ownFactorRoutes(deps));
 }
 
 const PREFIX = `${BASE_PATH}/account/second-factors`;

@@ -1,3 +1,4 @@
+import { join } from "../../http/join.ts";
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
@@ -45,23 +46,20 @@ export function teamAccessRoutes(deps: TeamRouteDeps) {
   const partner = { tag: "Partner", operation: "Team", name: "partner" } as const;
   const account = { tag: "Self-service", operation: "AccountTeam", name: "account" } as const;
   const owner = inPerson(accountOwner());
-  return new Elysia({ name: "team-access" })
-    .use(
-      sessionRoutes(deps, {
-        ...partner,
-        path: "/partner/sessions",
-        access: inPerson(partnerOwner()),
-      }),
-    )
-    .use(
-      tokenRoutes(deps, {
-        ...partner,
-        path: "/partner/tokens",
-        access: inPerson(partnerAdmin("*")),
-      }),
-    )
-    .use(sessionRoutes(deps, { ...account, path: "/account/team-sessions", access: owner }))
-    .use(tokenRoutes(deps, { ...account, path: "/account/team-tokens", access: owner }));
+  return join(
+    sessionRoutes(deps, {
+      ...partner,
+      path: "/partner/sessions",
+      access: inPerson(partnerOwner()),
+    }),
+    tokenRoutes(deps, {
+      ...partner,
+      path: "/partner/tokens",
+      access: inPerson(partnerAdmin("*")),
+    }),
+    sessionRoutes(deps, { ...account, path: "/account/team-sessions", access: owner }),
+    tokenRoutes(deps, { ...account, path: "/account/team-tokens", access: owner }),
+  );
 }
 
 function base<const P extends `/${string}`>({ checks }: TeamRouteDeps, { path, tag }: Team<P>) {

@@ -1,3 +1,4 @@
+import { join } from "../../http/join.ts";
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
@@ -41,33 +42,31 @@ interface Group<P extends string> {
  * partner sees its own clients.
  */
 export function clientRoutes(deps: ClientRouteDeps) {
-  return new Elysia({ name: "oauth-clients" })
-    .use(
-      groupRoutes(deps, {
-        path: "/sso/clients",
-        tag: "OAuth clients",
-        titleSuffix: "",
-        access: superAdmin("clients:write"),
-        isPlatform: true,
-      }),
-    )
-    .use(
-      groupRoutes(deps, {
-        path: "/partner/oauth-clients",
-        tag: "Partner",
-        titleSuffix: " of the partner",
-        access: partnerAdmin("clients:write"),
-        isPlatform: false,
-      }),
-    );
+  return join(
+    groupRoutes(deps, {
+      path: "/sso/clients",
+      tag: "OAuth clients",
+      titleSuffix: "",
+      access: superAdmin("clients:write"),
+      isPlatform: true,
+    }),
+    groupRoutes(deps, {
+      path: "/partner/oauth-clients",
+      tag: "Partner",
+      titleSuffix: " of the partner",
+      access: partnerAdmin("clients:write"),
+      isPlatform: false,
+    }),
+  );
 }
 
 function groupRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
-  return new Elysia()
-    .use(listRoutes(deps, group))
-    .use(showRoute(deps, group))
-    .use(changingRoutes(deps, group))
-    .use(secretRoute(deps, group));
+  return join(
+    listRoutes(deps, group),
+    showRoute(deps, group),
+    changingRoutes(deps, group),
+    secretRoute(deps, group),
+  );
 }
 
 function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {

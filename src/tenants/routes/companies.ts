@@ -1,5 +1,4 @@
-import { Elysia } from "elysia";
-
+import { join } from "../../http/join.ts";
 import { errorResponse } from "../../http/errors.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { loads } from "../../http/request-state.ts";
@@ -54,7 +53,7 @@ const DEACTIVATING =
 
 /** Defines the administrative routes for partners (contract 10). */
 export function partnerRoutes(deps: AdminRouteDeps) {
-  return new Elysia().use(partnerListRoutes(deps)).use(partnerStateRoutes(deps));
+  return join(partnerListRoutes(deps), partnerStateRoutes(deps));
 }
 
 function partnerListRoutes(deps: AdminRouteDeps) {
@@ -136,7 +135,7 @@ function partnerStateRoutes(deps: AdminRouteDeps) {
 
 /** Defines the administrative routes for accounts of partners (contract 10). */
 export function accountRoutes(deps: AdminRouteDeps) {
-  return new Elysia().use(accountListRoutes(deps)).use(accountStateRoutes(deps));
+  return join(accountListRoutes(deps), accountStateRoutes(deps));
 }
 
 function accountListRoutes(deps: AdminRouteDeps) {

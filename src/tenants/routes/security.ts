@@ -1,3 +1,4 @@
+import { join } from "../../http/join.ts";
 import { Elysia } from "elysia";
 
 import { accountOwner, inPerson, partnerOwner, withStepUp } from "../../auth/guard.ts";
@@ -16,9 +17,10 @@ interface SecurityRouteDeps extends SecurityDeps {
 export function securityRoutes(deps: SecurityRouteDeps) {
   const partner = { path: "/partner/security", tag: "Partner", name: "partner" } as const;
   const account = { path: "/account/security", tag: "Self-service", name: "account" } as const;
-  return new Elysia({ name: "security" })
-    .use(routesOf(deps, { ...partner, access: inPerson(partnerOwner()) }))
-    .use(routesOf(deps, { ...account, access: inPerson(accountOwner()) }));
+  return join(
+    routesOf(deps, { ...partner, access: inPerson(partnerOwner()) }),
+    routesOf(deps, { ...account, access: inPerson(accountOwner()) }),
+  );
 }
 
 interface Tenant<P extends `/${string}`> {

@@ -1,5 +1,5 @@
+import { join } from "../../http/join.ts";
 import { Type } from "@sinclair/typebox";
-import { Elysia } from "elysia";
 
 import { planObject } from "../../auth/model.ts";
 import { loads } from "../../http/request-state.ts";
@@ -38,7 +38,7 @@ const GRACE_HOURS = 24;
  * and 10.2).
  */
 export function storeRoutes(deps: AdminRouteDeps) {
-  return new Elysia().use(planRoutes(deps)).use(ownStoreRoutes(deps)).use(linkRoutes(deps));
+  return join(planRoutes(deps), ownStoreRoutes(deps), linkRoutes(deps));
 }
 
 function planRoutes(deps: AdminRouteDeps) {

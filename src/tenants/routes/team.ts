@@ -1,3 +1,4 @@
+import { join } from "../../http/join.ts";
 import { Elysia } from "elysia";
 
 import { AuditExporter } from "../../auth/actions/export-audit.ts";
@@ -38,10 +39,11 @@ interface TeamAccess {
 
 /** Defines the routes for the users of the caller's partner (contract 10.5). */
 function teamRoutes(deps: PartnerRouteDeps, access: TeamAccess) {
-  return new Elysia()
-    .use(teamListRoutes(deps, access))
-    .use(roleAndInvitationRoutes(deps, access))
-    .use(stateRoutes(deps, access));
+  return join(
+    teamListRoutes(deps, access),
+    roleAndInvitationRoutes(deps, access),
+    stateRoutes(deps, access),
+  );
 }
 
 function teamBase(deps: PartnerRouteDeps) {
@@ -192,12 +194,13 @@ const managing = withStepUp(inPerson(partnerOwner()));
 
 /** Defines the routes for a partner's own team, accounts, stores, audit log, sign-ins and tokens (contract 10.5). */
 export function partnerRoutes(deps: PartnerRouteDeps) {
-  return new Elysia({ name: "partner" })
-    .use(teamRoutes(deps, { reading, managing }))
-    .use(companyRoutes(deps))
-    .use(auditRoutes(deps))
-    .use(teamAccessRoutes(deps))
-    .use(securityRoutes(deps));
+  return join(
+    teamRoutes(deps, { reading, managing }),
+    companyRoutes(deps),
+    auditRoutes(deps),
+    teamAccessRoutes(deps),
+    securityRoutes(deps),
+  );
 }
 
 function base({ checks }: Pick<PartnerRouteDeps, "checks">) {

@@ -1,5 +1,5 @@
+import { join } from "../../http/join.ts";
 import { Type } from "@sinclair/typebox";
-import { Elysia } from "elysia";
 
 import { loads } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
@@ -13,7 +13,7 @@ import { administrating, adminRoutesBase, changing, type AdminRouteDeps } from "
 
 /** Defines the administrative routes for the users of all companies (contract 10.1). */
 export function userRoutes(deps: AdminRouteDeps) {
-  return new Elysia().use(userListRoutes(deps)).use(userStateRoutes(deps));
+  return join(userListRoutes(deps), userStateRoutes(deps));
 }
 
 function userListRoutes(deps: AdminRouteDeps) {

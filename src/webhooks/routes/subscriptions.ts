@@ -1,5 +1,5 @@
+import { join } from "../../http/join.ts";
 import { Type } from "@sinclair/typebox";
-import { Elysia } from "elysia";
 
 import { opensSubscription } from "../../auth/portal-pages.ts";
 import { checkedByHandler, examine } from "../../http/fields.ts";
@@ -195,7 +195,7 @@ export function subscriptionReadRoutes<const L extends string, const O extends s
       }),
     },
   );
-  return new Elysia().use(lists).use(one);
+  return join(lists, one);
 }
 
 /** Serves the creation of a subscription (contract 6.9). */
