@@ -56,7 +56,10 @@ export function on(machine: Machine): readonly string[] {
 export interface Network {
   /** A folder for the files of the machines, in memory; every user may enter it. */
   readonly folder: string;
-  /** Drops all packets between each of the first and each of the second places; returns the heal. */
+  /**
+   * Drops all packets between each of the first and each of the second places. Returns the heal, which throws if there
+   * were none.
+   */
   cut(first: readonly Place[], second: readonly Place[]): () => void;
   /** Drops all packets of a machine; returns the heal. */
   isolate(machine: Machine): () => void;
@@ -130,10 +133,10 @@ export function createNetwork(): Network {
   };
 }
 
-/** Drops frames by pairs of addresses wherever the bridge handles them; ARP passes, as it decides nothing. */
+/** Drops and counts frames by pairs of addresses, wherever the bridge handles them. ARP passes, as it decides nothing. */
 const RULES = `
 table bridge cuts {
-  set pairs { type ipv4_addr . ipv4_addr; }
+  set pairs { type ipv4_addr . ipv4_addr; counter; }
   chain forward { type filter hook forward priority 0; ip saddr . ip daddr @pairs drop; }
   chain input { type filter hook input priority 0; ip saddr . ip daddr @pairs drop; }
   chain output { type filter hook output priority 0; ip saddr . ip daddr @pairs drop; }
@@ -147,7 +150,11 @@ function cut(first: readonly Place[], second: readonly Place[]): () => void {
   const change = (verb: string) =>
     run(["nft", verb, "element", "bridge", "cuts", "pairs", `{ ${pairs} }`]);
   change("add");
-  return () => change("delete");
+  return () => {
+    const dropped = run(["nft", "list", "set", "bridge", "cuts", "pairs"]);
+    change("delete");
+    if (!/packets [1-9]/.test(dropped)) throw new Error(`The cut of ${pairs} dropped nothing.`);
+  };
 }
 
 function run(command: readonly string[], input = ""): string {
