@@ -181,7 +181,7 @@ export function untilDelivered(db: RawDb): Promise<void> {
   });
 }
 
-export interface Judgement {
+interface Judgement {
   /** The accepted reviews that the history lacks. */
   readonly unrecorded: readonly string[];
   /** The ids of events of the history that did not arrive. */
