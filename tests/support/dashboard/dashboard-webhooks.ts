@@ -1,6 +1,7 @@
 import { afterEach } from "bun:test";
 import type { Page } from "playwright-core";
 
+import { builtDashboard } from "../../../src/dashboard/assets.ts";
 import { addProvider, connectStore, created, report } from "../factory.ts";
 import { startApi, type TestApi } from "../api.ts";
 import { chromium, openBrowser } from "./chromium.ts";
@@ -54,6 +55,8 @@ async function startWebhookDashboard(options: Options = {}): Promise<WebhookDash
   const { db } = database;
   const tenants = await addTenants(db);
   const stores = await createTestSchedule();
+  // Bun closes a connection that waits longer than ten seconds, and on a busy machine a build takes longer.
+  await builtDashboard();
   let api = await startApi({ db, schedule: stores.schedule });
   const { box, config } = api.deps;
   const dispatcher = startDispatcher({ db, box, schedule: stores.schedule, ...options });
