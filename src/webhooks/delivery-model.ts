@@ -158,6 +158,7 @@ export const RedeliverBody = Type.Object(
       maxItems: MAX_REDELIVERED,
       uniqueItems: true,
       explain: `must be 1 to ${MAX_REDELIVERED} different event ids`,
+      description: "The ids of the events, in the order of delivery.",
       examples: [["01JWNB9PR0ZV8X2D3F4G5H6J00"]],
     }),
   },

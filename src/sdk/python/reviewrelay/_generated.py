@@ -900,6 +900,7 @@ class EnabledSubscription(Subscription):
 
 class Redelivery(TypedDict):
     event_ids: list[str]
+    """The ids of the events, in the order of delivery."""
 
 
 class RedeliveredEvents(TypedDict):

@@ -863,6 +863,7 @@ export type EnabledSubscription = Subscription & {
 };
 
 export type Redelivery = {
+  /** The ids of the events, in the order of delivery. */
   event_ids: string[];
 };
 
