@@ -128,9 +128,7 @@ test("the executable of the command shows its help", () => {
 /** Pages whose files are inside of the executable. */
 const PAGES =
   `/dashboard /docs /docs/reference /docs/reference/webhooks /docs/events /docs/search.json /docs/docs.css
-  /docs/reviewrelay.mjs /docs/samples/verify.ts /openapi.json`.split(
-    /\s+/,
-  );
+  /docs/reviewrelay.mjs /docs/samples/verify.ts /openapi.json`.split(/\s+/);
 const SETUP =
   "setup --company Reviews --admin-email ada@reviews.example --admin-name Ada --plan Standard=reviews --review-site google=Google --json";
 const PASSWORD = "another fine horse of ours";
