@@ -61,7 +61,8 @@ test("the cookie of a browser is set for pages of the service only, and holds fo
     isKnownBrowser(deps, new Headers({ cookie }), email);
   expect(isKnown(written, owner.email.toUpperCase())).toBe(true);
   expect(isKnown(written, another.email)).toBe(false);
-  expect(isKnown(`${written.slice(0, -1)}x`, owner.email)).toBe(false);
+  const other = written.at(-9) === "A" ? "B" : "A";
+  expect(isKnown(written.slice(0, -9) + other + written.slice(-8), owner.email)).toBe(false);
   expect(isKnown(`${written}; ${written}`, owner.email)).toBe(false);
   expect(isKnown("rr_browser=v1.x.y", owner.email)).toBe(false);
 });

@@ -22,7 +22,7 @@ describe.skipIf(chromium === undefined)("the catalog of events", () => {
     await page.getByText("1 event found").waitFor();
     expect(page.url()).toContain("q=failed");
     await page.getByRole("textbox", { name: "Search" }).fill("no such words");
-    await page.getByText("No event has these words").waitFor();
+    await page.getByText("No matching events").waitFor();
     await page.getByRole("textbox", { name: "Search" }).fill("disconnect_reason");
     await page.getByText("6 events found").waitFor();
     await page.getByRole("link", { name: "response_post_failed" }).click();
@@ -51,7 +51,7 @@ describe.skipIf(chromium === undefined)("the catalog of events", () => {
 
   test("sends an event as a test to a subscription that filters it out, and shows the answer", async () => {
     const { page, faults } = await world.open("/events/note_added");
-    await page.getByText("its filter leaves it out").waitFor();
+    await page.getByText("its event filter excludes it").waitFor();
     await button(page, "Send a test event").click();
     await page.getByText(/^Attempt 1 → HTTP 200 in \d/).waitFor();
     await page.getByText("Delivered", { exact: true }).waitFor();

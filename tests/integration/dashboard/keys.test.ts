@@ -74,7 +74,7 @@ describe.skipIf(chromium === undefined)("the personal access token", () => {
     await page.getByLabel("Email").fill(email);
     await button(page, "Continue").click();
     await button(page, "Forgot your password?").click();
-    await button(page, "Mail me a code").click();
+    await button(page, "Email me a code").click();
     await page.getByLabel("Digit 1 of 6").and(page.locator(":focus")).waitFor();
     await page.keyboard.type(await codeSentTo(api.deps, email));
     await page.getByRole("textbox", { name: "New password" }).fill("another horse battery staple");

@@ -42,7 +42,7 @@ describe.skipIf(chromium === undefined)("the audit log", () => {
 
 describe.skipIf(chromium === undefined)("dates", () => {
   test.each([
-    ["de-DE", "04.03.2026"],
+    ["de-DE", "4. März 2026"],
     ["en-GB", "4 Mar 2026"],
     ["en-US", "Mar 4, 2026"],
   ])("are formatted for the locale %s", async (locale, date) => {

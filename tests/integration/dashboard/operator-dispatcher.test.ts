@@ -62,7 +62,7 @@ describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
       await disabled.getByTitle(gone).waitFor();
       expect(await page.locator("#content b").count()).toBe(0);
 
-      await page.getByText("The same in words").click();
+      await page.getByText("Show as text").click();
       await page.getByText(/^Shard 63: dispatcher A, nothing queued$/).waitFor();
       await page.emulateMedia({ colorScheme: "dark" });
       await page.setViewportSize({ width: 360, height: 900 });

@@ -16,7 +16,7 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
     const { id } = await world.subscribe({ label: "CRM", webhook_url: receiver.url });
     await world.emit(3);
     const { page, faults } = await visit("/dispatcher");
-    const behind = page.getByRole("region", { name: "Who is behind" });
+    const behind = page.getByRole("region", { name: "Backlog by subscription" });
     const row = behind.getByRole("row").filter({ hasText: "CRM" });
     await row.getByText("HTTP 500").waitFor();
     const text = await row.innerText();

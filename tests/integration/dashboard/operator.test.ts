@@ -108,7 +108,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     await row.waitFor();
     expect(await page.getByRole("row").count()).toBe(2);
     await row.getByRole("button", { name: "Deactivate p2-a1" }).click();
-    await page.getByRole("dialog").getByText("Everybody at the account is signed out").waitFor();
+    await page.getByRole("dialog").getByText("All users of the account are signed out").waitFor();
     await confirm(page, "Deactivate");
     await row.getByText("Inactive").waitFor();
     expect((await api.call("GET", "/verify-token", { token })).status).toBe(401);
@@ -135,7 +135,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
       expect(await field.inputValue()).toMatch(/^•+$/);
       await shown.getByRole("button", { name: "Show" }).click();
       const secret = await field.inputValue();
-      await shown.getByRole("button", { name: "I have it" }).click();
+      await shown.getByRole("button", { name: "I have stored it" }).click();
       await shown.waitFor({ state: "detached" });
       return secret;
     };
@@ -173,9 +173,9 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     expect(redirect).toStartWith(`${root}/api/v1/auth/sso/callback/`);
 
     await card.getByRole("button", { name: /^Change/ }).click();
-    await dialog.getByRole("switch", { name: "Allow passwords, too" }).click();
+    await dialog.getByRole("switch", { name: "Allow passwords" }).click();
     await dialog.getByRole("button", { name: "Save changes" }).click();
-    await card.getByText("Refused for these domains").waitFor();
+    await card.getByText("Not allowed for these domains").waitFor();
     const discover = async () =>
       (await api.call("POST", "/auth/discover", { body: { email: "a@corp.example" } })).body;
     expect(await discover()).toMatchObject({ password: false, sso: true });

@@ -95,7 +95,7 @@ describe.skipIf(chromium === undefined)("the second step of a sign-in", () => {
     await page.getByLabel("Email").fill(email);
     await button(page, "Continue").click();
     await button(page, "Forgot your password?").click();
-    await button(page, "Mail me a code").click();
+    await button(page, "Email me a code").click();
     await page.getByLabel("Digit 1 of 6").and(page.locator(":focus")).waitFor();
     await page.keyboard.type(await codeSentTo(api.deps, email));
     await page.getByLabel("New password").fill("another horse battery staple");
@@ -138,7 +138,7 @@ describe.skipIf(chromium === undefined)("a required second factor", () => {
     const stream = await (await saved).createReadStream();
     const text = await new Response(stream).text();
     expect(text.trim().split("\n")).toEqual(await codes.allInnerTexts());
-    await button(page, "I have kept them, go on").click();
+    await button(page, "I have stored them, continue").click();
     await isIn(page);
     expect(faults).toEqual([]);
     await page.close();
@@ -153,7 +153,7 @@ describe.skipIf(chromium === undefined)("a required second factor", () => {
     await checkLooks(page, "factor enrolment passkey");
     await page.getByLabel("Name").fill("Work laptop");
     await button(page, "Create the passkey").click();
-    await button(page, "I have kept them, go on").click();
+    await button(page, "I have stored them, continue").click();
     await isIn(page);
     await page.getByRole("button", { name: "Account of" }).click();
     await page.getByRole("menuitem", { name: "Sign out" }).click();
@@ -193,8 +193,8 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     await page.keyboard.press("Enter");
     await rows(page).filter({ hasText: "Blue key" }).waitFor();
     await checkLooks(page, "factor security two");
-    await button(page, "Make new codes").click();
-    await confirm(page, "Make new codes");
+    await button(page, "Create new codes").click();
+    await confirm(page, "Create new codes");
     const codes = page.getByRole("list", { name: "Recovery codes" }).getByRole("listitem");
     await codes.first().waitFor();
     expect(await codes.count()).toBe(10);
@@ -218,12 +218,12 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     await toSecondStep(page, holder.user.email);
     await page.getByLabel("Code of your authenticator app").fill(codeOf(holder));
     await page.getByText("4 recovery codes left").waitFor();
-    expect(await page.getByText("before they are used up").count()).toBe(0);
+    expect(await page.getByText("before you run out").count()).toBe(0);
     await database.db.sql`delete from recovery_codes where user_id = ${id} and code_hash in
       (select code_hash from recovery_codes where user_id = ${id} limit 1)`;
     await page.reload();
     await page.getByText("3 recovery codes left").waitFor();
-    await page.getByText("before they are used up").waitFor();
+    await page.getByText("before you run out").waitFor();
     await checkLooks(page, "factor security few codes");
     await page.close();
   });
@@ -236,7 +236,7 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     await page.getByLabel("Code of your authenticator app").fill(codeOf(holder));
     await button(page, "Change password").click();
     await page.getByLabel("Current password").fill(PASSWORD);
-    await button(page, "Mail me a code").click();
+    await button(page, "Email me a code").click();
     await page.getByLabel("Digit 1 of 6").and(page.locator(":focus")).waitFor();
     await page.keyboard.type(await codeSentTo(api.deps, email));
     await page.getByRole("textbox", { name: "New password" }).fill("another horse battery staple");
@@ -254,16 +254,16 @@ describe.skipIf(chromium === undefined)("a request that demands a proof", () => 
     const { page, faults } = await openDashboard(browser, { root, path: "/security" });
     await toSecondStep(page, holder.user.email);
     await page.getByLabel("Code of your authenticator app").fill(codeOf(holder));
-    await button(page, "Make new codes").click();
+    await button(page, "Create new codes").click();
     clock.advance(STALE_MS);
-    await confirm(page, "Make new codes");
+    await confirm(page, "Create new codes");
     const asked = page.getByRole("dialog", { name: "Confirm that it is you" });
     await asked.getByLabel("Code of your authenticator app").waitFor();
     await checkLooks(page, "factor step-up");
     await page.keyboard.press("Escape");
     await asked.waitFor({ state: "detached" });
     await page.getByText("You did not confirm that it is you.").waitFor();
-    await confirm(page, "Make new codes");
+    await confirm(page, "Create new codes");
     await asked.getByLabel("Code of your authenticator app").fill(codeOf(holder));
     await page.getByRole("list", { name: "Recovery codes" }).waitFor();
     await button(page, "I have kept them").click();
@@ -285,7 +285,7 @@ describe.skipIf(chromium === undefined)("a request that demands a proof", () => 
     await page.getByText("You signed in more than ten minutes ago.").waitFor();
     await checkLooks(page, "factor step-up without factor");
     await button(page, "Sign in again").click();
-    await page.getByText("Then you come back to the same page.").waitFor();
+    await page.getByText("You will return to the same page.").waitFor();
     await toPassword(page, email);
     await button(page, "Add authenticator app").click();
     await shownSecret(page);
@@ -318,7 +318,7 @@ describe.skipIf(chromium === undefined)("the requirement of a second factor", ()
     await page.getByRole("link", { name: "Team access" }).click();
     await requires.click();
     await confirm(page, "Stop requiring it");
-    await page.getByText("is not required any more").waitFor();
+    await page.getByText("is no longer required").waitFor();
     expect(await requires.isChecked()).toBe(false);
     expect(faults).toEqual([]);
     await page.close();
@@ -334,7 +334,7 @@ describe.skipIf(chromium === undefined)("the requirement of a second factor", ()
     });
     const row = (text: string) => page.getByRole("row").filter({ hasText: text });
     await button(page, "Require two-step: p2-a1").click();
-    await page.getByText("set one up at the next sign-in").waitFor();
+    await page.getByText("set one up at their next sign-in").waitFor();
     await confirm(page, "Require two-step");
     await row("p2-a1").getByText("Two-step required").waitFor();
     await checkLooks(page, "factor companies");

@@ -22,12 +22,12 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     const other = await api.login(email);
     const { page, faults } = await openSecurity(email);
     await button(page, "Change password").click();
-    await page.getByText("A new password ends everything else").waitFor();
+    await page.getByText("A new password ends all other sessions").waitFor();
     await page.getByLabel("Current password").fill("wrong");
-    await button(page, "Mail me a code").click();
+    await button(page, "Email me a code").click();
     await page.getByText("This is not your current password.").waitFor();
     await page.getByLabel("Current password").fill(PASSWORD);
-    await button(page, "Mail me a code").click();
+    await button(page, "Email me a code").click();
     await page.getByLabel("Digit 1 of 6").and(page.locator(":focus")).waitFor();
     expect(await seriousFaults(page)).toEqual([]);
     await page.keyboard.type(await codeSentTo(api.deps, email));
@@ -54,7 +54,7 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     await button(page, "Sign in").click();
     await button(page, "Change password").click();
     await page.getByLabel("Current password").fill(PASSWORD);
-    await button(page, "Mail me a code").click();
+    await button(page, "Email me a code").click();
     await page.getByLabel("Digit 1 of 6").and(page.locator(":focus")).waitFor();
     await page.keyboard.type(await codeSentTo(api.deps, email));
     await page.getByRole("textbox", { name: "New password" }).fill("another horse battery staple");
@@ -72,14 +72,14 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     for (let i = 0; i < 5; i++) {
       await page.getByLabel("Current password").fill(`wrong ${i}`);
       const answered = page.waitForResponse("**/change-password");
-      await button(page, "Mail me a code").click();
+      await button(page, "Email me a code").click();
       await answered;
     }
     await page.getByLabel("Current password").fill(PASSWORD);
-    await button(page, "Mail me a code").click();
+    await button(page, "Email me a code").click();
     await page.getByText(/are locked for 0:0\d/).waitFor();
     await page.getByText("You can try again now.").waitFor();
-    await button(page, "Mail me a code").click();
+    await button(page, "Email me a code").click();
     await page.getByLabel("Digit 1 of 6").waitFor();
     await page.close();
   });
@@ -92,7 +92,7 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     await rows.nth(3).waitFor();
     expect(await rows.filter({ hasText: "This one" }).count()).toBe(1);
     await rows.nth(3).getByRole("button").click();
-    await page.getByRole("dialog").getByText("is signed out at once").waitFor();
+    await page.getByRole("dialog").getByText("is signed out immediately").waitFor();
     await button(page, "End the session").click();
     await page.getByText("The session is ended.").waitFor();
     expect(await Promise.all(tokens.map(isAlive))).toEqual([false, true, true]);
@@ -111,7 +111,7 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     const tokens: string[] = [];
     for (let i = 0; i < 24; i++) tokens.push(await api.login(user.email));
     const { page } = await openSecurity(user.email);
-    await button(page, "Show older ones").waitFor();
+    await button(page, "Show older").waitFor();
     await button(page, "End all others").click();
     await page.getByRole("dialog").getByRole("button", { name: "End all others" }).click();
     await page.getByText("Only this session is left.").waitFor();
@@ -139,7 +139,7 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     await page.getByRole("link", { name: "API keys" }).click();
     await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
     await page.getByRole("link", { name: "Security" }).click();
-    await page.getByText("your password is kept and changed there").waitFor();
+    await page.getByText("Change your password there").waitFor();
     expect(await button(page, "Change password").count()).toBe(0);
     // The fake clock applies to the whole context, so the context is closed.
     await page.context().close();
@@ -168,7 +168,7 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     await page.getByLabel("Current password").waitFor();
     expect(await seriousFaults(page)).toEqual([]);
     await button(page, "End all others").click();
-    await page.getByRole("dialog").getByText("is signed out at once").waitFor();
+    await page.getByRole("dialog").getByText("is signed out immediately").waitFor();
     expect(await seriousFaults(page)).toEqual([]);
     expect(faults).toEqual([]);
     await page.close();

@@ -178,7 +178,7 @@ describe.skipIf(chromium === undefined)("the sign-in", () => {
     const { page } = await openDashboard(browser, { root });
     await page.getByLabel("Email").fill("no address");
     await button(page, "Continue").click();
-    await page.getByText("Enter an address such as").waitFor();
+    await page.getByText("Enter an email address such as").waitFor();
     await page.close();
   });
 });
@@ -278,7 +278,7 @@ describe.skipIf(chromium === undefined)("a forgotten password", () => {
     const { page, faults } = await openDashboard(browser, { root });
     await toPassword(page, email);
     await button(page, "Forgot your password?").click();
-    await button(page, "Mail me a code").click();
+    await button(page, "Email me a code").click();
     const first = page.getByLabel("Digit 1 of 6");
     await first.and(page.locator(":focus")).waitFor();
     expect(await first.getAttribute("autocomplete")).toBe("one-time-code");
@@ -309,8 +309,8 @@ describe.skipIf(chromium === undefined)("a forgotten password", () => {
       const { page } = await openDashboard(browser, { root });
       await toPassword(page, email);
       await button(page, "Forgot your password?").click();
-      await button(page, "Mail me a code").click();
-      await page.getByText("is on its way").waitFor();
+      await button(page, "Email me a code").click();
+      await page.getByText("we have sent a 6-digit code").waitFor();
       words.push((await page.getByRole("main").innerText()).replaceAll(email, "it"));
       await page.close();
     }
@@ -326,7 +326,7 @@ describe.skipIf(chromium === undefined)("a forgotten password", () => {
     await page.goto(`${root}/dashboard`);
     await toPassword(page, email);
     await button(page, "Forgot your password?").click();
-    await button(page, "Mail me a code").click();
+    await button(page, "Email me a code").click();
     await page.getByText(/Another code can be sent in \d+ s/).waitFor();
     expect(await button(page, "Send another code").count()).toBe(0);
     await page.clock.runFor(61_000);
@@ -358,7 +358,7 @@ describe.skipIf(chromium === undefined)("everybody can use the sign-in", () => {
     await page.getByRole("alert").waitFor();
     expect(await seriousFaults(page)).toEqual([]);
     await button(page, "Forgot your password?").click();
-    await button(page, "Mail me a code").click();
+    await button(page, "Email me a code").click();
     await page.getByLabel("Digit 1 of 6").waitFor();
     expect(await seriousFaults(page)).toEqual([]);
     expect(faults).toEqual([]);
@@ -397,7 +397,7 @@ describe.skipIf(chromium === undefined)("everybody can use the sign-in", () => {
     await toPassword(page, `${"long".repeat(12)}@${"name".repeat(12)}.test`);
     expect(await isWide()).toBe(false);
     await button(page, "Forgot your password?").click();
-    await button(page, "Mail me a code").click();
+    await button(page, "Email me a code").click();
     await page.getByLabel("Digit 1 of 6").waitFor();
     expect(await isWide()).toBe(false);
     await page.close();

@@ -27,7 +27,9 @@ describe.skipIf(chromium === undefined)("a remembered session", () => {
     await heading(await popup, "API keys").waitFor();
     expect(asked.filter((one) => /login|eyJ/.test(one))).toEqual([]);
     expect(await shared(page)).not.toContain("eyJ");
-    expect(await context.cookies()).toEqual([]);
+    const cookies = await context.cookies();
+    expect(cookies.map(({ name }) => name)).toEqual(["rr_browser"]);
+    expect(cookies[0]?.value).not.toContain("eyJ");
   });
 
   test("continues in a new tab when the first one is closed, and ends once all are closed", async () => {

@@ -152,10 +152,10 @@ describe.skipIf(chromium === undefined)("an operator, in a browser", () => {
 
   test("finds the longest queue and its reason", async () => {
     await behind();
-    const task = { name: "Who is behind", clicks: 1, least: 0 };
+    const task = { name: "Backlog by subscription", clicks: 1, least: 0 };
     await walkThrough(task, operator(), async (walk, page) => {
       const row = page
-        .getByRole("region", { name: "Who is behind" })
+        .getByRole("region", { name: "Backlog by subscription" })
         .getByRole("row")
         .filter({ hasText: "CRM" });
       await row.getByText("HTTP 503").waitFor();

@@ -52,7 +52,7 @@ describe.skipIf(chromium === undefined)("the access of a team", () => {
     await page.getByText("The token is ended.").waitFor();
     expect(await isAlive(token)).toBe(false);
     expect(await isAlive(signIn)).toBe(true);
-    await page.getByText("Nobody in your team has a token besides the sign-in.").waitFor();
+    await page.getByText("Your team has no tokens.").waitFor();
     expect(faults).toEqual([]);
     await page.close();
   });

@@ -21,7 +21,7 @@ export function RecoveryCodes({ codes, done, onDone }: RecoveryCodesProps) {
     <Stack>
       <Alert variant="light" color="yellow" icon={<Icon name="alert" />}>
         Keep them apart from your phone and computer, such as on paper: they are shown this once.
-        Each lets you in once when your other factors are lost.
+        Each code works once if you lose your other factors.
       </Alert>
       <ul className="recovery-codes mono" aria-label="Recovery codes">
         {codes.map((code) => (

@@ -21,8 +21,8 @@ export function Page() {
         title="Team access"
         description={
           isOwner
-            ? "What the sign-in asks of your people, where they are signed in, and which tokens they have."
-            : "The tokens of your team. An owner sees the sign-ins, too."
+            ? "Sign-in requirements, active sessions and tokens of your team."
+            : "Tokens of your team. Owners also see sessions."
         }
       />
       <Stack gap="lg">
@@ -39,7 +39,7 @@ function TeamSessions() {
   return (
     <Section
       title="Where your people are signed in"
-      description="Browsers and apps that hold a live token. End one that nobody knows, then ask its user for a new password."
+      description="Browsers and apps with an active session. End any that you don’t recognize and ask the user to change the password."
     >
       <List
         list={useList(teamSessionsOptions(useApi(), company.type))}
@@ -74,8 +74,8 @@ function EndTeamSession({ session }: { readonly session: TeamSession }) {
       onConfirm={() => endSession(session)}
       done="The session is ended."
     >
-      {session.user_name} is signed out of {device} at once. Everything made with this sign-in ends,
-      too, but not the personal tokens below.
+      {session.user_name} is signed out of {device} immediately. Everything created with this
+      session ends as well, except the personal tokens below.
     </ConfirmedAction>
   );
 }

@@ -41,7 +41,7 @@ export function Requirement() {
   return (
     <Section
       title="Two-step verification"
-      description="A passkey or an authenticator app besides the password. People who sign in through your identity provider prove it there."
+      description="A passkey or an authenticator app in addition to the password. Users of your identity provider verify there."
     >
       <Loaded query={policy}>
         {({ require_second_factor: isRequired }) => (
@@ -60,13 +60,13 @@ export function Requirement() {
               onConfirm={() => setRequired(!isRequired)}
               done={
                 isRequired
-                  ? "Two-step verification is not required any more."
+                  ? "Two-step verification is no longer required."
                   : "Two-step verification is required."
               }
             >
               {isRequired
-                ? "People without a second factor sign in with their password alone. Factors that are set up stay."
-                : "Whoever has no second factor sets one up at the next sign-in. Who is signed in now stays so, but proves a factor before secrets, tokens, people and roles are shown or changed."}
+                ? "Users without a second factor sign in with their password only. Existing factors stay."
+                : "Users without a second factor set one up at their next sign-in. Current sessions stay active, but each proves a factor before secrets, tokens, people and roles are shown or changed."}
             </Confirm>
           </>
         )}

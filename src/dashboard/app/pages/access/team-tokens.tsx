@@ -31,14 +31,14 @@ export function TeamTokens({ isOwner }: TeamTokensProps) {
   return (
     <Section
       title="Tokens in use"
-      description="Of everybody in your team, apart from sign-ins: where each was used, to the minute. An address that nobody knows is a reason to end the token."
+      description="Revoke any token used from an IP address that you don’t recognize."
     >
       <TableList
         list={useList(teamTokensOptions(useApi(), company.type))}
         noun={["token", "tokens"]}
         empty={
           <Text size="sm" c="dimmed">
-            Nobody in your team has a token besides the sign-in.
+            Your team has no tokens.
           </Text>
         }
         table={{
@@ -78,8 +78,8 @@ function EndToken({ token }: TokenProps) {
       onConfirm={() => endToken(token)}
       done="The token is ended."
     >
-      Whatever uses <strong>{name}</strong> of {token.user_name} stops working at once, and
-      everything made with it. This cannot be taken back.
+      Whatever uses <strong>{name}</strong> of {token.user_name} stops working immediately, with
+      everything created by it. This cannot be undone.
     </ConfirmedAction>
   );
 }

@@ -32,7 +32,7 @@ export function Page() {
     <>
       <PageHeader
         title="Companies"
-        description="Partners resell the platform under their own name; each has accounts, the businesses whose stores are reviewed."
+        description="Partners resell the platform under their own brand. Their accounts are the businesses whose stores are reviewed."
         actions={
           <Button leftSection={<Icon name="plus" size={16} />} onClick={() => setCreating(tab)}>
             {tab === "accounts" ? "New account" : "New partner"}
@@ -199,7 +199,7 @@ function NoCompany({ isFiltered, type, onCreate }: NoCompanyProps) {
   if (isFiltered)
     return (
       <EmptyState icon="search" title={`No ${type} matches`}>
-        Names are found by any part of them. Clear the filters to see all.
+        Search matches any part of a name. Clear the filters to see all.
       </EmptyState>
     );
   return (
@@ -209,8 +209,8 @@ function NoCompany({ isFiltered, type, onCreate }: NoCompanyProps) {
       action={<Button onClick={onCreate}>New {type}</Button>}
     >
       {type === "partner"
-        ? "A partner comes first: accounts and webhooks belong to one."
-        : "An account belongs to a partner, has a plan, and stores that are reviewed."}
+        ? "Create a partner first. Accounts and webhooks belong to a partner."
+        : "An account belongs to a partner, and has a plan and stores."}
     </EmptyState>
   );
 }
@@ -264,8 +264,8 @@ function RequirementSwitch({ type, company }: CompanyActionsProps) {
       done={`Two-step verification is ${isRequired ? "not required any more" : "required"} at ${name}.`}
     >
       {isRequired
-        ? "Its people without a second factor sign in with their password alone. Factors that are set up stay."
-        : "Its people without a second factor set one up at the next sign-in. Who is signed in now stays so."}
+        ? "Users without a second factor sign in with their password only. Existing factors stay."
+        : "Users without a second factor set one up at their next sign-in. Current sessions stay active."}
       {type === "partner" && " The people of its accounts are not concerned."}
     </ConfirmedAction>
   );
@@ -290,12 +290,11 @@ const ENDS = {
   partner:
     "Everybody at the partner and at each of its accounts is signed out at once, and cannot sign in. Their tokens and API keys end for good, those of clients that act for them too. Reviews still arrive and are kept.",
   account:
-    "Everybody at the account is signed out at once, and cannot sign in. Their tokens and API keys end for good. Reviews still arrive and are kept.",
+    "All users of the account are signed out immediately and cannot sign in. Their tokens and API keys are revoked permanently. Reviews still arrive.",
 } as const;
 
 const STARTS = {
   partner:
-    "Its people, and those of its active accounts, can sign in again. Tokens and API keys of before stay ended: they make new ones.",
-  account:
-    "Its people can sign in again. Tokens and API keys of before stay ended: they make new ones.",
+    "Its users and those of its active accounts can sign in again. Previous tokens and API keys stay revoked.",
+  account: "Its users can sign in again. Previous tokens and API keys stay revoked.",
 } as const;

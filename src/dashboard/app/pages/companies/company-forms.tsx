@@ -31,7 +31,7 @@ function BrandingFields({ form }: { readonly form: FormState<CompanyDraft> }) {
     <>
       <ColorInput
         label="Colour"
-        description="Of buttons and links; the platform's blue if left out."
+        description="Optional. Used for buttons and links."
         placeholder="#1f6feb"
         format="hex"
         withEyeDropper={false}
@@ -41,7 +41,7 @@ function BrandingFields({ form }: { readonly form: FormState<CompanyDraft> }) {
       />
       <TextInput
         label="Logo"
-        description="An https address; shown in the header."
+        description="Optional. An https URL, shown in the header."
         type="url"
         placeholder="https://"
         {...form.text("logoUrl")}
@@ -143,7 +143,7 @@ function WhiteLabelFields({ form }: { readonly form: FormState<PartnerDraft> }) 
     <>
       <Switch
         label="White label"
-        description="The partner's people and accounts see its own name instead of ours."
+        description="Users of the partner and its accounts see this name instead of ReviewRelay."
         checked={isWhiteLabel}
         onChange={(event) => form.edit({ isWhiteLabel: event.currentTarget.checked })}
       />
@@ -152,7 +152,7 @@ function WhiteLabelFields({ form }: { readonly form: FormState<PartnerDraft> }) 
           <TextInput label="Brand name" required {...form.text("brandName")} />
           <TextInput
             label="Domain"
-            description="Such as reviews.partner.example; no two partners share one."
+            description="For example reviews.partner.example. Must be unique."
             required
             {...form.text("domain")}
           />

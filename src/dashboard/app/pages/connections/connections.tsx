@@ -20,7 +20,7 @@ export function Page() {
     <>
       <PageHeader
         title="Connections"
-        description="Who may report reviews to the platform, and which identity providers sign people in."
+        description="Review providers and single sign-on connections."
       />
       <Tabs
         value={get("tab") === "sso" ? "sso" : "providers"}
@@ -54,7 +54,7 @@ export function Providers() {
     <>
       <Group justify="space-between" mb="md" gap="sm">
         <Text size="sm" c="dimmed" maw={620} flex="1 1 280px">
-          A provider reports what happens on a review site, signed with its secret.
+          A provider reports the events of a review site, signed with its secret.
         </Text>
         <Button leftSection={<Icon name="plus" size={16} />} onClick={() => setCreating(true)}>
           New provider
@@ -66,11 +66,10 @@ export function Providers() {
         empty={
           <EmptyState
             icon="plug"
-            title="There is no provider yet"
+            title="No providers yet"
             action={<Button onClick={() => setCreating(true)}>New provider</Button>}
           >
-            Reviews come from providers. Create one for each review site, and give its secret to
-            whoever runs the puller.
+            Create a provider for each review site and configure its secret in the puller.
           </EmptyState>
         }
         table={{
@@ -143,14 +142,14 @@ function NewProvider({ onClose, onSecret }: NewProviderProps) {
     <Form form={form} action="Create provider" onCancel={onClose}>
       <TextInput
         label="Name"
-        description="As people know the site."
+        description="Name of the review site."
         required
         data-autofocus
         {...form.text("name")}
       />
       <TextInput
         label="Slug"
-        description="In addresses and webhook bodies, for ever: a-z, 0-9, - and _."
+        description="Used in URLs and payloads and cannot be changed: a-z, 0-9, - and _."
         required
         {...form.text("slug")}
       />
@@ -182,7 +181,7 @@ function ProviderSecretDialog({ provider, onClose }: ProviderSecretDialogProps) 
         {provider && <SecretField label="Secret" value={provider.secret} />}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
-            I have it
+            I have stored it
           </Button>
         </Group>
       </Stack>

@@ -134,8 +134,8 @@ function Connection({ connection, onEdit }: ConnectionProps) {
           ),
           "Client id": connection.client_id,
           Passwords: withPassword
-            ? "Allowed too: people of these domains choose at sign-in."
-            : "Refused for these domains: everybody goes to the identity provider.",
+            ? "Allowed. Users of these domains choose at sign-in."
+            : "Not allowed for these domains.",
           Changed: <ExactTime at={connection.updated_at} />,
         })}
       />

@@ -118,7 +118,7 @@ function ProviderFields({ form, isNew }: FieldsProps & { readonly isNew: boolean
     <>
       <TextInput
         label="Issuer"
-        description="The https address of the identity provider, as its discovery document has it."
+        description="The https URL of the identity provider, exactly as in its discovery document."
         placeholder="https://"
         type="url"
         required
@@ -128,7 +128,9 @@ function ProviderFields({ form, isNew }: FieldsProps & { readonly isNew: boolean
       <PasswordInput
         label="Client secret"
         description={
-          isNew ? "Stored sealed; it is never shown again." : "Left out, it stays as it is."
+          isNew
+            ? "Stored encrypted and never shown again."
+            : "Leave empty to keep the current secret."
         }
         required={isNew}
         autoComplete="off"
@@ -145,7 +147,7 @@ function PeopleFields({ form }: FieldsProps) {
     <>
       <TagsInput
         label="Email domains"
-        description="That the company owns; Enter after each. People with such an address sign in here."
+        description="Domains that the company owns. Press Enter after each. Users with such an address sign in here."
         required
         value={[...domains]}
         error={form.errorOf("domains")}
@@ -153,8 +155,8 @@ function PeopleFields({ form }: FieldsProps) {
         onChange={(next) => form.edit({ domains: next })}
       />
       <Switch
-        label="Allow passwords, too"
-        description="Off: nobody of these domains signs in with a password any more, only at the identity provider. Turn it off once single sign-on has worked."
+        label="Allow passwords"
+        description="If off, users of these domains sign in only with the identity provider. Turn it off after single sign-on has worked."
         checked={passwordLogin}
         onChange={(event) => form.edit({ passwordLogin: event.currentTarget.checked })}
       />

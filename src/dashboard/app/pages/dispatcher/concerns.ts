@@ -35,7 +35,7 @@ export function concernsOf(state: Observed, now: number): string[] {
     isStopped && "No dispatcher runs: nothing is delivered until one is started.",
     silent > 0 && `${counted(silent, "dispatcher")} gave no sign of life; others take over.`,
     !isStopped && free > 0 && `${counted(free, "shard")} of ${shards.length} without an owner.`,
-    lag.lag_s > LATE_S && "Events that could be sent wait too long: see the lag.",
+    lag.lag_s > LATE_S && "Events that are due are waiting too long. Check the lag.",
     mailsWaitMs > MAILS_LATE_MS &&
       `${counted(mails.queued, "mail")} queued, the first due ${duration(mailsWaitMs / 1_000)} ago.`,
     blocked_heads.length > 0 &&

@@ -111,14 +111,14 @@ export function Dispatchers({ rows }: { readonly rows: DispatcherState["dispatch
     );
   return (
     <DataTable
-      caption="Dispatchers that run"
+      caption="Running dispatchers"
       rows={rows}
       rowKey={(one) => one.id}
       columns={(one) => ({
         Dispatcher: <CellText title={letters.get(one.id)} />,
         Id: <Id id={one.id} label="Copy the dispatcher's id" />,
         "Running since": <ExactTime at={one.started_at} />,
-        "Last sign of life": `${duration(one.silent_ms / 1_000)} ago`,
+        "Last heartbeat": `${duration(one.silent_ms / 1_000)} ago`,
         Holds: (
           <>
             {counted(one.shards, "shard")}
@@ -199,7 +199,7 @@ export function Backlogs({ dispatchers }: Pick<DispatcherState, "dispatchers">) 
   const letters = lettersOf(dispatchers);
   const now = useNow(TICK_MS);
   return (
-    <Panel title="Who is behind">
+    <Panel title="Backlog by subscription">
       <Group justify="space-between" mb="sm" gap="sm">
         <Text size="sm" c="dimmed">
           Subscriptions with a backlog.
@@ -220,11 +220,11 @@ export function Backlogs({ dispatchers }: Pick<DispatcherState, "dispatchers">) 
         noun={["subscription", "subscriptions"]}
         empty={
           <Text size="sm" c="dimmed">
-            Nobody: nothing is queued.
+            No backlog.
           </Text>
         }
         table={{
-          caption: "Subscriptions with queued events, the worst first",
+          caption: "Subscriptions with queued events, largest backlog first",
           columns: (one) => ({
             Subscription: <Subscription backlog={one} />,
             Queued: <span className="tabular">{queuedInWords(one.queued)}</span>,

@@ -30,7 +30,7 @@ export function Page() {
     <>
       <PageHeader
         title="Dispatcher"
-        description="The process that delivers every event, in order, to the partners' receivers."
+        description="Delivers every event to the partners' endpoints, in order."
         actions={<Freshness live={live} at={at} />}
       />
       <Loaded query={state}>{(data) => <Overview state={data} at={at} />}</Loaded>
@@ -89,7 +89,7 @@ function Concerns({ concerns }: { readonly concerns: readonly string[] }) {
       title={isWell ? "All is well" : `${counted(concerns.length, "thing")} to look at`}
     >
       {isWell
-        ? "Every shard has an owner, nothing is late, and no receiver fails."
+        ? "Every shard has an owner, nothing is late, and no endpoint is failing."
         : concerns.join(" ")}
     </Verdict>
   );
@@ -168,7 +168,7 @@ function Shards({ state }: { readonly state: DispatcherState }) {
         </Text>
       </Group>
       <details className="shard-list">
-        <summary>The same in words</summary>
+        <summary>Show as text</summary>
         <ul>
           {state.shards.map((one) => (
             <li key={one.id}>{textOf(one, letters)}</li>

@@ -46,7 +46,7 @@ function EventPage({ event }: EventProps) {
       <PageHeader title={event.value} back={BACK} description={event.description} />
       <Stack gap="lg">
         <Section
-          title="Send it as a test"
+          title="Send a test event"
           description={
             <>
               With sample values, signed, retried and recorded like any other, and marked by{" "}
@@ -61,7 +61,7 @@ function EventPage({ event }: EventProps) {
         </Section>
         <Section
           title="Fields"
-          description="Of the body in full; each is always there, where nothing else is said. New fields may come; those that are here stay."
+          description="Fields of the full payload. They are always present unless noted otherwise. New fields may be added."
         >
           <Fields event={event} />
         </Section>

@@ -21,15 +21,11 @@ export function Page() {
     <>
       <PageHeader
         title="Event catalog"
-        description="What your systems can hear of: when each event happens, what it says, and how it looks."
+        description="Every event that ReviewRelay can send, with its fields and examples."
       />
       <Stack gap="md">
         <search aria-label="Search events" className="event-search">
-          <TextFilter
-            label="Search"
-            placeholder="A word of the name, the description or a field"
-            {...field("q")}
-          />
+          <TextFilter label="Search" placeholder="Name, description or field" {...field("q")} />
         </search>
         <Loaded query={useQuery(catalogOptions(useReader()))}>
           {({ events }) => <Found events={eventsLike(events, typed)} typed={typed} />}
@@ -59,7 +55,7 @@ function Found({ events, typed }: FoundProps) {
         {typed !== "" && " found"}
       </Text>
       {events.length === 0 && (
-        <EmptyState icon="search" title="No event has these words">
+        <EmptyState icon="search" title="No matching events">
           Try a shorter one, such as “review” or “response”.
         </EmptyState>
       )}

@@ -73,14 +73,14 @@ export function reachOf(
   event: Pick<CatalogEvent, "value" | "in_batch" | "subscribable">,
   subscription: Pick<Subscription, "delivery_kind" | "events">,
 ): string {
-  if (!event.subscribable) return "It is sent on request alone.";
+  if (!event.subscribable) return "Sent on request only.";
   const { delivery_kind: kind, events } = subscription;
   if (kind === "batch")
     return event.in_batch
-      ? "When it happens, this subscription gets it with the next batch."
-      : "When it happens, this subscription does not get it: batches leave it out.";
+      ? "Included in the next batch of this subscription."
+      : "Not sent to this subscription, because it is not part of batches.";
   const isSubscribed = events === null || events.includes(event.value);
   return isSubscribed
-    ? "When it happens, this subscription gets it at once."
-    : "When it happens, this subscription does not get it: its filter leaves it out.";
+    ? "Sent to this subscription immediately."
+    : "Not sent to this subscription, because its event filter excludes it.";
 }

@@ -22,7 +22,7 @@ export function Page() {
     <>
       <PageHeader
         title="Accounts"
-        description="Your customers, whose stores are reviewed. The platform makes and ends them for you."
+        description="Your customers. Accounts are created and closed by ReviewRelay."
       />
       <FilterBar count={count} onClear={clear}>
         <TextFilter label="Name" value={name} onChange={(next) => set({ name: next })} />
@@ -34,13 +34,10 @@ export function Page() {
         )}
         noun={["account", "accounts"]}
         empty={
-          <EmptyState
-            icon="building"
-            title={count > 0 ? "No account matches" : "There is no account yet"}
-          >
+          <EmptyState icon="building" title={count > 0 ? "No account matches" : "No accounts yet"}>
             {count > 0
-              ? "Names are found by any part of them. Clear the filters to see all."
-              : "The platform makes accounts for you: ask its people for the first."}
+              ? "Search matches any part of a name. Clear the filters to see all."
+              : "ReviewRelay creates accounts for you. Contact support to add the first one."}
           </EmptyState>
         }
         table={{
@@ -96,12 +93,12 @@ function ActDialog({ account: { id, name }, onClose }: ActDialogProps) {
       onConfirm={() => actAsOwner(id, reason.trim())}
     >
       <Text size="sm" mb="md">
-        You see the reviews of {name} and answer them in its owner’s name, for a day at most.
-        Passwords, keys and secrets stay out of reach. The audit log names you both.
+        You see the reviews of {name} and respond as its owner, for up to 24 hours. Passwords, keys
+        and secrets are not accessible. The audit log records both of you.
       </Text>
       <TextInput
         label="Reason"
-        description="For the audit log; it may stay empty."
+        description="Optional. Recorded in the audit log."
         maxLength={REASON_CHARS}
         data-autofocus
         value={reason}

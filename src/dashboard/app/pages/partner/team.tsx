@@ -43,8 +43,8 @@ export function Page() {
         title="Team"
         description={
           isOwner
-            ? "Everybody who manages webhooks, keys and accounts with you."
-            : "Everybody who manages webhooks, keys and accounts with you. An owner invites people and changes roles."
+            ? "Users who manage webhooks, keys and accounts."
+            : "Users who manage webhooks, keys and accounts. Owners invite users and change roles."
         }
         actions={
           isOwner && (
@@ -70,7 +70,7 @@ export function Page() {
             State: (
               <>
                 <StateBadge state={one.is_active ? "active" : "inactive"} />
-                {one.is_active && !one.has_password && <Dimmed>Has set no password</Dimmed>}
+                {one.is_active && !one.has_password && <Dimmed>No password set</Dimmed>}
               </>
             ),
             Since: <Time at={one.created_at} />,
@@ -89,7 +89,7 @@ const ROLES: readonly TeamRole[] = ["partner_admin", "partner_owner"];
 
 const MEANING: Readonly<Record<TeamRole, string>> = {
   partner_admin: "Manages webhooks, keys and accounts.",
-  partner_owner: "The same, and says who is in the team. Gets the warnings by mail.",
+  partner_owner: "Also manages the team and receives alert emails.",
 };
 
 const EMPTY: Teammate = { name: "", email: "", role: "partner_admin" };
@@ -110,8 +110,8 @@ function Invitation({ onClose }: { readonly onClose: () => void }) {
   return (
     <Form form={form} action="Invite" onCancel={onClose}>
       <Text size="sm">
-        We mail a link that sets the first password, or that leads to your identity provider. It
-        works for seven days.
+        We email a link to set the first password or to sign in with your identity provider. It is
+        valid for seven days.
       </Text>
       <TextInput label="Name" required data-autofocus {...form.text("name")} />
       <TextInput label="Email" type="email" required autoComplete="off" {...form.text("email")} />
@@ -183,12 +183,13 @@ function RoleSwitch({ user: { id, name, role } }: UserProps) {
     >
       {me.id === id && (
         <Text size="sm" fw={600} mb="xs">
-          This is you: you can change the team no more, and another owner has to undo it.
+          This is your own account. You will no longer be able to manage the team; only another
+          owner can undo this.
         </Text>
       )}
       {isOwner
-        ? "An admin manages webhooks, keys and accounts, but not the team, and gets no warnings by mail."
-        : "An owner can change the team and everybody’s role, yours too, and gets the warnings by mail."}
+        ? "Admins manage webhooks, keys and accounts. They cannot manage the team and receive no alert emails."
+        : "Owners can manage the team, change every role including yours, and receive alert emails."}
     </ConfirmedAction>
   );
 }
@@ -205,7 +206,7 @@ function MemberSwitch({ user: { id, name, email, is_active: isActive } }: UserPr
     >
       {isActive && me.id === id && (
         <Text size="sm" fw={600} mb="xs">
-          This is you: you are signed out at once and cannot undo it yourself.
+          This is your own account. You are signed out immediately and cannot undo this yourself.
         </Text>
       )}
       {isActive

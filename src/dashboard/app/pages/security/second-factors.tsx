@@ -76,7 +76,7 @@ export function SecondFactorsSection() {
 
 function descriptionOf(factors: Factors | undefined): string {
   const what =
-    "After your password, the sign-in asks for a passkey or for a code of an authenticator app.";
+    "Protect your sign-in with a passkey or an authenticator app in addition to your password.";
   if (factors?.is_required) return `${what} Your company requires it.`;
   return factors?.factors.length === 0
     ? `${what} Without it, your password alone lets somebody in.`
@@ -140,8 +140,8 @@ function RemoveFactor({ factor: { id, name }, isOnly }: FactorRowProps) {
       done={`${name} is removed.`}
     >
       {isOnly
-        ? "It is your only one: your recovery codes go with it, and your password alone lets you in."
-        : "The sign-in does not accept it any more."}
+        ? "This is your only factor. Your recovery codes are deleted as well, and your password alone signs you in."
+        : "It can no longer be used to sign in."}
     </ConfirmedAction>
   );
 }
@@ -170,17 +170,17 @@ function RecoveryCodesLeft({ left, onCodes }: RecoveryCodesLeftProps) {
       <Stack gap="sm" align="flex-start">
         <Text size="sm">
           {isFew
-            ? "Make new ones before they are used up: without codes and factors, only an operator lets you in."
-            : "Each lets you in once when your other factors are lost."}
+            ? "Create new ones before you run out. Without codes and factors, only an operator can restore your access."
+            : "Each code works once if you lose your other factors."}
         </Text>
         <ConfirmedAction
-          label="Make new codes"
+          label="Create new codes"
           button={{ size: "xs" }}
-          title="Make new recovery codes?"
-          action="Make new codes"
+          title="Create new recovery codes?"
+          action="Create new codes"
           onConfirm={renew}
         >
-          You get ten new ones. The present codes work no more.
+          You get ten new codes. The current ones stop working.
         </ConfirmedAction>
       </Stack>
     </Alert>

@@ -21,7 +21,7 @@ export function Page() {
     <>
       <PageHeader
         title="Security"
-        description="Your password, the second step of your sign-in, and where you are signed in."
+        description="Your password, two-step verification and active sessions."
       />
       <Stack gap="lg">
         <PasswordSection />
@@ -51,14 +51,14 @@ function PasswordSection() {
     return (
       <Section
         title="Password"
-        description="Your company signs in through its own identity provider: your password is kept and changed there."
+        description="Your company uses its own identity provider. Change your password there."
       />
     );
   const close = () => setStep({ name: "closed" });
   return (
     <Section
       title="Password"
-      description="A new one takes your current password and a code that we mail you."
+      description="To change it, you need your current password and a code that we email you."
       actions={
         step.name === "closed" ? (
           <Button variant="default" onClick={() => setStep({ name: "current" })}>
@@ -92,11 +92,11 @@ function Consequences() {
       variant="light"
       color="yellow"
       icon={<Icon name="alert" />}
-      title="A new password ends everything else"
+      title="A new password ends all other sessions"
     >
       <Text size="sm">
-        Every other browser and app is signed out, and all your API tokens stop at once, those of
-        scripts and servers, too. Only this tab stays.
+        Every other browser and app is signed out, and all your API tokens stop working, including
+        those of scripts and servers.
       </Text>
     </Alert>
   );
@@ -115,7 +115,7 @@ function CurrentPassword({ onRight }: { readonly onRight: () => void }) {
   const isWrong = form.errorOf("password") !== undefined;
   const isLocked = apiErrorOf(form.error)?.code === "account_locked";
   return (
-    <Form form={form} isCheckedByBrowser action="Mail me a code" isReady={wait === 0}>
+    <Form form={form} isCheckedByBrowser action="Email me a code" isReady={wait === 0}>
       <PasswordInput
         label="Current password"
         autoComplete="current-password"

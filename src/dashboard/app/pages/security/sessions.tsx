@@ -71,10 +71,10 @@ export function SessionsSection() {
   return (
     <Section
       title="Where you are signed in"
-      description="Browsers and apps that hold a live token of yours. End what you do not know, then change your password."
+      description="Browsers and apps with an active session. End any that you don’t recognize, then change your password."
       actions={hasOthers && <EndOthers />}
     >
-      <List list={sessions} more="Show older ones">
+      <List list={sessions} more="Show older">
         {(rows) => (
           <Rows label="Sessions">
             {rows.map((one) => (
@@ -164,7 +164,7 @@ function EndSession({ session }: { readonly session: SignedIn }) {
       onConfirm={() => end(session)}
       done="The session is ended."
     >
-      {device} is signed out at once. Whoever uses it has to sign in again.
+      {device} is signed out immediately.
     </ConfirmedAction>
   );
 }

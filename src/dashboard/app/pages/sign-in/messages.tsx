@@ -65,13 +65,13 @@ const NOTICE_BY_REASON = {
   },
   again: {
     title: "Sign in again",
-    advice: "Then you come back to the same page.",
+    advice: "You will return to the same page.",
     isError: false,
   },
   too_late: {
     title: "You are not signed in yet",
     advice:
-      "The second step took too long, or had too many wrong answers. Begin again with your password.",
+      "The second step took too long or had too many wrong attempts. Start again with your password.",
     isError: true,
   },
 } as const satisfies Record<string, Notice>;

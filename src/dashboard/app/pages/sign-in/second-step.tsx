@@ -66,7 +66,7 @@ function Enrolment({ api, onDone, onBack }: EnrolmentProps) {
       <Frame title="Your recovery codes">
         <RecoveryCodes
           codes={added?.recovery_codes ?? []}
-          done="I have kept them, go on"
+          done="I have stored them, continue"
           onDone={() => onDone(session)}
         />
       </Frame>

@@ -157,7 +157,7 @@ function EmailStep({ email, onDiscovered }: EmailStepProps) {
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         autoFocus
         {...form.text("email")}
-        error={form.errorOf("email") && "Enter an address such as name@company.com."}
+        error={form.errorOf("email") && "Enter an email address such as name@company.com."}
       />
     </Form>
   );

@@ -189,8 +189,8 @@ export function Forgotten({ email, remember, onRemember, onBack }: ForgottenProp
       {isSent && token === undefined && (
         <>
           <Text size="sm">
-            If <strong>{email}</strong> has an account here, a code of six digits is on its way. It
-            works for 10 minutes. Look among the spam, too.
+            If <strong>{email}</strong> has an account, we have sent a 6-digit code. It is valid for
+            10 minutes. Check your spam folder, too.
           </Text>
           <CodeEntry onCode={verify} onResend={send} />
         </>
@@ -198,7 +198,7 @@ export function Forgotten({ email, remember, onRemember, onBack }: ForgottenProp
       {token !== undefined && (
         <NewPassword email={email} action="Set the password and sign in" onPassword={reset}>
           <Text size="sm" c="dimmed">
-            This ends everything that was signed in as you, and all your API tokens.
+            This ends all your sessions and API tokens.
           </Text>
           <Remember value={remember} onChange={onRemember} />
         </NewPassword>
@@ -227,12 +227,12 @@ function AskForCode({ email, send, onSent }: AskForCodeProps) {
         // Autofocus is needed because the control that had the focus was removed with the previous step.
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         <SubmitButton form={form} isReady={wait === 0} autoFocus>
-          Mail me a code
+          Email me a code
         </SubmitButton>
       }
     >
       <TextInput label="Email" value={email} readOnly autoComplete="username" />
-      <Text size="sm">We mail you a code. With it you choose a new password.</Text>
+      <Text size="sm">We email you a code to set a new password.</Text>
     </Form>
   );
 }

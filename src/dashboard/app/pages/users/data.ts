@@ -21,12 +21,12 @@ export const COMPANY_TYPE_OF = {
 
 /** Describes the permissions of each role to the operator who assigns it. */
 export const ROLE_MEANING: Readonly<Record<Role, string>> = {
-  super_admin: "Runs the platform: everything on these pages.",
-  partner_owner: "Manages the partner's webhooks, clients and accounts, and gets its warnings.",
+  super_admin: "Full access to the platform.",
+  partner_owner: "Manages the partner's webhooks, clients and accounts, and receives alert emails.",
   partner_admin: "Manages the partner's webhooks, clients and accounts.",
-  account_owner: "Works with the reviews of every store, and is told of flags.",
-  account_user: "Works with the reviews of every store.",
-  location_user: "Works with the reviews of chosen stores alone.",
+  account_owner: "Works with the reviews of all stores, and is notified of flags.",
+  account_user: "Works with the reviews of all stores.",
+  location_user: "Works with the reviews of selected stores.",
 };
 
 /** Values of the form for a user before they are sent. */

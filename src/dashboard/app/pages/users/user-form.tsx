@@ -45,7 +45,7 @@ export function NewUser({ onClose }: { readonly onClose: () => void }) {
       <RoleFields form={form} />
       <PasswordInput
         label="Password"
-        description="Leave it out for somebody who signs in with the company's identity provider, or who sets one by email."
+        description="Optional. Leave empty for users of an identity provider, or who set a password by email."
         autoComplete="new-password"
         {...form.text("password")}
       />
@@ -95,7 +95,7 @@ function StoresField({ form }: FieldsProps) {
   return (
     <MultiSelect
       label="Stores"
-      description="The user sees the reviews of these, and of no other."
+      description="The user sees the reviews of these stores only."
       placeholder={company === undefined ? "Choose the account first" : ""}
       disabled={company === undefined}
       required

@@ -37,7 +37,7 @@ export function Page() {
     <>
       <PageHeader
         title="Users"
-        description="Everybody who can sign in, at the platform, at partners and at accounts."
+        description="Everyone who can sign in: operators, partners and accounts."
         actions={
           <Button leftSection={<Icon name="plus" size={16} />} onClick={() => setCreating(true)}>
             New user
@@ -50,7 +50,7 @@ export function Page() {
         noun={["user", "users"]}
         empty={
           <EmptyState icon="users" title="No user matches">
-            Nobody fits all of these filters at once. Clear them to see everybody.
+            No user matches all filters. Clear them to see all users.
           </EmptyState>
         }
         table={{
@@ -253,11 +253,12 @@ function UserSwitch({ user: { id, name, email, is_active: isActive } }: UserProp
         <>
           {me.id === id && (
             <Text size="sm" fw={600} mb="xs">
-              This is you: you are signed out at once and cannot undo it yourself.
+              This is your own account. You are signed out immediately and cannot undo this
+              yourself.
             </Text>
           )}
-          {email} is signed out everywhere at once and cannot sign in. Tokens and API keys end for
-          good. What the user wrote stays.
+          {email} is signed out everywhere immediately and cannot sign in. Tokens and API keys are
+          revoked permanently. Responses and notes stay.
         </>
       ) : (
         `${email} can sign in again. Tokens and API keys of before stay ended.`
