@@ -349,7 +349,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
       await look("White label");
       await page.keyboard.press("Escape");
       await page.getByRole("button", { name: `Deactivate ${HOSTILE}` }).click();
-      await look("Everybody at the partner");
+      await look("All users of the partner");
       await page.keyboard.press("Escape");
       await page.getByRole("tab", { name: "Accounts" }).click();
       await look("p1-a1");

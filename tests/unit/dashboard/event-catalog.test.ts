@@ -56,12 +56,16 @@ describe("the search in the catalog", () => {
 test("the reach of an event depends on the kind and the filter of a subscription", () => {
   const reach = (value: string, delivery_kind: "immediate" | "batch", events: string[] | null) =>
     reachOf(eventOf(value), { delivery_kind, events });
-  expect(reach("note_added", "immediate", null)).toContain("gets it at once");
-  expect(reach("note_added", "immediate", ["note_added"])).toContain("gets it at once");
-  expect(reach("note_added", "immediate", ["review_received"])).toContain("its filter leaves");
-  expect(reach("note_added", "batch", null)).toContain("with the next batch");
-  expect(reach("review_pull_connected", "batch", null)).toContain("batches leave it out");
-  expect(reach("webhook.test", "immediate", null)).toContain("on request alone");
+  expect(reach("note_added", "immediate", null)).toContain("Sent to this subscription immediately");
+  expect(reach("note_added", "immediate", ["note_added"])).toContain(
+    "Sent to this subscription immediately",
+  );
+  expect(reach("note_added", "immediate", ["review_received"])).toContain(
+    "its event filter excludes",
+  );
+  expect(reach("note_added", "batch", null)).toContain("in the next batch");
+  expect(reach("review_pull_connected", "batch", null)).toContain("not part of batches");
+  expect(reach("webhook.test", "immediate", null)).toContain("on request only");
 });
 
 const eventOf = (value: string) => {

@@ -93,11 +93,11 @@ describe("the dispatcher's state", () => {
     [{ dispatchers: [], shards: [{ ...shard, dispatcher_id: null }] }, ["No dispatcher runs"]],
     [{ dispatchers: [{ id: "a", silent_ms: 5_000 }] }, ["1 dispatcher gave no sign"]],
     [{ shards: [{ ...shard, dispatcher_id: null }] }, ["1 shard of 1 without"]],
-    [{ lag: { lag_s: 90 } }, ["Events that could be sent wait too long"]],
+    [{ lag: { lag_s: 90 } }, ["Events that are due are waiting too long"]],
     [{ mails: { queued: 2, next_due_at: "2026-06-01T11:00:00Z" } }, ["2 mails queued"]],
     [{ blocked_heads: [{}] }, ["1 event that failed"]],
     [{ disabled_subscriptions: [{}, {}] }, ["2 subscriptions disabled"]],
-    [{ blocked_heads: [{}], lag: { lag_s: 11 } }, ["Events that could be sent", "1 event that"]],
+    [{ blocked_heads: [{}], lag: { lag_s: 11 } }, ["Events that are due", "1 event that"]],
   ])("with %j has the concerns %j", (difference, beginnings) => {
     const concerns = concernsOf({ ...well, ...difference }, now);
     expect(concerns.map((one, i) => one.startsWith(beginnings[i] ?? "?"))).toEqual(

@@ -288,7 +288,7 @@ function CompanySwitch({ type, company }: CompanyActionsProps) {
 
 const ENDS = {
   partner:
-    "Everybody at the partner and at each of its accounts is signed out at once, and cannot sign in. Their tokens and API keys end for good, those of clients that act for them too. Reviews still arrive and are kept.",
+    "All users of the partner and of its accounts are signed out immediately and cannot sign in. Their tokens and API keys are revoked permanently, including those of clients that act for them. Reviews still arrive.",
   account:
     "All users of the account are signed out immediately and cannot sign in. Their tokens and API keys are revoked permanently. Reviews still arrive.",
 } as const;

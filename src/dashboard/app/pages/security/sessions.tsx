@@ -102,7 +102,7 @@ function EndOthers() {
       onConfirm={endOthers}
       done="Only this session is left."
     >
-      Every other browser and app of yours is signed out at once. API tokens stay; you find them
+      Every other browser and app of yours is signed out immediately. API tokens stay; you find them
       under API keys.
     </ConfirmedAction>
   );
