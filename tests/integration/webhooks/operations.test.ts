@@ -564,6 +564,19 @@ describe("redelivering several events", () => {
     expect((await again(id, [second, first])).body).toEqual({ queued: 0 });
   });
 
+  test("queues each event once for ten requests at the same time", async () => {
+    const { id } = await world.subscribe();
+    const ids = await world.emit(2);
+    await settle(world, id, "failed");
+    const answers = await Promise.all(Array.from({ length: 10 }, () => again(id, ids)));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
+    expect(answers.map(({ body }) => Number(body["queued"])).toSorted()).toEqual([
+      ...Array.from({ length: 9 }, () => 0),
+      2,
+    ]);
+    expect(await queuedFor(world.database.db, id)).toHaveLength(2);
+  });
+
   test("leaves out the events of another subscription", async () => {
     const other = await world.subscribe();
     const [foreign = ""] = await world.emit(1);

@@ -78,8 +78,8 @@ function EndToken({ token }: TokenProps) {
       onConfirm={() => endToken(token)}
       done="The token is ended."
     >
-      Whatever uses <strong>{name}</strong> of {token.user_name} stops working immediately, with
-      everything created by it. This cannot be undone.
+      Every program that uses <strong>{name}</strong> of {token.user_name} stops working
+      immediately, with everything created by it. This cannot be undone.
     </ConfirmedAction>
   );
 }

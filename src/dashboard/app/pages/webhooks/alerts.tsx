@@ -131,7 +131,7 @@ function Mails({ form, children }: FieldsProps & { readonly children: ReactNode 
       <Minutes
         before="Send at most one email every"
         label="Minutes between emails"
-        after="minutes (0 = immediately). An email that a subscription was disabled is always immediate."
+        after="minutes (0 = immediately). Emails about a disabled subscription are always sent immediately."
         range={[0, 1_440]}
         value={digestMinutes}
         onChange={(value) => form.edit({ digestMinutes: value })}
