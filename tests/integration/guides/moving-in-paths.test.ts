@@ -46,18 +46,6 @@ for (const name of ["nginx", "caddy"] as const)
         await expectMoved(proxy, Object.keys(GROUPS));
         for (const group of Object.keys(GROUPS)) {
           await proxy.move([group]);
-          const [first = ""] = GROUPS[group] ?? [];
-          await until("the new configuration", async () => {
-            const others = Object.keys(GROUPS).filter((one) => one !== group);
-            const seen = await Promise.all(
-              [first, ...others.map((one) => GROUPS[one]?.[0] ?? "")].map((path) =>
-                whereIs(proxy, paths().find((route) => isBelow(path, route)) ?? ""),
-              ),
-            );
-            return (
-              seen.filter((at) => at === "reviewrelay").length === 1 && seen[0] === "reviewrelay"
-            );
-          });
           await expectMoved(proxy, [group]);
         }
         for (const path of [
@@ -75,15 +63,25 @@ for (const name of ["nginx", "caddy"] as const)
     },
   );
 
+/**
+ * Polls until each path is answered by the right server. After a reload a worker of nginx with the former configuration
+ * may still answer for a moment.
+ */
 async function expectMoved(proxy: PlatformProxy, groups: readonly string[]): Promise<void> {
-  for (const path of paths()) {
-    const at = groups.some((group) => isIn(group, path)) ? "reviewrelay" : "platform";
-    expect([path, await whereIs(proxy, path)]).toEqual([path, at]);
-  }
+  const wanted = paths().map((path) => [
+    path,
+    groups.some((group) => isIn(group, path)) ? "reviewrelay" : "platform",
+  ]);
+  let seen: string[][] = [];
+  await until("each path is answered by its server", async () => {
+    seen = [];
+    for (const path of paths()) seen.push([path, await whereIs(proxy, path)]);
+    return Bun.deepEquals(seen, wanted);
+  }).catch(() => expect(seen).toEqual(wanted));
 }
 
 const whereIs = async (proxy: PlatformProxy, path: string) =>
-  (await fetch(proxy.root + path)).text();
+  (await fetch(proxy.root + path, { keepalive: false })).text();
 
 /** Paths of the API that the guide leaves with the platform. */
 const STAY = new Set(["/", "/healthz", "/readyz", "/.well-known/security.txt"]);
