@@ -21,6 +21,12 @@ interface Limits {
 export type Trust = "trusted" | "unknown" | "suspect";
 const SUSPECT: Trust = "suspect";
 
+/**
+ * From this number of networks on that wait for their first turn, every second turn of them goes to the newest. Behind a
+ * crowd a newcomer then waits for two tasks, and the oldest for twice those before it.
+ */
+const CROWD = 16;
+
 /** The tasks of one network, including those of all networks inside it. The outermost ones are the kinds of trust. */
 class Network {
   /** The highest number of its tasks that run at the same time. */
@@ -31,6 +37,10 @@ class Network {
   readonly queue: Waiter[] = [];
   running = 0;
   waiting = 0;
+  /** Whether it has had a turn since it came. */
+  wasServed = false;
+  /** Whether the next turn inside it goes to the newest network of a crowd. */
+  isNewestNext = true;
 
   constructor(share = Number.POSITIVE_INFINITY) {
     this.share = share;
@@ -62,6 +72,7 @@ interface Waiter {
  *   than one task.
  * - An outermost network never runs more than its share, and suspects run only within it. With a share of all slots
  *   but one, a newcomer starts immediately beside one busy network, or beside any number of suspects.
+ * - Turns start with the oldest network. In a crowd of new ones, every second turn starts with the newest.
  * - When the waiting room is full, the network with the most waiting tasks loses its newest one, within the kind of
  *   trust that has most. A newcomer is therefore rejected only if no network has at least two more waiting tasks
  *   than its own.
@@ -161,6 +172,7 @@ export class FairQueue {
     this.#count(branch, { running: -1, waiting: 0 });
     // Each network goes to the end of the turns, or is removed if it is empty.
     this.#eachNetwork(branch, (network, name, parent) => {
+      network.wasServed = true;
       parent.children.delete(name);
       if (!isEmpty(network)) parent.children.set(name, network);
     });
@@ -205,11 +217,20 @@ function nextWaiter(network: Network, except?: Network): Waiter | undefined {
   );
   const idle = ready.filter((one) => one.running === 0);
   const busy = ready.filter((one) => one.running > 0);
-  for (const one of [...idle, ...busy]) {
+  for (const one of [...newestOfCrowd(network, idle), ...idle, ...busy]) {
     const found = nextWaiter(one);
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** Returns the newest of many networks that had no turn yet, at every second call; otherwise none. */
+function newestOfCrowd(parent: Network, idle: readonly Network[]): Network[] {
+  const fresh = idle.filter((one) => !one.wasServed);
+  if (fresh.length < CROWD) return [];
+  const isNewest = parent.isNewestNext;
+  parent.isNewestNext = !isNewest;
+  return isNewest ? fresh.slice(-1) : [];
 }
 
 /** Returns the child with the most waiting tasks; between equals, the one whose turn comes last. */

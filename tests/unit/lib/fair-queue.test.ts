@@ -223,6 +223,51 @@ describe("suspects in a fair queue", () => {
   });
 });
 
+describe("a crowd of new networks in a fair queue", () => {
+  test("delays each newcomer by two tasks at most, although every network is new", async () => {
+    const { bring, endOne, order } = stage({ running: 1, waiting: 512 });
+    for (let i = 0; i < 330; i++) await bring(`crowd-${i}`);
+    for (let newcomer = 0; newcomer < 20; newcomer++) {
+      await bring(`one-${newcomer}`);
+      await endOne();
+      await endOne();
+      expect(order).toContain(`one-${newcomer}`);
+    }
+  });
+
+  test("gets every second turn from its oldest on, however many newcomers follow", async () => {
+    const { bring, endOne, order } = stage({ running: 1, waiting: 512 });
+    for (let i = 0; i < 100; i++) await bring(`crowd-${i}`);
+    for (let i = 0; i < 40; i++) {
+      await bring(`newcomer-${i}`);
+      await endOne();
+    }
+    const served = order.filter((party) => party.startsWith("crowd-"));
+    expect(served).toEqual(Array.from({ length: served.length }, (_, i) => `crowd-${i}`));
+    expect(served).toHaveLength(21);
+  });
+
+  test.each([
+    [15, "crowd-1"],
+    [16, "crowd-16"],
+  ])("are at least 16 that wait: of %i, the next is %s", async (waiting, next) => {
+    const { bring, endOne, order } = stage({ running: 1, waiting: 512 });
+    for (let i = 0; i <= waiting; i++) await bring(`crowd-${i}`);
+    await endOne();
+    expect(order.at(-1)).toBe(next);
+  });
+
+  test("is not made of networks that had their turn", async () => {
+    const { bring, endOne, order } = stage({ running: 1, waiting: 512 });
+    for (let i = 0; i < 20; i++) await bring(`crowd-${i}`, 2);
+    for (let i = 0; i < 20; i++) await endOne();
+    const first = order.slice(0, 20);
+    expect(new Set(first).size).toBe(20);
+    for (let i = 0; i < 19; i++) await endOne();
+    expect(order.slice(20)).toEqual(first);
+  });
+});
+
 describe("trusted clients in a fair queue", () => {
   test.each([1, 2])(
     "are delayed by one of 330 tasks of strangers, whatever their networks (%i running)",
