@@ -42,7 +42,7 @@ await Bun.write(
     'import "reflect-metadata";',
     ...files.map((file, at) => `import f${at} from ${file} with { type: "file" };`),
     `export const files = [${files.map((_, at) => `f${at}`).join(", ")}];`,
-    `await import(${JSON.stringify(join(ROOT, "scripts/executable/server.ts"))});`,
+    `await import(${JSON.stringify(join(ROOT, "src/operate/main.ts"))});`,
   ].join("\n"),
 );
 await compile("reviewrelay-server", entry);

@@ -66,7 +66,8 @@ export async function withRig<T>(
     };
     const commandOf = (name: string, file: string): [string, string[]] =>
       executable === undefined ? [process.execPath, [file, name]] : [executable, [name]];
-    const migrated = spawnSync(...commandOf("migrate", "scripts/migrate.ts"), {
+    // By its name in package.json, because the trees that are compared may have the file elsewhere.
+    const migrated = spawnSync(...commandOf("migrate", "run"), {
       cwd: tree,
       env,
       encoding: "utf8",

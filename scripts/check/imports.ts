@@ -34,9 +34,11 @@ process.exit(faults.length === 0 ? 0 : 1);
 /**
  * Returns the folders of a file. The trees are siblings. A domain is one room: its sub-folders are only roles that
  * became too long for one file. A file beside the domains is a room of its own: `src/app.ts` imports all domains, and
- * several of them import `src/master-key.ts`.
+ * several of them import `src/master-key.ts`. The operator's commands start the dispatcher, which imports `src`, so they count
+ * as a tree.
  */
 function roomOf(file: string): string[] {
+  if (file.startsWith("src/operate/")) return ["operate", ...file.split("/").slice(2, -1)];
   const tree = TREES.find((one) => file.startsWith(`${one}/`)) ?? "";
   const path = file.slice(tree.length + 1).split("/");
   const isWhole = tree === "src" && !file.startsWith("src/dashboard/app/");

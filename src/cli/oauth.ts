@@ -4,7 +4,7 @@ import type { Clock } from "../lib/clock.ts";
 
 /**
  * The public OAuth client of this command, which the setup of every server registers
- * (scripts/setup/command-client.ts). It must ask users for their consent.
+ * (src/operate/setup/command-client.ts). It must ask users for their consent.
  */
 export const COMMAND_CLIENT = {
   clientId: "6c1f3c52-7d0e-4a53-9d0b-52e1a7c0de01",

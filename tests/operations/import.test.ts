@@ -79,7 +79,7 @@ test("a platform is imported over a kill, exported and imported elsewhere, and i
 
 /** Kills an import with SIGKILL once it has committed at least a third of the lines. */
 async function killAfterSomeLines(file: string): Promise<void> {
-  const child = spawn(process.execPath, ["scripts/import.ts", file], {
+  const child = spawn(process.execPath, ["src/operate/main.ts", "import", file], {
     cwd: ROOT,
     env: { PATH: process.env["PATH"] ?? "", ...environment() },
     stdio: "ignore",

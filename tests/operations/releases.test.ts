@@ -21,7 +21,7 @@ describe.each(dumps)("the database of %s", (name) => {
   test("is migrated, keeps sign-ins, subscriptions and attempts, and delivers what it held", async () => {
     const { header, sql } = readDump(name);
     const env = { ...(await restore(sql)), MASTER_KEY: header.masterKey };
-    await succeed(["scripts/migrate.ts"], env, ROOT);
+    await succeed(["src/operate/main.ts", "migrate"], env, ROOT);
 
     const receiver = await Receiver.start();
     ends.push(() => receiver.stop());

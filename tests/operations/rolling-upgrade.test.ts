@@ -68,7 +68,7 @@ test.skipIf(!hasCaddy())(
       await until("more events", () => load.accepted.length >= before + EVENTS);
     };
     await more();
-    await succeed(["scripts/migrate.ts"], settings, ROOT);
+    await succeed(["src/operate/main.ts", "migrate"], settings, ROOT);
     await more();
     for (const tree of [ROOT, older, ROOT]) {
       const next: typeof fleet = [];

@@ -8,7 +8,7 @@ import { BASE_PATH } from "../../../src/http/access.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
 import { newSecret } from "../../../src/lib/secrets.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";
-import { makeCommandClient } from "../../setup/command-client.ts";
+import { makeCommandClient } from "../../../src/operate/setup/command-client.ts";
 import * as rows from "./rows.ts";
 import { PARTNERS, PLANS, PROVIDERS } from "./tenants.ts";
 

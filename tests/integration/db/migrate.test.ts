@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from "bun:test";
 import { connect } from "../../../db/client.ts";
 import { isLockTimeout } from "../../../db/errors.ts";
 import { migrate, schemaError, withPatience } from "../../../db/migrate.ts";
-import { lookAtRights } from "../../../scripts/doctor/database.ts";
+import { lookAtRights } from "../../../src/operate/doctor/database.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";

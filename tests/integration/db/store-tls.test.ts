@@ -13,7 +13,7 @@ import {
 } from "../../../scripts/demo/stores/embedded-postgres.ts";
 import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { installPostgres, postgresMajor } from "../../../scripts/demo/stores/postgres-versions.ts";
-import { lookAtTls } from "../../../scripts/doctor/surroundings.ts";
+import { lookAtTls } from "../../../src/operate/doctor/surroundings.ts";
 import { ConfigError, readConfig } from "../../../src/lib/config.ts";
 import { connectRedis } from "../../../src/lib/redis.ts";
 import { sentinelOptions } from "../../../src/lib/settings-reader.ts";

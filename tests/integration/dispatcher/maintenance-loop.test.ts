@@ -6,7 +6,7 @@ import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { connect, type RawDb } from "../../../db/client.ts";
 import { ensurePartitions } from "../../../db/partitions.ts";
 import type { Done, EndedRun, Job } from "../../../dispatcher/maintenance/loop.ts";
-import { lookAtRights } from "../../../scripts/doctor/database.ts";
+import { lookAtRights } from "../../../src/operate/doctor/database.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { hourly, maintenanceOf, tickOnce } from "../../support/maintenance.ts";

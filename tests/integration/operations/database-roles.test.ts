@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 import { connect, type RawDb } from "../../../db/client.ts";
 import { migrate } from "../../../db/migrate.ts";
-import { lookAtRights } from "../../../scripts/doctor/database.ts";
+import { lookAtRights } from "../../../src/operate/doctor/database.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { PASSWORD } from "../../support/api.ts";

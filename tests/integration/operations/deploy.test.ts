@@ -26,26 +26,26 @@ describe("an installation for production", () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  const run = (script: string) => {
-    const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, script], {
+  const run = (command: string) => {
+    const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, ...command.split(" ")], {
       cwd: folder,
       env: { PATH: process.env["PATH"] ?? "" },
     });
     return [exitCode, `${stdout.toString()}${stderr.toString()}`];
   };
 
-  test.each(COMMANDS)("contains everything that %s imports", (script) => {
-    const status = script === "scripts/doctor.ts" ? 1 : 78;
-    expect(run(script)).toEqual([status, expect.stringContaining("DATABASE_URL is required")]);
+  test.each(COMMANDS)("contains everything that %s imports", (command) => {
+    const status = command.endsWith("doctor") ? 1 : 78;
+    expect(run(command)).toEqual([status, expect.stringContaining("DATABASE_URL is required")]);
   });
 
   // Installers other than Bun leave the driver unpatched.
-  test.each(COMMANDS)("refuses to run %s with an unpatched driver", (script) => {
+  test.each(COMMANDS)("refuses to run %s with an unpatched driver", (command) => {
     const other = join(folder, "db/node_modules/postgres");
     cpSync(join(ROOT, "node_modules/postgres"), other, { recursive: true });
     appendFileSync(join(other, "src/connection.js"), "\n");
     try {
-      expect(run(script)).toEqual([78, expect.stringContaining("is not the one with our patch")]);
+      expect(run(command)).toEqual([78, expect.stringContaining("is not the one with our patch")]);
     } finally {
       rmSync(join(folder, "db/node_modules"), { recursive: true });
     }
@@ -299,11 +299,11 @@ const INSTALLED = ["package.json", "bun.lock", "bunfig.toml", "tsconfig.json"].c
 ]);
 
 const COMMANDS = ["src/main.ts", "dispatcher/main.ts"].concat(
-  ["migrate", "setup", "keys", "doctor"].map((name) => `scripts/${name}.ts`),
+  ["migrate", "setup", "keys", "doctor"].map((name) => `src/operate/main.ts ${name}`),
 );
 
 const EXECUTABLE_COMMANDS = [
-  ...readFileSync(join(ROOT, "scripts/executable/server.ts"), "utf8").matchAll(/^  (\w+): \{/gm),
+  ...readFileSync(join(ROOT, "src/operate/main.ts"), "utf8").matchAll(/^  (\w+): \{/gm),
 ].map(([, name]) => name);
 
 const EVERY_OPTION = ["podMonitor", "ingress", "api.autoscaling"].flatMap((name) => [

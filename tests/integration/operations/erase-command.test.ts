@@ -69,5 +69,5 @@ function erase(args: readonly string[], input?: string) {
     REDIS_URL: "redis://unused.invalid",
     MASTER_KEY: masterKey.toString("base64"),
   };
-  return runCommand(["scripts/erase.ts", ...args], env, { input });
+  return runCommand(["src/operate/main.ts", "erase", ...args], env, { input });
 }

@@ -79,7 +79,7 @@ const masterKey = Buffer.from(crypto.getRandomValues(new Uint8Array(32)));
 
 /** Runs `bun run keys …` as an operator does. */
 async function keys(args: readonly string[], env: Record<string, string> = {}) {
-  const child = Bun.spawn([process.execPath, "scripts/keys.ts", ...args], {
+  const child = Bun.spawn([process.execPath, "src/operate/main.ts", "keys", ...args], {
     cwd: `${import.meta.dir}/../../..`,
     env: {
       PATH: process.env["PATH"] ?? "",

@@ -71,7 +71,10 @@ test("with both keys in all processes it runs without interrupting events and de
   expect(await sealingKeys()).toEqual([idOf(newKey)]);
   expect(answers).toEqual(new Set([200]));
   await until("all is delivered", () => new Set(receiver.eventIds).size === sent);
-  const listed = await runCommand(["scripts/keys.ts", "processes"], { ...settings(), ...BOTH });
+  const listed = await runCommand(["src/operate/main.ts", "keys", "processes"], {
+    ...settings(),
+    ...BOTH,
+  });
   for (const [pid, sealing, other] of [
     [first.pid, oldKey, newKey],
     [second.pid, newKey, oldKey],
@@ -199,7 +202,10 @@ const untilUnready = (root: string) =>
   });
 
 const rotate = (...options: string[]) =>
-  runCommand(["scripts/keys.ts", "rotate-master", ...options], { ...settings(), ...BOTH });
+  runCommand(["src/operate/main.ts", "keys", "rotate-master", ...options], {
+    ...settings(),
+    ...BOTH,
+  });
 
 async function sealingKeys(): Promise<string[]> {
   const rows = await database.db.sql<{ id: string }[]>`

@@ -6,7 +6,7 @@ import { verify } from "@octokit/webhooks-methods";
 import { getTableName } from "drizzle-orm";
 import { ulid } from "ulid";
 
-import { reportOf, rotateMaster } from "../../../scripts/keys/rotate-master.ts";
+import { reportOf, rotateMaster } from "../../../src/operate/rotate-master.ts";
 import { createSecretBox, type SecretBox } from "../../../src/lib/secret-box.ts";
 import { queueMails } from "../../../src/outbox/mail.ts";
 import {

@@ -102,7 +102,7 @@ describe("run again", () => {
     const path = join(folder, "setup.json");
     writeFileSync(path, "");
     chmodSync(path, 0o644);
-    const child = Bun.spawn([process.execPath, "scripts/setup.ts", site, "--json"], {
+    const child = Bun.spawn([process.execPath, "src/operate/main.ts", "setup", site, "--json"], {
       cwd: join(import.meta.dir, "../../.."),
       env: { PATH: process.env["PATH"] ?? "", ...settings },
       stdout: Bun.file(path),
@@ -172,7 +172,7 @@ describe("is rejected", () => {
 
 describe("the doctor", () => {
   const doctor = (env: Record<string, string> = {}, ...args: string[]) =>
-    runCommand(["scripts/doctor.ts", ...args], { ...settings, ...env });
+    runCommand(["src/operate/main.ts", "doctor", ...args], { ...settings, ...env });
   const redis = { REDIS_URL: process.env["TEST_REDIS_URL"] ?? "", SERVER_ROOT: "http://localhost" };
 
   test("reports no fault for a complete setup", async () => {
@@ -315,7 +315,10 @@ test.skipIf(!toolsAreThere)("recovery.md changes the master key that setup creat
   expect([current, previous]).toEqual([join(folder, "master-new.key"), env.MASTER_KEY_FILE]);
   expect(statSync(current).mode & 0o777).toBe(0o600);
   const both = { ...env, MASTER_KEY_FILE: current, MASTER_KEY_PREVIOUS_FILE: previous };
-  const rotated = await runCommand(["scripts/keys.ts", "rotate-master"], { ...settings, ...both });
+  const rotated = await runCommand(["src/operate/main.ts", "keys", "rotate-master"], {
+    ...settings,
+    ...both,
+  });
   expect(rotated).toEqual({
     status: 0,
     said: expect.stringContaining("Remove MASTER_KEY_PREVIOUS as soon as"),
@@ -357,7 +360,7 @@ async function emptyDatabase(): Promise<TestDatabase> {
 }
 
 const setUp = (args: readonly string[], env: Record<string, string> = {}) =>
-  runCommand(["scripts/setup.ts", ...args], { ...settings, ...env });
+  runCommand(["src/operate/main.ts", "setup", ...args], { ...settings, ...env });
 
 async function again(...args: string[]): Promise<Record<string, unknown>> {
   const { status, said } = await setUp([...args, "--json"]);

@@ -109,7 +109,8 @@ test("a user without access to the list of migrations is accepted", async () => 
 });
 
 describe("migrate", () => {
-  const migrate = (env: Record<string, string>) => runCommand(["scripts/migrate.ts"], env);
+  const migrate = (env: Record<string, string>) =>
+    runCommand(["src/operate/main.ts", "migrate"], env);
 
   test("says that the database cannot be reached", async () => {
     const { status, said } = await migrate({ DATABASE_URL: `postgres://u:secret@${NOBODY}/name` });

@@ -30,7 +30,10 @@ const EXEMPT = new Set([
 ]);
 
 const paths = ["db", "src", "dispatcher"].flatMap((folder) =>
-  [...new Bun.Glob(`${folder}/**/*.ts`).scanSync(ROOT)].filter((path) => !EXEMPT.has(path)),
+  [...new Bun.Glob(`${folder}/**/*.ts`).scanSync(ROOT)].filter(
+    // Each statement of the operator's commands runs in their own tests.
+    (path) => !EXEMPT.has(path) && !path.startsWith("src/operate/"),
+  ),
 );
 
 const files = await Promise.all(

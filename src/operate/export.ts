@@ -1,10 +1,10 @@
 // `bun run export`: writes the data of the platform, or of one company, to a file; see `bun run export --help`.
 import { open } from "node:fs/promises";
 
-import { systemClock } from "../src/lib/clock.ts";
-import { commandLine } from "../db/executable.ts";
-import { exportRecords } from "../src/transfer/export.ts";
-import { runWithDatabase, UsageError } from "./operate/with-database.ts";
+import { systemClock } from "../lib/clock.ts";
+import { commandLine } from "../../db/executable.ts";
+import { exportRecords } from "../transfer/export.ts";
+import { runWithDatabase, UsageError } from "./with-database.ts";
 
 const HELP = `Writes the records of the database of the settings to a file of JSON lines, which \`${commandLine("import")}\` takes.
 

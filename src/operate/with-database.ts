@@ -4,8 +4,8 @@ import { connect, type RawDb } from "../../db/client.ts";
 import { driverError } from "../../db/driver.ts";
 import { causeOf } from "../../db/errors.ts";
 import { schemaError } from "../../db/migrate.ts";
-import { type Config, ConfigError, EXIT_CONFIG, readConfig } from "../../src/lib/config.ts";
-import { createSecretBox, type SecretBox } from "../../src/lib/secret-box.ts";
+import { type Config, ConfigError, EXIT_CONFIG, readConfig } from "../lib/config.ts";
+import { createSecretBox, type SecretBox } from "../lib/secret-box.ts";
 
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;

@@ -1,15 +1,15 @@
 // Writes the desired state in one transaction, under its own lock.
-import type { RawDb, RawTx } from "../../db/client.ts";
-import { insertPlan, insertProvider } from "../../src/tenants/queries/stores.ts";
-import { insertUser } from "../../src/tenants/queries/users.ts";
-import { recordAudit } from "../../src/auth/queries/audit.ts";
-import type { AuditAction } from "../../src/auth/audit-model.ts";
-import { makeInvitation } from "../../src/auth/actions/invitations.ts";
-import type { Config } from "../../src/lib/config.ts";
-import { COMMAND_CLIENT } from "../../src/cli/oauth.ts";
-import { newSecret } from "../../src/lib/secrets.ts";
-import type { SecretBox } from "../../src/lib/secret-box.ts";
-import { providerSecretContext } from "../../src/providers/model.ts";
+import type { RawDb, RawTx } from "../../../db/client.ts";
+import { insertPlan, insertProvider } from "../../tenants/queries/stores.ts";
+import { insertUser } from "../../tenants/queries/users.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
+import type { AuditAction } from "../../auth/audit-model.ts";
+import { makeInvitation } from "../../auth/actions/invitations.ts";
+import type { Config } from "../../lib/config.ts";
+import { COMMAND_CLIENT } from "../../cli/oauth.ts";
+import { newSecret } from "../../lib/secrets.ts";
+import type { SecretBox } from "../../lib/secret-box.ts";
+import { providerSecretContext } from "../../providers/model.ts";
 import { makeCommandClient } from "./command-client.ts";
 import { UsageError, type MissingRecords, type DesiredState } from "./desired-state.ts";
 

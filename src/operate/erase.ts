@@ -1,14 +1,14 @@
 // Erases a person (contract 10.8); see `bun run erase --help`. A dispatcher does the work.
-import type { RawDb } from "../db/client.ts";
-import { serverTime } from "../db/server.ts";
-import { examine } from "../src/http/fields.ts";
-import { toFieldErrors } from "../src/http/rules.ts";
-import { isoInstant, systemClock } from "../src/lib/clock.ts";
-import { commandLine } from "../db/executable.ts";
-import { erasureErrors, requestErasure } from "../src/tenants/actions/erasures.ts";
-import { type Erasure, ErasureBody, type NewErasure } from "../src/tenants/erasure-model.ts";
-import { erasuresOf } from "../src/tenants/queries/erasures.ts";
-import { runWithDatabase, UsageError } from "./operate/with-database.ts";
+import type { RawDb } from "../../db/client.ts";
+import { serverTime } from "../../db/server.ts";
+import { examine } from "../http/fields.ts";
+import { toFieldErrors } from "../http/rules.ts";
+import { isoInstant, systemClock } from "../lib/clock.ts";
+import { commandLine } from "../../db/executable.ts";
+import { erasureErrors, requestErasure } from "../tenants/actions/erasures.ts";
+import { type Erasure, ErasureBody, type NewErasure } from "../tenants/erasure-model.ts";
+import { erasuresOf } from "../tenants/queries/erasures.ts";
+import { runWithDatabase, UsageError } from "./with-database.ts";
 
 const HELP = `Erases a person from the database of the settings. Without arguments it lists the last erasures.
 

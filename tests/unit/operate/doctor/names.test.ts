@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { unknownSettings } from "../../../../scripts/doctor/names.ts";
+import { unknownSettings } from "../../../../src/operate/doctor/names.ts";
 
 test.each([
   ["RETENTION_DAY", "RETENTION_DAYS"],

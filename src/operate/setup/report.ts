@@ -1,6 +1,6 @@
 // Formats the result of a setup.
-import { isoInstant } from "../../src/lib/clock.ts";
-import { commandLine } from "../../db/executable.ts";
+import { isoInstant } from "../../lib/clock.ts";
+import { commandLine } from "../../../db/executable.ts";
 import type { Result } from "./apply.ts";
 
 interface Report extends Result {

@@ -10,14 +10,14 @@ import {
   countDescriptors,
   MIN_DESCRIPTORS,
   WANTED_DESCRIPTORS,
-} from "../../dispatcher/delivery/limits.ts";
-import type { Config } from "../../src/lib/config.ts";
-import { resolveChecked } from "../../src/lib/egress.ts";
-import { systemLookup } from "../../src/lib/name-resolver.ts";
-import { openTunnel } from "../../src/lib/checked-http.ts";
-import { openRedis } from "../../src/lib/redis.ts";
-import type { Log } from "../../src/lib/log.ts";
-import { probeRedis } from "../../src/outbox/schedule.ts";
+} from "../../../dispatcher/delivery/limits.ts";
+import type { Config } from "../../lib/config.ts";
+import { resolveChecked } from "../../lib/egress.ts";
+import { systemLookup } from "../../lib/name-resolver.ts";
+import { openTunnel } from "../../lib/checked-http.ts";
+import { openRedis } from "../../lib/redis.ts";
+import type { Log } from "../../lib/log.ts";
+import { probeRedis } from "../../outbox/schedule.ts";
 import { advice, fault, ok, type Finding } from "./finding.ts";
 
 export const OLDEST_REDIS = 7;

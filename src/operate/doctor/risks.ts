@@ -1,9 +1,9 @@
 // Names settings that weaken a running installation. Several are made for the demo, for load tests or for a first try.
 import { statSync } from "node:fs";
 
-import type { Config } from "../../src/lib/config.ts";
-import { type Network, parseNetworks } from "../../src/lib/egress.ts";
-import type { Env } from "../../src/lib/settings-reader.ts";
+import type { Config } from "../../lib/config.ts";
+import { type Network, parseNetworks } from "../../lib/egress.ts";
+import type { Env } from "../../lib/settings-reader.ts";
 import { advice, fault, type Finding } from "./finding.ts";
 
 /** The prefix of `fc00::/7`, the widest network that an installation can own. */

@@ -9,11 +9,11 @@ import {
   type NewProvider,
   PlanBody,
   ProviderBody,
-} from "../../src/tenants/store-model.ts";
-import { normaliseEmail } from "../../src/auth/email.ts";
-import { settingOf, type Env } from "../../src/lib/settings-reader.ts";
-import { commandLine } from "../../db/executable.ts";
-import { isMailAddress } from "../../src/outbox/mail.ts";
+} from "../../tenants/store-model.ts";
+import { normaliseEmail } from "../../auth/email.ts";
+import { settingOf, type Env } from "../../lib/settings-reader.ts";
+import { commandLine } from "../../../db/executable.ts";
+import { isMailAddress } from "../../outbox/mail.ts";
 
 export const USAGE = `Usage: ${commandLine("setup")} [flags]
 

@@ -1,5 +1,5 @@
-import type { RawTx } from "../../db/client.ts";
-import { COMMAND_CLIENT } from "../../src/cli/oauth.ts";
+import type { RawTx } from "../../../db/client.ts";
+import { COMMAND_CLIENT } from "../../cli/oauth.ts";
 
 /**
  * Creates the public OAuth client with which partners sign in through the command `reviewrelay`. Returns false if it

@@ -1,11 +1,11 @@
 // Checks of Postgres.
-import type { RawDb } from "../../db/client.ts";
-import { OLD_SCHEMA, schemaState } from "../../db/migrate.ts";
-import { serverTime } from "../../db/server.ts";
-import type { Config } from "../../src/lib/config.ts";
-import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { commandLine } from "../../db/executable.ts";
-import { MASTER_KEY_REMEDY, masterKeyError } from "../../src/master-key.ts";
+import type { RawDb } from "../../../db/client.ts";
+import { OLD_SCHEMA, schemaState } from "../../../db/migrate.ts";
+import { serverTime } from "../../../db/server.ts";
+import type { Config } from "../../lib/config.ts";
+import { createSecretBox } from "../../lib/secret-box.ts";
+import { commandLine } from "../../../db/executable.ts";
+import { MASTER_KEY_REMEDY, masterKeyError } from "../../master-key.ts";
 import { advice, fault, ok, type Finding } from "./finding.ts";
 
 export const OLDEST_MAJOR = 15;

@@ -1,9 +1,9 @@
 import { connect, ping } from "../../db/client.ts";
 import { isPoolerFound } from "../../db/errors.ts";
 import { ForeignSchemaError, migrate, schemaState } from "../../db/migrate.ts";
-import { systemClock } from "../../src/lib/clock.ts";
-import { readDatabaseUrl } from "../../src/lib/config.ts";
-import { exitIfFaulty, reachableOrExit, settingsOrExit } from "../../src/lib/lifecycle.ts";
+import { systemClock } from "../lib/clock.ts";
+import { readDatabaseUrl } from "../lib/config.ts";
+import { exitIfFaulty, reachableOrExit, settingsOrExit } from "../lib/lifecycle.ts";
 
 /** Brings the database of `DATABASE_URL` to the current schema and reports it; exits on an error. */
 export async function migrateDatabase(): Promise<void> {

@@ -1,11 +1,11 @@
 import { parseArgs } from "node:util";
 
-import { connect, ping } from "../../db/client.ts";
-import { writable } from "../../db/server.ts";
-import { systemClock } from "../../src/lib/clock.ts";
-import { ConfigError, readConfig, type Config } from "../../src/lib/config.ts";
-import { createLog } from "../../src/lib/log.ts";
-import { commandLine } from "../../db/executable.ts";
+import { connect, ping } from "../../../db/client.ts";
+import { writable } from "../../../db/server.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { ConfigError, readConfig, type Config } from "../../lib/config.ts";
+import { createLog } from "../../lib/log.ts";
+import { commandLine } from "../../../db/executable.ts";
 import * as database from "./database.ts";
 import { advice, fault, lookAt, ok, type Finding } from "./finding.ts";
 import { unknownSettings } from "./names.ts";

@@ -2,10 +2,10 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 
-import { systemClock } from "../src/lib/clock.ts";
-import { commandLine } from "../db/executable.ts";
-import { importFile, type ImportResult, type Pace } from "../src/transfer/import.ts";
-import { runWithDatabase, UsageError } from "./operate/with-database.ts";
+import { systemClock } from "../lib/clock.ts";
+import { commandLine } from "../../db/executable.ts";
+import { importFile, type ImportResult, type Pace } from "../transfer/import.ts";
+import { runWithDatabase, UsageError } from "./with-database.ts";
 
 const HELP = `Imports files of JSON lines into the database of the settings (docs/operations/import.md).
 

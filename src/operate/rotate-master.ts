@@ -1,14 +1,14 @@
 import { getTableName } from "drizzle-orm";
 
 import type { RawDb } from "../../db/client.ts";
-import type { SecretBox } from "../../src/lib/secret-box.ts";
+import type { SecretBox } from "../lib/secret-box.ts";
 import {
   boundBy,
   associatedDataOf,
   type RunningProcess,
   SEALED_COLUMNS,
   type SealedColumn,
-} from "../../src/master-key.ts";
+} from "../master-key.ts";
 
 /** Rows per statement; few enough that their locks do not delay anyone. */
 const BATCH = 200;

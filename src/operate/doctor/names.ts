@@ -1,6 +1,6 @@
 // Finds environment variables that look like misspelt settings.
-import { ConfigError, readConfig } from "../../src/lib/config.ts";
-import type { Env } from "../../src/lib/settings-reader.ts";
+import { ConfigError, readConfig } from "../../lib/config.ts";
+import type { Env } from "../../lib/settings-reader.ts";
 import { advice, type Finding } from "./finding.ts";
 
 /** Prefixes that only our settings use. */

@@ -5,19 +5,19 @@
 //   key has been published for an hour, unless `--force` is given.
 // - `bun run keys processes` lists the running processes with their master keys.
 // - `bun run keys rotate-master` re-encrypts all stored secrets with the current master key.
-import { connect, type RawDb } from "../db/client.ts";
-import { driverError } from "../db/driver.ts";
-import { causeOf } from "../db/errors.ts";
-import { schemaError } from "../db/migrate.ts";
-import { serverTime } from "../db/server.ts";
-import { rotateKeys } from "../src/auth/actions/rotate-keys.ts";
-import { listKeyUse } from "../src/auth/queries/keys.ts";
-import { isoInstant, systemClock } from "../src/lib/clock.ts";
-import { ConfigError, EXIT_CONFIG, readConfig } from "../src/lib/config.ts";
-import { createSecretBox, type SecretBox } from "../src/lib/secret-box.ts";
-import { commandLine } from "../db/executable.ts";
-import { runningProcesses } from "../src/master-key.ts";
-import { lackOf, reportOf, rotateMaster, showProcesses } from "./keys/rotate-master.ts";
+import { connect, type RawDb } from "../../db/client.ts";
+import { driverError } from "../../db/driver.ts";
+import { causeOf } from "../../db/errors.ts";
+import { schemaError } from "../../db/migrate.ts";
+import { serverTime } from "../../db/server.ts";
+import { rotateKeys } from "../auth/actions/rotate-keys.ts";
+import { listKeyUse } from "../auth/queries/keys.ts";
+import { isoInstant, systemClock } from "../lib/clock.ts";
+import { ConfigError, EXIT_CONFIG, readConfig } from "../lib/config.ts";
+import { createSecretBox, type SecretBox } from "../lib/secret-box.ts";
+import { commandLine } from "../../db/executable.ts";
+import { runningProcesses } from "../master-key.ts";
+import { lackOf, reportOf, rotateMaster, showProcesses } from "./rotate-master.ts";
 
 const COMMANDS = [
   "list",

@@ -1,17 +1,17 @@
 import { existsSync, fchmodSync, fstatSync, rmSync, writeFileSync } from "node:fs";
 import { randomBytes } from "node:crypto";
 
-import { connect, ping, type RawDb } from "../../db/client.ts";
-import { causeOf, isPoolerFound } from "../../db/errors.ts";
-import { migrate, FOREIGN_SCHEMA, schemaState } from "../../db/migrate.ts";
-import { serverTime } from "../../db/server.ts";
-import { openKeyRing } from "../../src/auth/key-ring.ts";
-import { systemClock } from "../../src/lib/clock.ts";
-import { readConfig, type Config } from "../../src/lib/config.ts";
-import { exitIfFaulty, reachableOrExit, settingsOrExit } from "../../src/lib/lifecycle.ts";
-import { createLog } from "../../src/lib/log.ts";
-import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { MASTER_KEY_REMEDY, masterKeyError } from "../../src/master-key.ts";
+import { connect, ping, type RawDb } from "../../../db/client.ts";
+import { causeOf, isPoolerFound } from "../../../db/errors.ts";
+import { migrate, FOREIGN_SCHEMA, schemaState } from "../../../db/migrate.ts";
+import { serverTime } from "../../../db/server.ts";
+import { openKeyRing } from "../../auth/key-ring.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { readConfig, type Config } from "../../lib/config.ts";
+import { exitIfFaulty, reachableOrExit, settingsOrExit } from "../../lib/lifecycle.ts";
+import { createLog } from "../../lib/log.ts";
+import { createSecretBox } from "../../lib/secret-box.ts";
+import { MASTER_KEY_REMEDY, masterKeyError } from "../../master-key.ts";
 import { applyDesiredState, findMissing, type Result } from "./apply.ts";
 import { asJsonText, asText } from "./report.ts";
 import {

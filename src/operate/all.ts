@@ -2,14 +2,15 @@
 // with its status, so that the supervisor of the machine restarts both.
 import { spawn } from "node:child_process";
 
-import { configOrExit } from "../../src/lib/lifecycle.ts";
+import { IS_EXECUTABLE } from "../../db/executable.ts";
+import { configOrExit } from "../lib/lifecycle.ts";
 
 const SIGNALS = ["SIGTERM", "SIGINT"] as const;
 
 // Rejects faulty settings once and not in both processes.
 const { metricsPort } = configOrExit();
 const children = ["api", "dispatcher"].map((role, at) =>
-  spawn(process.execPath, [role], {
+  spawn(process.execPath, IS_EXECUTABLE ? [role] : [Bun.main, role], {
     env: {
       ...process.env,
       PARENT_PID: String(process.pid),
