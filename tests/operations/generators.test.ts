@@ -29,114 +29,7 @@ const python = pythonWith("generators", [
 const FOLDER = join(import.meta.dir, "../../.cache/generators");
 const packages = await installed();
 
-interface Client {
-  readonly name: string;
-  /** Programs that must be on this machine. */
-  readonly needs: readonly string[];
-  readonly has: boolean;
-  /** Generates and compiles the client, and runs a program that prints the id of the first subscription. */
-  run(folder: string): Promise<string>;
-}
-
-const CLIENTS: readonly Client[] = [
-  {
-    name: "openapi-generator go",
-    needs: ["java", "go"],
-    has: python !== undefined,
-    async run(folder) {
-      await openapiGenerator("go", folder);
-      await Bun.write(join(folder, "list/main.go"), GO);
-      await output(["go", "mod", "tidy"], folder);
-      await output(["go", "build", "-o", "program", "./list"], folder);
-      return output([join(folder, "program"), api.root, token], folder);
-    },
-  },
-  {
-    name: "openapi-generator python",
-    needs: ["java"],
-    has: python !== undefined,
-    async run(folder) {
-      await openapiGenerator("python", folder);
-      await output([python ?? "", "-m", "compileall", "-q", "openapi_client"], folder);
-      return output([python ?? "", "-c", PYTHON, api.root, token], folder);
-    },
-  },
-  {
-    name: "openapi-generator typescript-fetch",
-    needs: ["java"],
-    has: python !== undefined && packages,
-    async run(folder) {
-      await openapiGenerator("typescript-fetch", folder);
-      return runTypeScript(folder, TYPESCRIPT_FETCH);
-    },
-  },
-  {
-    name: "openapi-generator java",
-    needs: ["java", "javac", "mvn"],
-    has: python !== undefined,
-    async run(folder) {
-      await openapiGenerator("java", folder);
-      await Bun.write(join(folder, "src/main/java/List.java"), JAVA);
-      const list = ["dependency:build-classpath", "-Dmdep.outputFile=classpath"];
-      await output(["mvn", "-q", "-B", "compile", ...list], folder);
-      const classpath = await Bun.file(join(folder, "classpath")).text();
-      return output(
-        ["java", "-cp", `target/classes:${classpath}`, "List", api.root, token],
-        folder,
-      );
-    },
-  },
-  {
-    name: "oapi-codegen",
-    needs: ["go"],
-    has: true,
-    async run(folder) {
-      await Bun.write(join(folder, "go.mod"), "module list\n\ngo 1.25\n");
-      await Bun.write(join(folder, "main.go"), OAPI);
-      mkdirSync(join(folder, "client"));
-      const options = ["-package", "client", "-generate", "types,client", "-o", "client/client.go"];
-      await output(["go", "run", OAPI_CODEGEN, ...options, document], folder);
-      await output(["go", "mod", "tidy"], folder);
-      await output(["go", "build", "-o", "program", "."], folder);
-      return output([join(folder, "program"), api.root, token], folder);
-    },
-  },
-  {
-    name: "@hey-api/openapi-ts",
-    needs: [],
-    has: packages,
-    async run(folder) {
-      const program = join(FOLDER, "node_modules/.bin/openapi-ts");
-      const options = ["-i", document, "-o", folder, "-c", "@hey-api/client-fetch"];
-      await output([process.execPath, "--bun", program, ...options], folder);
-      return runTypeScript(folder, HEY_API);
-    },
-  },
-  {
-    name: "openapi-typescript",
-    needs: [],
-    has: packages,
-    async run(folder) {
-      const program = join(FOLDER, "node_modules/.bin/openapi-typescript");
-      const options = [document, "-o", join(folder, "schema.ts")];
-      await output([process.execPath, "--bun", program, ...options], folder);
-      return runTypeScript(folder, OPENAPI_FETCH);
-    },
-  },
-  {
-    name: "openapi-python-client",
-    needs: [],
-    has: python !== undefined,
-    async run(folder) {
-      const program = join(dirname(python ?? ""), "openapi-python-client");
-      const options = ["--output-path", join(folder, "made"), "--meta", "none"];
-      await output([program, "generate", "--path", document, ...options], folder);
-      return output([python ?? "", "-c", PYTHON_CLIENT, api.root, token], folder);
-    },
-  },
-];
-
-for (const { name, needs, has, run } of CLIENTS) {
+for (const { name, needs, has, run } of clients()) {
   const absent = needs.filter((program) => Bun.which(program) === null);
   const title = `${name}: the client compiles and lists the subscriptions`;
   const why =
@@ -350,3 +243,120 @@ afterAll(async () => {
   rmSync(work, { recursive: true });
   await stop();
 });
+
+interface Client {
+  readonly name: string;
+  /** Programs that must be on this machine. */
+  readonly needs: readonly string[];
+  readonly has: boolean;
+  /** Generates and compiles the client, and runs a program that prints the id of the first subscription. */
+  run(folder: string): Promise<string>;
+}
+
+/** The clients, each with the steps that make it and call the API with it. */
+function clients(): readonly Client[] {
+  return [
+    {
+      name: "openapi-generator go",
+      needs: ["java", "go"],
+      has: python !== undefined,
+      async run(folder) {
+        await openapiGenerator("go", folder);
+        await Bun.write(join(folder, "list/main.go"), GO);
+        await output(["go", "mod", "tidy"], folder);
+        await output(["go", "build", "-o", "program", "./list"], folder);
+        return output([join(folder, "program"), api.root, token], folder);
+      },
+    },
+    {
+      name: "openapi-generator python",
+      needs: ["java"],
+      has: python !== undefined,
+      async run(folder) {
+        await openapiGenerator("python", folder);
+        await output([python ?? "", "-m", "compileall", "-q", "openapi_client"], folder);
+        return output([python ?? "", "-c", PYTHON, api.root, token], folder);
+      },
+    },
+    {
+      name: "openapi-generator typescript-fetch",
+      needs: ["java"],
+      has: python !== undefined && packages,
+      async run(folder) {
+        await openapiGenerator("typescript-fetch", folder);
+        return runTypeScript(folder, TYPESCRIPT_FETCH);
+      },
+    },
+    {
+      name: "openapi-generator java",
+      needs: ["java", "javac", "mvn"],
+      has: python !== undefined,
+      async run(folder) {
+        await openapiGenerator("java", folder);
+        await Bun.write(join(folder, "src/main/java/List.java"), JAVA);
+        const list = ["dependency:build-classpath", "-Dmdep.outputFile=classpath"];
+        await output(["mvn", "-q", "-B", "compile", ...list], folder);
+        const classpath = await Bun.file(join(folder, "classpath")).text();
+        return output(
+          ["java", "-cp", `target/classes:${classpath}`, "List", api.root, token],
+          folder,
+        );
+      },
+    },
+    {
+      name: "oapi-codegen",
+      needs: ["go"],
+      has: true,
+      async run(folder) {
+        await Bun.write(join(folder, "go.mod"), "module list\n\ngo 1.25\n");
+        await Bun.write(join(folder, "main.go"), OAPI);
+        mkdirSync(join(folder, "client"));
+        const options = [
+          "-package",
+          "client",
+          "-generate",
+          "types,client",
+          "-o",
+          "client/client.go",
+        ];
+        await output(["go", "run", OAPI_CODEGEN, ...options, document], folder);
+        await output(["go", "mod", "tidy"], folder);
+        await output(["go", "build", "-o", "program", "."], folder);
+        return output([join(folder, "program"), api.root, token], folder);
+      },
+    },
+    {
+      name: "@hey-api/openapi-ts",
+      needs: [],
+      has: packages,
+      async run(folder) {
+        const program = join(FOLDER, "node_modules/.bin/openapi-ts");
+        const options = ["-i", document, "-o", folder, "-c", "@hey-api/client-fetch"];
+        await output([process.execPath, "--bun", program, ...options], folder);
+        return runTypeScript(folder, HEY_API);
+      },
+    },
+    {
+      name: "openapi-typescript",
+      needs: [],
+      has: packages,
+      async run(folder) {
+        const program = join(FOLDER, "node_modules/.bin/openapi-typescript");
+        const options = [document, "-o", join(folder, "schema.ts")];
+        await output([process.execPath, "--bun", program, ...options], folder);
+        return runTypeScript(folder, OPENAPI_FETCH);
+      },
+    },
+    {
+      name: "openapi-python-client",
+      needs: [],
+      has: python !== undefined,
+      async run(folder) {
+        const program = join(dirname(python ?? ""), "openapi-python-client");
+        const options = ["--output-path", join(folder, "made"), "--meta", "none"];
+        await output([program, "generate", "--path", document, ...options], folder);
+        return output([python ?? "", "-c", PYTHON_CLIENT, api.root, token], folder);
+      },
+    },
+  ];
+}

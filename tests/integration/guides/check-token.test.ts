@@ -26,6 +26,34 @@ import { GO_ENV } from "../../support/processes/go.ts";
 import { pythonWith } from "../../support/processes/python.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
 
+describe("the programs that check a token", () => {
+  test("are all covered here", () => {
+    expect(readdirSync(SAMPLES).toSorted()).toEqual(Object.keys(PROGRAMS).toSorted());
+  });
+
+  const here = Object.entries(PROGRAMS).flatMap(([name, command]) =>
+    command === undefined ? [] : [[name, command] as const],
+  );
+  test.each(here)("%s gives the right verdict on every token", async (_, command) => {
+    const child = Bun.spawn([...command], {
+      cwd: folder,
+      env: { ...process.env, REVIEWRELAY: api.root, SERVICE_TOKEN: serviceToken },
+      stdin: Buffer.from(tokens.map(({ token }) => `${token}\n`).join("")),
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+    const verdicts = out
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.trimEnd());
+    expect([tokens.map(({ name }, i) => [name, verdicts[i]]), err]).toEqual([
+      tokens.map(({ name, keys, asked }) => [name, `${keys} ${asked}`]),
+      expect.any(String),
+    ]);
+  });
+});
+
 const SAMPLES = join(ROOT, "docs/examples");
 const folder = mkdtempSync(join(tmpdir(), "check-token-"));
 const database = fixture(createDatabase);
@@ -55,34 +83,6 @@ const PROGRAMS: Readonly<Record<string, readonly string[] | undefined>> = {
 for (const [name, command] of Object.entries(PROGRAMS))
   if (command === undefined)
     console.log(`Skipped, because its language or its package is not here: ${name}.`);
-
-describe("the programs that check a token", () => {
-  test("are all covered here", () => {
-    expect(readdirSync(SAMPLES).toSorted()).toEqual(Object.keys(PROGRAMS).toSorted());
-  });
-
-  const here = Object.entries(PROGRAMS).flatMap(([name, command]) =>
-    command === undefined ? [] : [[name, command] as const],
-  );
-  test.each(here)("%s gives the right verdict on every token", async (_, command) => {
-    const child = Bun.spawn([...command], {
-      cwd: folder,
-      env: { ...process.env, REVIEWRELAY: api.root, SERVICE_TOKEN: serviceToken },
-      stdin: Buffer.from(tokens.map(({ token }) => `${token}\n`).join("")),
-      stdout: "pipe",
-      stderr: "pipe",
-    });
-    const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
-    const verdicts = out
-      .trimEnd()
-      .split("\n")
-      .map((line) => line.trimEnd());
-    expect([tokens.map(({ name }, i) => [name, verdicts[i]]), err]).toEqual([
-      tokens.map(({ name, keys, asked }) => [name, `${keys} ${asked}`]),
-      expect.any(String),
-    ]);
-  });
-});
 
 interface Token {
   readonly name: string;

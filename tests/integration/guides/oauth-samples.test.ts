@@ -19,22 +19,6 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { pythonWith } from "../../support/processes/python.ts";
 import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
 
-const python = pythonWith("oauth", [
-  "authlib==1.9.8",
-  "requests==2.34.2",
-  "requests-oauthlib==2.0.0",
-]);
-const go = Bun.which("go");
-const PROGRAMS: readonly Program[] = [
-  { name: "openid-client.mjs", command: Bun.which("node") === null ? undefined : ["node"] },
-  { name: "with_authlib.py", command: python === undefined ? undefined : [python] },
-  { name: "with_requests_oauthlib.py", command: python === undefined ? undefined : [python] },
-  { name: "with_x_oauth2.go", command: go === null ? undefined : [go, "run"] },
-];
-for (const { name, command } of PROGRAMS)
-  if (command === undefined)
-    console.log(`Skipped, because its language or package is not to be had: ${name}.`);
-
 describe("the programs of the OAuth guide", () => {
   test("are all covered here", () => {
     const names = readdirSync(SAMPLES).filter((name) => name !== "app.html");
@@ -115,6 +99,22 @@ describe.skipIf(chromium === undefined)("the page of the OAuth guide, in a brows
     expect(await visit(unnamed.url)).toBe("Failed to fetch");
   });
 });
+
+const python = pythonWith("oauth", [
+  "authlib==1.9.8",
+  "requests==2.34.2",
+  "requests-oauthlib==2.0.0",
+]);
+const go = Bun.which("go");
+const PROGRAMS: readonly Program[] = [
+  { name: "openid-client.mjs", command: Bun.which("node") === null ? undefined : ["node"] },
+  { name: "with_authlib.py", command: python === undefined ? undefined : [python] },
+  { name: "with_requests_oauthlib.py", command: python === undefined ? undefined : [python] },
+  { name: "with_x_oauth2.go", command: go === null ? undefined : [go, "run"] },
+];
+for (const { name, command } of PROGRAMS)
+  if (command === undefined)
+    console.log(`Skipped, because its language or package is not to be had: ${name}.`);
 
 const SAMPLES = join(import.meta.dir, "../../../src/docs/oauth");
 let database: TestDatabase;

@@ -22,80 +22,7 @@ import { GO_ENV } from "../../support/processes/go.ts";
 import { pythonWith } from "../../support/processes/python.ts";
 import { startProduct } from "../../support/product.ts";
 
-interface Package {
-  readonly name: string;
-  readonly needs: readonly string[];
-  /** Writes the blocks of the README with all that they need, and returns the command that runs each. */
-  install(folder: string, blocks: readonly string[]): Promise<readonly (readonly string[])[]>;
-}
-
 const SDK = join(import.meta.dir, "../../../src/sdk");
-
-const PACKAGES: readonly Package[] = [
-  {
-    name: "typescript",
-    needs: ["node", "npm"],
-    async install(folder, blocks) {
-      const source = join(folder, "source");
-      cpSync(join(SDK, "typescript"), source, { recursive: true });
-      const types = join(import.meta.dir, "../../../node_modules/@types");
-      const tsc = join(import.meta.dir, "../../../node_modules/.bin/tsc");
-      await output([process.execPath, "--bun", tsc, "-p", ".", "--typeRoots", types], source);
-      const packed = await output(["npm", "pack", "--silent"], source);
-      await output(["npm", "init", "-y"], folder);
-      await output(["npm", "install", "--silent", "--offline", join(source, packed)], folder);
-      const files = blocks.map((block, i) => written(folder, `block${i}.mts`, block));
-      const options = ["--module", "nodenext", "--target", "es2022", "--strict"];
-      const check = [tsc, ...options, "--types", "node", "--typeRoots", types, ...files];
-      await output([process.execPath, "--bun", ...check], folder);
-      return blocks.map((_, i) => ["node", `block${i}.mjs`]);
-    },
-  },
-  {
-    name: "python",
-    needs: ["python3"],
-    async install(folder, blocks) {
-      const source = join(folder, "source");
-      cpSync(join(SDK, "python"), source, { recursive: true });
-      const python = pythonWith("package", ["setuptools==80.9.0", "mypy==1.19.0"]);
-      if (python === undefined)
-        console.log("The wheel is not built: its packages are out of reach.");
-      else {
-        await output([python, "-m", "mypy", "--strict", "reviewrelay"], source);
-        const pip = [python, "-m", "pip"];
-        await output([...pip, "wheel", "-q", "--no-build-isolation", "--no-deps", "."], source);
-        const wheel = join(source, "reviewrelay-0.1.0-py3-none-any.whl");
-        rmSync(join(source, "reviewrelay"), { recursive: true });
-        await output([...pip, "install", "-q", "--no-index", "--target", ".", wheel], source);
-        expect(existsSync(join(source, "reviewrelay/py.typed"))).toBe(true);
-      }
-      const files = blocks.map((block, i) => written(folder, `block${i}.py`, block));
-      return files.map((file) => ["python3", file]);
-    },
-  },
-  {
-    name: "php",
-    needs: ["php"],
-    async install(folder, blocks) {
-      // Composer writes the same loader, but needs a registry to start.
-      mkdirSync(join(folder, "vendor"));
-      written(folder, "vendor/autoload.php", LOADER);
-      written(folder, "index.php", blocks[0] ?? "");
-      return [["php", "-S", "127.0.0.1:PORT", "index.php"]];
-    },
-  },
-  {
-    name: "go",
-    needs: ["go"],
-    async install(folder, blocks) {
-      cpSync(join(SDK, "go"), join(folder, "reviewrelay"), { recursive: true });
-      written(folder, "main.go", blocks[0] ?? "");
-      written(folder, "go.mod", GO_MODULE);
-      await output(["go", "build", "-o", "receiver", "."], folder);
-      return [[join(folder, "receiver")]];
-    },
-  },
-];
 
 const product = fixture(startProduct);
 let work: string;
@@ -106,7 +33,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(work, { recursive: true, force: true }));
 
-for (const { name, needs, install } of PACKAGES) {
+for (const { name, needs, install } of packages()) {
   const absent = needs.filter((program) => Bun.which(program) === null);
   const title = `the blocks of src/sdk/${name}/README.md run unchanged with the package`;
   if (absent.length > 0)
@@ -255,4 +182,80 @@ function written(folder: string, name: string, text: string): string {
   const path = join(folder, name);
   writeFileSync(path, text);
   return path;
+}
+
+interface Package {
+  readonly name: string;
+  readonly needs: readonly string[];
+  /** Writes the blocks of the README with all that they need, and returns the command that runs each. */
+  install(folder: string, blocks: readonly string[]): Promise<readonly (readonly string[])[]>;
+}
+
+/** The packages, each with the steps that build and install it. */
+function packages(): readonly Package[] {
+  return [
+    {
+      name: "typescript",
+      needs: ["node", "npm"],
+      async install(folder, blocks) {
+        const source = join(folder, "source");
+        cpSync(join(SDK, "typescript"), source, { recursive: true });
+        const types = join(import.meta.dir, "../../../node_modules/@types");
+        const tsc = join(import.meta.dir, "../../../node_modules/.bin/tsc");
+        await output([process.execPath, "--bun", tsc, "-p", ".", "--typeRoots", types], source);
+        const packed = await output(["npm", "pack", "--silent"], source);
+        await output(["npm", "init", "-y"], folder);
+        await output(["npm", "install", "--silent", "--offline", join(source, packed)], folder);
+        const files = blocks.map((block, i) => written(folder, `block${i}.mts`, block));
+        const options = ["--module", "nodenext", "--target", "es2022", "--strict"];
+        const check = [tsc, ...options, "--types", "node", "--typeRoots", types, ...files];
+        await output([process.execPath, "--bun", ...check], folder);
+        return blocks.map((_, i) => ["node", `block${i}.mjs`]);
+      },
+    },
+    {
+      name: "python",
+      needs: ["python3"],
+      async install(folder, blocks) {
+        const source = join(folder, "source");
+        cpSync(join(SDK, "python"), source, { recursive: true });
+        const python = pythonWith("package", ["setuptools==80.9.0", "mypy==1.19.0"]);
+        if (python === undefined)
+          console.log("The wheel is not built: its packages are out of reach.");
+        else {
+          await output([python, "-m", "mypy", "--strict", "reviewrelay"], source);
+          const pip = [python, "-m", "pip"];
+          await output([...pip, "wheel", "-q", "--no-build-isolation", "--no-deps", "."], source);
+          const wheel = join(source, "reviewrelay-0.1.0-py3-none-any.whl");
+          rmSync(join(source, "reviewrelay"), { recursive: true });
+          await output([...pip, "install", "-q", "--no-index", "--target", ".", wheel], source);
+          expect(existsSync(join(source, "reviewrelay/py.typed"))).toBe(true);
+        }
+        const files = blocks.map((block, i) => written(folder, `block${i}.py`, block));
+        return files.map((file) => ["python3", file]);
+      },
+    },
+    {
+      name: "php",
+      needs: ["php"],
+      async install(folder, blocks) {
+        // Composer writes the same loader, but needs a registry to start.
+        mkdirSync(join(folder, "vendor"));
+        written(folder, "vendor/autoload.php", LOADER);
+        written(folder, "index.php", blocks[0] ?? "");
+        return [["php", "-S", "127.0.0.1:PORT", "index.php"]];
+      },
+    },
+    {
+      name: "go",
+      needs: ["go"],
+      async install(folder, blocks) {
+        cpSync(join(SDK, "go"), join(folder, "reviewrelay"), { recursive: true });
+        written(folder, "main.go", blocks[0] ?? "");
+        written(folder, "go.mod", GO_MODULE);
+        await output(["go", "build", "-o", "receiver", "."], folder);
+        return [[join(folder, "receiver")]];
+      },
+    },
+  ];
 }

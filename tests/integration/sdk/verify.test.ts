@@ -13,26 +13,6 @@ import { Receiver, until, type Received } from "../../support/network/receiver.t
 import { GO_ENV } from "../../support/processes/go.ts";
 import { startWebhooks } from "../../support/webhooks.ts";
 
-/** A delivery as a receiver has it, at a time in Unix seconds. */
-interface Case {
-  readonly name: string;
-  readonly body: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly secrets: readonly string[];
-  readonly now: number;
-  readonly isMinimal: boolean;
-  readonly isAccepted: boolean;
-}
-
-/** Returns the id of the event of each delivery, or null if it is refused. */
-type VerifyAll = (cases: readonly Case[]) => Promise<(string | null)[]>;
-
-interface Language {
-  readonly name: string;
-  readonly needs: string;
-  readonly load: (folder: string) => VerifyAll;
-}
-
 const SDK = join(import.meta.dir, "../../../src/sdk");
 
 const LANGUAGES: readonly Language[] = [
@@ -71,6 +51,26 @@ for (const { name, needs, load } of LANGUAGES) {
         cases.map((one) => [one.name, one.isAccepted ? idOf(one) : null]),
       );
     });
+}
+
+/** A delivery as a receiver has it, at a time in Unix seconds. */
+interface Case {
+  readonly name: string;
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly secrets: readonly string[];
+  readonly now: number;
+  readonly isMinimal: boolean;
+  readonly isAccepted: boolean;
+}
+
+/** Returns the id of the event of each delivery, or null if it is refused. */
+type VerifyAll = (cases: readonly Case[]) => Promise<(string | null)[]>;
+
+interface Language {
+  readonly name: string;
+  readonly needs: string;
+  readonly load: (folder: string) => VerifyAll;
 }
 
 const stores = fixture(createTestSchedule);

@@ -14,93 +14,6 @@ import type { RuleInput } from "../../../src/http/rules.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 
-const log = { debug() {}, info() {}, warn() {}, error: (event: string) => void logged.push(event) };
-
-const authenticator = {
-  async authenticate({ headers }: { headers: Headers }) {
-    const role = headers.get("authorization");
-    if (role === null) throw new Problem("unauthenticated");
-    return { role } as unknown as Principal;
-  },
-  noteUse() {},
-  async recordAccessDenied(_: Principal, __: unknown, details: Record<string, unknown>) {
-    denied.push(details);
-  },
-};
-
-const keyed = {
-  begin: () => Promise.reject(new Error("No request of these tests has a key.")),
-  finish: () => Promise.resolve(),
-  forget: () => Promise.resolve(),
-};
-
-const Body = Type.Object({ name: Type.String({ minLength: 1 }) }, { additionalProperties: false });
-const Query = Type.Object({ dry: Type.Optional(Type.Integer()) });
-const thing = loads("thing", async ({ params }) => {
-  if (params["id"] === "2") throw new Problem("forbidden");
-  if (params["id"] !== "1") throw new Problem("not_found");
-  return { id: 1 };
-});
-const things = new Elysia({ prefix: `${BASE_PATH}/things` })
-  .use(checks(authenticator, keyed))
-  .macro(thing)
-  .post(
-    "/:id",
-    ({ body, thing: found }) => {
-      if (body.name === "taken") throw new Problem("slot_occupied");
-      if (body.name === "bug") throw new Error("select secret from vault");
-      return { ...found, name: body.name };
-    },
-    {
-      access: {
-        takes: "any",
-        refuse: ({ role }: Principal) => (role === "partner_owner" ? undefined : "forbidden"),
-      },
-      thing: true,
-      body: Body,
-      query: Query,
-      rules: ({ body, query, thing: found }: RuleInput<typeof Body, typeof Query> & Thing) => ({
-        name: body.name === "ugly" || body.name === undefined ? "is ugly" : undefined,
-        dry: query.dry === found.id && body.name === "wet" ? "does not go with wet" : undefined,
-      }),
-      response: { 200: Type.Object({ id: Type.Integer(), name: Type.String() }) },
-    },
-  )
-  .post(
-    "/:id/press",
-    ({ set }) => {
-      set.status = 202;
-    },
-    { public: true, body: NO_FIELDS },
-  )
-  .delete("/:id", ({ status }) => status(204, undefined), { public: true })
-  .get("/forgotten", () => "a secret")
-  .get("/hasty", ({ thing: found }) => found, {
-    thing: true,
-    access: { takes: "any", refuse: () => undefined },
-  });
-
-const app = new Elysia({ normalize: false })
-  .use(
-    edge({
-      clock: systemClock,
-      log,
-      serverRoot: "http://localhost:3000",
-      trustedProxies: [],
-      limiter: undefined,
-      looks: [],
-      isStoreFailure: () => false,
-    }),
-  )
-  .use(things)
-  .use(
-    health(async () => ({
-      status: "unavailable" as const,
-      checks: { postgres: "ok", redis: "failed" },
-    })),
-  );
-refuseOtherMethods(app, new Set());
-
 describe("the order of checks", () => {
   // Each row has the error of its title and that of every later row.
   test.each<[number, string, Sent]>([
@@ -311,6 +224,93 @@ describe("every response", () => {
     expect(alive.headers.get("x-request-id")).toBeTruthy();
   });
 });
+
+const log = { debug() {}, info() {}, warn() {}, error: (event: string) => void logged.push(event) };
+
+const authenticator = {
+  async authenticate({ headers }: { headers: Headers }) {
+    const role = headers.get("authorization");
+    if (role === null) throw new Problem("unauthenticated");
+    return { role } as unknown as Principal;
+  },
+  noteUse() {},
+  async recordAccessDenied(_: Principal, __: unknown, details: Record<string, unknown>) {
+    denied.push(details);
+  },
+};
+
+const keyed = {
+  begin: () => Promise.reject(new Error("No request of these tests has a key.")),
+  finish: () => Promise.resolve(),
+  forget: () => Promise.resolve(),
+};
+
+const Body = Type.Object({ name: Type.String({ minLength: 1 }) }, { additionalProperties: false });
+const Query = Type.Object({ dry: Type.Optional(Type.Integer()) });
+const thing = loads("thing", async ({ params }) => {
+  if (params["id"] === "2") throw new Problem("forbidden");
+  if (params["id"] !== "1") throw new Problem("not_found");
+  return { id: 1 };
+});
+const things = new Elysia({ prefix: `${BASE_PATH}/things` })
+  .use(checks(authenticator, keyed))
+  .macro(thing)
+  .post(
+    "/:id",
+    ({ body, thing: found }) => {
+      if (body.name === "taken") throw new Problem("slot_occupied");
+      if (body.name === "bug") throw new Error("select secret from vault");
+      return { ...found, name: body.name };
+    },
+    {
+      access: {
+        takes: "any",
+        refuse: ({ role }: Principal) => (role === "partner_owner" ? undefined : "forbidden"),
+      },
+      thing: true,
+      body: Body,
+      query: Query,
+      rules: ({ body, query, thing: found }: RuleInput<typeof Body, typeof Query> & Thing) => ({
+        name: body.name === "ugly" || body.name === undefined ? "is ugly" : undefined,
+        dry: query.dry === found.id && body.name === "wet" ? "does not go with wet" : undefined,
+      }),
+      response: { 200: Type.Object({ id: Type.Integer(), name: Type.String() }) },
+    },
+  )
+  .post(
+    "/:id/press",
+    ({ set }) => {
+      set.status = 202;
+    },
+    { public: true, body: NO_FIELDS },
+  )
+  .delete("/:id", ({ status }) => status(204, undefined), { public: true })
+  .get("/forgotten", () => "a secret")
+  .get("/hasty", ({ thing: found }) => found, {
+    thing: true,
+    access: { takes: "any", refuse: () => undefined },
+  });
+
+const app = new Elysia({ normalize: false })
+  .use(
+    edge({
+      clock: systemClock,
+      log,
+      serverRoot: "http://localhost:3000",
+      trustedProxies: [],
+      limiter: undefined,
+      looks: [],
+      isStoreFailure: () => false,
+    }),
+  )
+  .use(things)
+  .use(
+    health(async () => ({
+      status: "unavailable" as const,
+      checks: { postgres: "ok", redis: "failed" },
+    })),
+  );
+refuseOtherMethods(app, new Set());
 
 const LIMIT = 64 * 1024;
 const logged: string[] = [];
