@@ -190,7 +190,12 @@ export async function removeFactor(
     const details = { factor_id: id, kind };
     const action = "SECOND_FACTOR_REMOVED";
     await recordAudit(tx, { at: now, action, actor, requestContext, details });
-    await tellOfFactor(tx, deps, { userId, change: "removed", name, now });
+    await tellOfFactor(tx, deps, {
+      userId,
+      change: "removed",
+      facts: [["Second factor", name]],
+      now,
+    });
   });
 }
 
@@ -208,6 +213,8 @@ export async function renewRecoveryCodes(
     const codes = await makeRecoveryCodes(tx, actor.userId);
     const action = "RECOVERY_CODES_MADE";
     await recordAudit(tx, { at: now, action, actor, requestContext, details: {} });
+    const { userId } = actor;
+    await tellOfFactor(tx, deps, { userId, change: "codesMade", facts: [], now });
     return codes;
   });
 }
@@ -277,7 +284,12 @@ async function addFactor(
   const details = { factor_id: id, kind };
   const action = "SECOND_FACTOR_ADDED";
   await recordAudit(tx, { at: now, action, actor: principal, requestContext, details });
-  await tellOfFactor(tx, deps, { userId, change: "added", name, now });
+  await tellOfFactor(tx, deps, {
+    userId,
+    change: "added",
+    facts: [["Second factor", name]],
+    now,
+  });
   const factor = showFactor(inserted);
   const recovery_codes = isFirst ? await makeRecoveryCodes(tx, userId) : null;
   const { familyId, jti } = principal;

@@ -18,10 +18,11 @@ import {
   settleRightAttempt,
   settleWrongAttempt,
 } from "../queries/sign-in.ts";
+import { tellOfFactor } from "./security-mails.ts";
 
 export interface ProofDeps {
   readonly box: SecretBox;
-  readonly config: Pick<Config, "serverRoot" | "lockScheduleS">;
+  readonly config: Pick<Config, "serverRoot" | "lockScheduleS" | "securityMails">;
 }
 
 /** A proof of a second factor, and the token with which it was sent. */
@@ -51,7 +52,7 @@ export async function proveFactor(tx: Tx, deps: ProofDeps, sent: SentProof): Pro
       ? { kind: "right" }
       : wrong(tx, sent, { method: "passkey" });
   if (recoveryCode !== undefined)
-    return (await byRecoveryCode(tx, sent, recoveryCode))
+    return (await byRecoveryCode(tx, deps, sent, recoveryCode))
       ? { kind: "right" }
       : wrong(tx, sent, { method: "recovery_code" });
   return byCode(tx, deps, sent, code ?? "");
@@ -117,12 +118,23 @@ export function totpContext({
   return `totp:${userId}:${id}`;
 }
 
-async function byRecoveryCode(tx: Tx, sent: SentProof, typed: string): Promise<boolean> {
+async function byRecoveryCode(
+  tx: Tx,
+  deps: ProofDeps,
+  sent: SentProof,
+  typed: string,
+): Promise<boolean> {
   const { userId, actor, requestContext, now } = sent;
   if (!(await queries.useRecoveryCode(tx, userId, hashSecret(plainRecoveryCode(typed)))))
     return false;
-  const details = { left: await queries.countRecoveryCodes(tx, userId) };
-  await recordAudit(tx, { at: now, action: "RECOVERY_CODE_USED", actor, requestContext, details });
+  const left = await queries.countRecoveryCodes(tx, userId);
+  const action = "RECOVERY_CODE_USED";
+  await recordAudit(tx, { at: now, action, actor, requestContext, details: { left } });
+  const facts = [
+    ["Codes left", String(left)],
+    ["Address", requestContext.ip],
+  ] as const;
+  await tellOfFactor(tx, deps, { userId, change: "codeUsed", facts, now });
   return true;
 }
 

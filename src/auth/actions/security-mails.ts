@@ -70,17 +70,28 @@ const FACTOR_CHANGES = {
     subject: "A second factor was removed",
     event: "A second factor was removed from your sign-in.",
   },
+  codeUsed: {
+    subject: "A recovery code was used",
+    event: "Somebody used one of your recovery codes instead of your second factor.",
+  },
+  codesMade: {
+    subject: "New recovery codes",
+    event: "New recovery codes were made for your sign-in. The earlier ones no longer work.",
+  },
 } as const;
 
-/** Tells a user about a second factor of the user. */
+interface FactorChange extends Pick<Notice, "facts" | "now"> {
+  readonly userId: number;
+  readonly change: keyof typeof FACTOR_CHANGES;
+}
+
+/** Tells a user about a second factor or the recovery codes of the user. */
 export async function tellOfFactor(
   tx: Tx,
   deps: SecurityMailDeps,
-  one: { userId: number; change: keyof typeof FACTOR_CHANGES; name: string; now: Date },
+  { userId, change, facts, now }: FactorChange,
 ): Promise<void> {
   if (!deps.config.securityMails) return;
-  const { userId, change, name, now } = one;
-  const facts = [["Second factor", name]] as const;
   await queue(tx, deps, await findMailed(tx, userId), { now, ...FACTOR_CHANGES[change], facts });
 }
 

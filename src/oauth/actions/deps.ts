@@ -17,6 +17,7 @@ export interface OAuthDeps {
   readonly passwords: Passwords;
   readonly config: Pick<
     Config,
+    | "securityMails"
     | "serverRoot"
     | "lockScheduleS"
     | "accessTokenTtlS"

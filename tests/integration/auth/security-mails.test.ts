@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 
 import { PASSWORD, startApi, type Answer, type TestApi } from "../../support/api.ts";
 import { mailsTo } from "../../support/auth-mails.ts";
+import { challenged, prove, withApp } from "../../support/factors.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import { addUser } from "../../support/tenants.ts";
 
@@ -60,6 +61,33 @@ test("a new token is mailed to its user, without the token", async () => {
   );
   expect(mails[0]?.text).toContain("Nightly export");
   for (const { body } of made) expect(contentOf(mails)).not.toContain(secretIn(body));
+});
+
+test("each change of a second factor is mailed to its user, and no wrong proof is", async () => {
+  const user = await freshUser();
+  const { token, factorId, recoveryCodes } = await withApp(world, user);
+  const subjects = async () => (await noticesTo(user.email)).map(({ subject }) => subject);
+  expect(await subjects()).toEqual(["Brand p1: A new second factor"]);
+  const [recovery_code = ""] = recoveryCodes;
+  const challenge = await challenged(api, user);
+  expect((await prove(api, challenge.token, { recovery_code: "0000" })).status).toBe(422);
+  expect((await prove(api, challenge.token, { recovery_code })).status).toBe(200);
+  const renewed = await post(token, "/account/second-factors/recovery-codes");
+  expect(renewed.status).toBe(200);
+  clock.advance(5);
+  const path = `/account/second-factors/${factorId}`;
+  expect((await api.call("DELETE", path, { token })).status).toBe(204);
+  expect(await subjects()).toEqual([
+    "Brand p1: A new second factor",
+    "Brand p1: A recovery code was used",
+    "Brand p1: New recovery codes",
+    "Brand p1: A second factor was removed",
+  ]);
+  const [added, used] = await noticesTo(user.email);
+  expect(added?.text).toContain("Authenticator app");
+  expect(used?.text).toMatch(/Codes left: +9/);
+  for (const code of [...recoveryCodes, ...Object(renewed.body["recovery_codes"])])
+    expect(contentOf(await noticesTo(user.email))).not.toContain(code);
 });
 
 test("a new owner is mailed to the other active owners of the company alone", async () => {
@@ -126,7 +154,8 @@ test("no mail has a link", () => {
 });
 
 test("nobody is mailed where the setting is off", async () => {
-  const { email } = await freshUser();
+  const user = await freshUser();
+  const { email } = user;
   const silent = await startApi({
     db: database.connect(),
     clock,
@@ -137,6 +166,10 @@ test("nobody is mailed where the setting is off", async () => {
   const body = { name: "Quiet" };
   const made = await silent.call("POST", "/account/personal-access-tokens", { token, body });
   expect(made.status).toBe(201);
+  const { recoveryCodes } = await withApp({ api: silent, clock }, user);
+  const challenge = await challenged(silent, user);
+  const [recovery_code] = recoveryCodes;
+  expect((await prove(silent, challenge.token, { recovery_code })).status).toBe(200);
   expect(await noticesTo(email)).toEqual([]);
 });
 

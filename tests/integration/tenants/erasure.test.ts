@@ -7,6 +7,7 @@ import { emailDigest } from "../../../src/auth/email.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { eraseChunk } from "../../../src/tenants/actions/erase.ts";
 import { PASSWORD } from "../../support/api.ts";
+import { challenged, prove, withApp } from "../../support/factors.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import {
   created,
@@ -226,6 +227,30 @@ describe("an erased user", () => {
     expect(again.status).toBe(201);
   });
 
+  test("loses passkeys, app, recovery codes and sign-ins that wait for a second factor", async () => {
+    const email = "factors@quist.test";
+    const { body: user } = await createUser(email, "Wilhelmina Quist");
+    const userId = Number(user["id"]);
+    const person = { id: userId, email, role: "account_user", companyId: 0 } as const;
+    const holder = await withApp(world, person);
+    await challenged(world.api, person);
+    await world.database.db.sql`
+      insert into second_factors (id, user_id, kind, name, credential_id, public_key, sign_count, created_at)
+      values (${ulid()}, ${userId}, 'passkey', 'Key of Quist', 'cXVpc3Q', '\\x01', 0, now())`;
+    // A passkey that the session was about to add.
+    const path = "/account/second-factors/passkeys/creation-options";
+    expect((await world.api.call("POST", path, { token: holder.token })).status).toBe(200);
+    for (let i = 0; i < 2; i++)
+      await prove(world.api, (await challenged(world.api, person)).token, { code: "000000" });
+    const other = await withApp(world, world.tenants.partners[0].accounts[1].owner);
+    expect(await factorRows(userId)).toEqual({ apps: 1, passkeys: 1, codes: 10, challenges: 4 });
+    await request({ user_id: userId });
+    await runJob();
+    expect(await factorRows(userId)).toEqual({ apps: 0, passkeys: 0, codes: 0, challenges: 0 });
+    expect(await found([email, "key of quist"])).toEqual([]);
+    expect(await factorRows(other.user.id)).toMatchObject({ apps: 1, codes: 10 });
+  });
+
   test("is neither the last owner, nor the operator, nor a service", async () => {
     const [partner] = world.tenants.partners;
     for (const user of [partner.owner, partner.accounts[0].owner])
@@ -339,6 +364,17 @@ async function withDispatcher(work: () => Promise<void>): Promise<void> {
   } finally {
     await dispatcher.stop();
   }
+}
+
+/** Counts what a user has of second factors, also of tokens that are not the user's any more. */
+async function factorRows(userId: number): Promise<Record<string, unknown>> {
+  const [counts] = await world.database.db.sql<Record<string, number>[]>`
+    select (select count(*)::int from second_factors where user_id = ${userId} and kind = 'totp') as apps,
+           (select count(*)::int from second_factors where user_id = ${userId} and kind = 'passkey') as passkeys,
+           (select count(*)::int from recovery_codes where user_id = ${userId}) as codes,
+           (select count(*)::int from second_factor_challenges join tokens using (jti)
+             where user_id = ${userId}) as challenges`;
+  return { ...counts };
 }
 
 async function digestsLeft(email: string): Promise<number> {
