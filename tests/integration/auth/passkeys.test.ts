@@ -98,6 +98,50 @@ describe.skipIf(chromium === undefined)("a passkey", () => {
     expect((await world.api.call("POST", path, { token: thief, body })).status).toBe(422);
   });
 
+  test("is one of at most ten of a user, also where two sessions add the tenth at once", async () => {
+    const { page, user, authenticator } = await visit();
+    const [token, second] = [
+      await world.api.login(user.email),
+      await world.api.login(user.email),
+    ] as const;
+    const first = await create(page, token);
+    expect(first.status).toBe(200);
+    const [recovery_code] = Object(first.body["recovery_codes"]);
+    const stepUp = { token: second, body: { recovery_code } };
+    const fresh = await world.api.call("POST", "/account/second-factors/step-up", stepUp);
+    expect(fresh.status).toBe(200);
+    for (let nth = 2; nth < 10; nth++) {
+      // An authenticator has one passkey of a user.
+      await authenticator.replace();
+      expect((await create(page, token)).status).toBe(200);
+    }
+    await authenticator.replace();
+    const tenth = { credential: await credential(page, token) };
+    await authenticator.replace();
+    const eleventh = { credential: await credential(page, second) };
+    const path = "/account/second-factors/passkeys";
+    const both = await Promise.all([
+      world.api.call("POST", path, { token, body: tenth }),
+      world.api.call("POST", path, { token: second, body: eleventh }),
+    ]);
+    expect(both.map(({ status }) => status).toSorted()).toEqual([200, 409]);
+    const late = await world.api.call("POST", `${path}/creation-options`, { token });
+    expect([late.status, late.body["code"], late.body["message"]]).toEqual([
+      409,
+      "limit_reached",
+      "You have as many of these as one may have; delete one first.",
+    ]);
+    const list = await world.api.call("GET", "/account/second-factors", { token });
+    const factors: readonly { id: string }[] = Object(list.body["factors"]);
+    expect(factors).toHaveLength(10);
+    const gone = await world.api.call("DELETE", `/account/second-factors/${factors[0]?.id}`, {
+      token,
+    });
+    expect(gone.status).toBe(204);
+    await authenticator.replace();
+    expect((await create(page, token)).status).toBe(200);
+  });
+
   test("is refused on the page of another origin", async () => {
     const { page, user } = await visit();
     const token = await world.api.login(user.email);
@@ -142,19 +186,25 @@ async function visit() {
   await page.goto(`http://localhost:${PORT}/healthz`);
   const cdp = await context.newCDPSession(page);
   await cdp.send("WebAuthn.enable");
-  const { authenticatorId } = await cdp.send("WebAuthn.addVirtualAuthenticator", {
-    options: {
-      protocol: "ctap2",
-      transport: "internal",
-      hasResidentKey: true,
-      hasUserVerification: true,
-      isUserVerified: true,
-      automaticPresenceSimulation: true,
-    },
-  });
+  const add = () =>
+    cdp.send("WebAuthn.addVirtualAuthenticator", {
+      options: {
+        protocol: "ctap2",
+        transport: "internal",
+        hasResidentKey: true,
+        hasUserVerification: true,
+        isUserVerified: true,
+        automaticPresenceSimulation: true,
+      },
+    });
+  let { authenticatorId } = await add();
   const verifies = (isUserVerified: boolean) =>
     cdp.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified });
-  return { page, user: await world.freshUser(), authenticator: { verifies } };
+  const replace = async () => {
+    await cdp.send("WebAuthn.removeVirtualAuthenticator", { authenticatorId });
+    ({ authenticatorId } = await add());
+  };
+  return { page, user: await world.freshUser(), authenticator: { verifies, replace } };
 }
 
 interface Credential {

@@ -275,6 +275,45 @@ describe.skipIf(chromium === undefined)("a request that demands a proof", () => 
     await page.close();
   });
 
+  test("takes a passkey, and a recovery code instead of it", async () => {
+    const { email, id } = await freshUser();
+    const { page, faults } = await openDashboard(browser, { root, path: "/security" });
+    await addAuthenticator(page);
+    await toPassword(page, email);
+    await button(page, "Add passkey").click();
+    await page.getByLabel("Name").fill("Blue key");
+    await page.keyboard.press("Enter");
+    const codes = page.getByRole("list", { name: "Recovery codes" }).getByRole("listitem");
+    await codes.first().waitFor();
+    const [, code = ""] = await codes.allInnerTexts();
+    await button(page, "I have kept them").click();
+    const asked = page.getByRole("dialog", { name: "Confirm that it is you" });
+    clock.advance(STALE_MS);
+    await button(page, "Create new codes").click();
+    await confirm(page, "Create new codes");
+    await button(page, "Use a recovery code").click();
+    const field = asked.getByLabel("Recovery code");
+    await field.fill("0000-0000-0000-0000");
+    await button(page, "Use the recovery code").click();
+    await asked.getByText("The code is wrong, has expired or was used before.").waitFor();
+    await checkLooks(page, "factor step-up recovery code");
+    await field.fill(code);
+    await button(page, "Use the recovery code").click();
+    await codes.first().waitFor();
+    await button(page, "I have kept them").click();
+    clock.advance(STALE_MS);
+    await button(page, "Remove Blue key").click();
+    await confirm(page, "Remove");
+    await checkLooks(page, "factor step-up passkey");
+    await asked.getByRole("button", { name: "Use your passkey" }).click();
+    await page.getByText("Blue key is removed.").waitFor();
+    const used = await database.db.sql`select details from audit_log
+      where actor_id = ${id} and action in ('RECOVERY_CODE_USED', 'SECOND_FACTOR_FAILED') order by id`;
+    expect(used.map(({ details }) => details.left ?? details.method)).toEqual(["recovery_code", 9]);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
   test("leads a user without a factor to the sign-in, which leads back", async () => {
     const { email } = await freshUser();
     const { page } = await openDashboard(browser, { root, path: "/security" });
