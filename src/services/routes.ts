@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import { inPerson, platformService, superAdmin, withStepUp } from "../auth/guard.ts";
+import { recordTenantRead } from "../auth/actions/tenant-reads.ts";
 import { apiTokenKey, isApiTokenKey } from "../auth/actions/api-tokens.ts";
 import { BASE_PATH } from "../http/access.ts";
 import type { Checks } from "../http/checks.ts";
@@ -227,9 +228,12 @@ function inboxRoutes(deps: ServiceRouteDeps) {
     .use(deps.checks)
     .get(
       "",
-      async ({ query }) => {
+      async ({ principal, requestContext, query }) => {
         const page = pageOf(query);
         const rows = await inboxOf(deps.db, query.state ?? "rejected", page);
+        // An action names no partner, and a rejected one perhaps nothing that exists.
+        const read = { partnerId: null, kind: "inbox" } as const;
+        await recordTenantRead(deps, { principal, requestContext }, read);
         return listOf(rows, page, { key: positionOf, show: shownAs(InboxObject) });
       },
       {

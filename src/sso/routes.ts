@@ -2,6 +2,7 @@ import { join } from "../http/join.ts";
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
+import { recordCompanyRead } from "../auth/actions/tenant-reads.ts";
 import { inPerson, superAdmin, withStepUp } from "../auth/guard.ts";
 import { loginAnswer } from "../auth/model.ts";
 import { BASE_PATH } from "../http/access.ts";
@@ -155,9 +156,11 @@ function collectionRoutes(deps: ConnectionRouteDeps) {
   return instance(deps)
     .get(
       "",
-      async ({ query }) => {
+      async ({ principal, requestContext, query }) => {
         const page = pageOf(query);
         const rows = await actions.listConnections(deps, query.company_id, page);
+        const companyId = query.company_id ?? null;
+        await recordRead(deps, { principal, requestContext }, companyId);
         return listOf(rows, page, { key: (one) => one.id, show });
       },
       {
@@ -200,6 +203,10 @@ function instance(deps: ConnectionRouteDeps) {
     .macro(loads("connection", ({ params }) => actions.findConnection(deps, params["id"] ?? "")));
 }
 
+/** Records that an operator reads connections (contract 10.3). */
+const recordRead = (deps: ConnectionRouteDeps, caller: Caller, companyId: number | null) =>
+  recordCompanyRead(deps, caller, { companyId, kind: "sso-connections" });
+
 function showWith({ config }: ConnectionRouteDeps) {
   return (row: Connection) => showConnection(row, callbackUri(config, row.id));
 }
@@ -222,16 +229,23 @@ function singleRoutes(deps: ConnectionRouteDeps) {
     },
   } as const;
   return instance(deps)
-    .get("/:id", ({ connection }) => show(connection), {
-      access: reading,
-      connection: true,
-      response: { 200: connectionObject },
-      detail: {
-        operationId: "getSsoConnection",
-        summary: "Show a single sign-on connection",
-        description: "Its secret is never shown.",
+    .get(
+      "/:id",
+      async ({ principal, requestContext, connection }) => {
+        await recordRead(deps, { principal, requestContext }, connection.companyId);
+        return show(connection);
       },
-    })
+      {
+        access: reading,
+        connection: true,
+        response: { 200: connectionObject },
+        detail: {
+          operationId: "getSsoConnection",
+          summary: "Show a single sign-on connection",
+          description: "Its secret is never shown.",
+        },
+      },
+    )
     .post(
       "/:id",
       ({ principal, requestContext, connection, body }) =>

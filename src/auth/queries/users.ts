@@ -82,6 +82,21 @@ export async function findMailRecipient(
   return { userId, brand: row.isWhite ? row.brandName : null, takesPassword: isTaken };
 }
 
+/** Finds the partner that a company is or belongs to; null for the platform, and for a company that does not exist. */
+export async function partnerOfCompany(
+  db: DbOrTx,
+  wanted: number | null | undefined,
+): Promise<number | null> {
+  if (wanted === null || wanted === undefined) return null;
+  const { id: ownId, type, partnerId } = companies;
+  const [company] = await db
+    .select({ ownId, type, partnerId })
+    .from(companies)
+    .where(eq(ownId, wanted));
+  if (company === undefined || company.type === "platform") return null;
+  return company.partnerId ?? company.ownId;
+}
+
 /** An active user with the appearance of the tenant's mails. */
 export interface Mailed extends MailBrand {
   readonly email: string;

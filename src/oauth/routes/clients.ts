@@ -2,6 +2,7 @@ import { join } from "../../http/join.ts";
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
+import { recordCompanyRead } from "../../auth/actions/tenant-reads.ts";
 import { partnerAdmin, superAdmin, withStepUp } from "../../auth/guard.ts";
 import { type Access, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
@@ -81,6 +82,7 @@ function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<
           { principal, requestContext, isPlatform },
           page,
         );
+        if (isPlatform) await recordRead(deps, { principal, requestContext }, null);
         return listOf(rows, page, { key: actions.clientKey, show: shownAs(clientObject) });
       },
       {
@@ -135,17 +137,28 @@ function groupBase<const P extends string>(
 }
 
 function showRoute<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
-  const { access, titleSuffix } = group;
-  return groupBase(deps, group).get("/:id", ({ client }) => shown(clientObject, client), {
-    access,
-    client: true,
-    response: { 200: clientObject },
-    detail: {
-      summary: `Get an OAuth client${titleSuffix}`,
-      description: "Never with its secret.",
+  const { access, isPlatform, titleSuffix } = group;
+  return groupBase(deps, group).get(
+    "/:id",
+    async ({ principal, requestContext, client }) => {
+      if (isPlatform) await recordRead(deps, { principal, requestContext }, client.companyId);
+      return shown(clientObject, client);
     },
-  });
+    {
+      access,
+      client: true,
+      response: { 200: clientObject },
+      detail: {
+        summary: `Get an OAuth client${titleSuffix}`,
+        description: "Never with its secret.",
+      },
+    },
+  );
 }
+
+/** Records that an operator reads clients (contract 10.3). */
+const recordRead = (deps: ClientRouteDeps, caller: Caller, companyId: number | null) =>
+  recordCompanyRead(deps, caller, { companyId, kind: "oauth-clients" });
 
 function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
   const { access, isPlatform, titleSuffix } = group;

@@ -7,18 +7,17 @@ import { storeReviewSites } from "../../../db/schema/providers.ts";
 /** The kinds of records that belong to a tenant. */
 export type OwnedKind = "company" | "user" | "store" | "connection";
 
-/** Finds the partner that a record belongs to; null for one of the platform, and for one that does not exist. */
-export async function partnerOfRecord(
+/** Finds the company that a record belongs to; undefined for one that does not exist. */
+export async function companyOfRecord(
   db: DbOrTx,
   kind: OwnedKind,
   id: number,
-): Promise<number | null> {
+): Promise<number | undefined> {
   const [company] = await db
-    .select({ id: companies.id, type: companies.type, partnerId: companies.partnerId })
+    .select({ id: companies.id })
     .from(companies)
     .where(inArray(companies.id, companyOf(db, kind, id)));
-  if (company === undefined || company.type === "platform") return null;
-  return company.partnerId ?? company.id;
+  return company?.id;
 }
 
 function companyOf(db: DbOrTx, kind: OwnedKind, id: number) {

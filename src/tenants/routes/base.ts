@@ -1,13 +1,13 @@
 import { Elysia } from "elysia";
 
 import type { Db } from "../../../db/client.ts";
-import { recordTenantRead, type TenantData } from "../../auth/actions/tenant-reads.ts";
+import { recordCompanyRead, type TenantData } from "../../auth/actions/tenant-reads.ts";
 import { firstHand, inPerson, superAdmin, withStepUp } from "../../auth/guard.ts";
 import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
 import { requestStateOf, signedIn } from "../../http/request-state.ts";
 import type { AdminDeps } from "../actions/deps.ts";
-import { type OwnedKind, partnerOfRecord } from "../queries/tenant-reads.ts";
+import { companyOfRecord, type OwnedKind } from "../queries/tenant-reads.ts";
 
 export interface AdminRouteDeps extends AdminDeps {
   readonly checks: Checks;
@@ -39,13 +39,11 @@ export function adminRoutesBase<const P extends `/${string}` | "">(
       looksInto: (kind: TenantData | null) => ({
         async beforeHandle({ request, params, query }: LookContext) {
           if (kind === null) return;
-          const partnerId = await partnerLookedInto(deps.db, kind, {
+          const companyId = await companyLookedInto(deps.db, kind, {
             ...query,
             id: params?.["id"],
           });
-          // Only the log of one tenant is data of a tenant; that of the platform is what operators watch.
-          if (kind === "audit-log" && partnerId === null) return;
-          await recordTenantRead(deps, signedIn(requestStateOf(request)), { partnerId, kind });
+          await recordCompanyRead(deps, signedIn(requestStateOf(request)), { companyId, kind });
         },
       }),
     });
@@ -71,13 +69,13 @@ const NAMED_BY_PATH: Readonly<Partial<Record<TenantData, OwnedKind>>> = {
   "store-review-sites": "connection",
 };
 
-/** Returns the partner of the record in the path, or of a list's filter; null for a list without such a filter. */
-async function partnerLookedInto(
+/** Returns the company of the record in the path, or of a list's filter; null for a list without such a filter. */
+async function companyLookedInto(
   db: Db,
   kind: TenantData,
   { id, ...query }: Readonly<Record<string, unknown>>,
-): Promise<number | null> {
-  if (id !== undefined) return partnerOfRecord(db, NAMED_BY_PATH[kind] ?? "company", Number(id));
+): Promise<number | null | undefined> {
+  if (id !== undefined) return companyOfRecord(db, NAMED_BY_PATH[kind] ?? "company", Number(id));
   const [field, owned] = NAMED_BY.find(([name]) => query[name] !== undefined) ?? [];
-  return owned === undefined ? null : partnerOfRecord(db, owned, Number(query[field]));
+  return owned === undefined ? null : companyOfRecord(db, owned, Number(query[field]));
 }

@@ -32,6 +32,7 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
   return adminRoutesBase(deps, "")
     .get("/dispatcher", async () => showState(deps), {
       access: administrating,
+      looksInto: "dispatcher",
       response: { 200: DispatcherObject },
       detail: {
         operationId: "getDispatcher",
@@ -48,6 +49,7 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
       },
       {
         access: administrating,
+        looksInto: "backlogs",
         query: backlogQuery,
         response: { 200: listSchema(BacklogObject) },
         detail: {
@@ -66,6 +68,7 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
         ),
       {
         access: administrating,
+        looksInto: "dispatcher",
         response: {
           200: Type.String({ contentType: "text/event-stream" }),
           503: errorResponse("overloaded"),

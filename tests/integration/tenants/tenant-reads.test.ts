@@ -5,8 +5,9 @@ import { startApi } from "../../support/api.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import { addProvider, connectStore } from "../../support/factory.ts";
 import { fixture } from "../../support/fixture.ts";
+import { addClient } from "../../support/oauth.ts";
 import { createDatabase } from "../../support/postgres.ts";
-import { addTenants } from "../../support/tenants.ts";
+import { addSsoConnection, addTenants } from "../../support/tenants.ts";
 
 const clock = createFakeClock();
 const database = fixture(createDatabase);
@@ -15,10 +16,18 @@ const api = fixture(() => startApi({ db: database.db, clock }));
 
 let root: string;
 let siteId: number;
+let connectionId: string;
+let clients: { own: string; platform: string };
 beforeAll(async () => {
   root = await api.login(tenants.superAdmin.email);
   const provider = await addProvider(database.db, api.deps.box, "site");
   siteId = await connectStore(database.db, own().accounts[0], { provider });
+  const { id: companyId } = account();
+  connectionId = await addSsoConnection(database.db, { companyId, domains: ["reads.test"] });
+  clients = {
+    own: (await addClient(database.db, { companyId: own().id })).clientId,
+    platform: (await addClient(database.db)).clientId,
+  };
 });
 
 const own = () => tenants.partners[0];
@@ -45,7 +54,65 @@ const READS: readonly (readonly [path: () => string, kind: string, isOfPartner: 
   [() => `/users/${account().owner.id}`, "users", true],
   [() => `/users/${tenants.superAdmin.id}`, "users", false],
   [() => `/audit-log?company_id=${own().id}`, "audit-log", true],
+  [() => "/sso-connections", "sso-connections", false],
+  [() => `/sso-connections?company_id=${account().id}`, "sso-connections", true],
+  [() => `/sso-connections/${connectionId}`, "sso-connections", true],
+  [() => "/backlogs", "backlogs", false],
+  [() => "/dispatcher", "dispatcher", false],
+  [() => "/inbox", "inbox", false],
+  [() => "/sso/clients", "oauth-clients", false],
+  [() => `/sso/clients/${clients.own}`, "oauth-clients", true],
+  [() => `/sso/clients/${clients.platform}`, "oauth-clients", false],
 ];
+
+/** The reads without a row, with the reason. */
+const NO_TENANT_DATA: Readonly<Record<string, string>> = {
+  "/plans": "the platform's own",
+  "/plans/{id}": "the platform's own",
+  "/providers": "the platform's own",
+  "/providers/{id}": "the platform's own",
+  "/services": "the platform's own",
+  "/services/{id}": "the platform's own",
+  "/services/{id}/tokens": "the platform's own",
+  "/audit-webhook": "the platform's own",
+  "/audit-log/export": "leaves the row AUDIT_EXPORTED",
+  "/inbox/status": "counts",
+  "/erasures": "names nobody",
+  "/erasures/{id}": "names nobody",
+  "/partners/{id}/deletion": "a date that an operator has set",
+  "/accounts/{id}/deletion": "a date that an operator has set",
+};
+
+test("every read of operators leaves a row, or shows no data of a tenant", async () => {
+  const { body } = await api.call("GET", "/openapi.json", { root: true });
+  const paths = Object.entries<object>(Object(body["paths"])).flatMap(([path, methods]) =>
+    "get" in methods && /\/(?:admin\/|sso\/clients)/.test(path)
+      ? [path.replace(/^\/api\/v1(?:\/admin)?/, "")]
+      : [],
+  );
+  const read = READS.map(([path]) => path().replace(/\?.*$/, ""));
+  const silent = paths.filter((path) => {
+    const pattern = new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`);
+    return !read.some((one) => pattern.test(one)) && !path.startsWith("/partners/{id}/webhooks");
+  });
+  expect(silent.toSorted()).toEqual([...Object.keys(NO_TENANT_DATA), "/stream"].toSorted());
+});
+
+test("the stream of the dispatcher's state leaves a row", async () => {
+  clock.advance(3_600_000);
+  root = await api.login(tenants.superAdmin.email);
+  const before = await rows();
+  const ended = new AbortController();
+  const response = await fetch(`${api.listen()}/api/v1/admin/stream`, {
+    headers: { Authorization: `Bearer ${root}` },
+    signal: ended.signal,
+  });
+  expect(response.status).toBe(200);
+  ended.abort();
+  expect((await rows()).slice(before.length)).toEqual([
+    { actor: tenants.superAdmin.id, details: { partner_id: null, kind: "dispatcher" } },
+  ]);
+});
 
 test.each(READS)(
   "read %# leaves one row an hour, with the partner of its record or filter",
@@ -87,13 +154,17 @@ test("a read that finds nothing, is refused, or is of the platform's own data le
   expect((await read("/users/2000000000")).status).toBe(404);
   expect((await read("/users?company_id=none")).status).toBe(422);
   expect((await read("/users", owner)).status).toBe(403);
-  expect((await read("/plans")).status).toBe(200);
+  expect((await read("/sso/clients/unknown")).status).toBe(404);
+  for (const path of ["/plans", "/services", "/erasures", "/inbox/status"])
+    expect((await read(path)).status).toBe(200);
   expect((await read("/audit-log")).status).toBe(200);
-  expect((await api.call("GET", "/partner/users", { token: owner })).status).toBe(200);
+  for (const path of ["/partner/users", "/partner/oauth-clients"])
+    expect((await api.call("GET", path, { token: owner })).status).toBe(200);
   expect(await rows()).toEqual(before);
 });
 
-const read = (path: string, token = root) => api.call("GET", `/admin${path}`, { token });
+const read = (path: string, token = root) =>
+  api.call("GET", path.startsWith("/sso/") ? path : `/admin${path}`, { token });
 
 const rows = async (): Promise<readonly Record<string, unknown>[]> => database.db.sql`
   select actor_id as actor, details - 'token' as details from audit_log
