@@ -196,6 +196,8 @@ interface PresentedRefreshToken {
   readonly scope: string;
   readonly expiresAt: Date | null;
   readonly redeemedAt: Date | null;
+  /** Time of the sign-in that the token belongs to. */
+  readonly signedInAt: Date;
 }
 
 type RefreshDecision =
@@ -220,10 +222,11 @@ export function decideRefresh(
     scopes: readonly string[] | undefined;
     ceiling?: readonly string[] | undefined;
   },
-  { now, leewayS }: { now: Date; leewayS: number },
+  { now, leewayS, maxDays }: { now: Date; leewayS: number; maxDays: number | null },
 ): RefreshDecision {
   if (token.clientId !== request.clientId) return { kind: "refused" };
   if (token.expiresAt !== null && token.expiresAt <= now) return { kind: "refused" };
+  if (secondsToRefresh(token.signedInAt, { now, maxDays }) <= 0) return { kind: "refused" };
   if (token.redeemedAt !== null)
     return { kind: addMs(token.redeemedAt, leewayS * 1000) < now ? "replayed" : "refused" };
   const scopes = request.scopes ?? withinCeiling(token.scope.split(" "), request.ceiling);
@@ -232,6 +235,17 @@ export function decideRefresh(
   return isCovered && scopes.length > 0
     ? { kind: "redeem", scope: scopes.join(" ") }
     : { kind: "too_wide" };
+}
+
+const DAY_MS = 86_400_000;
+
+/** Returns the time in seconds for which a client may still refresh after a sign-in (contract 5.3). */
+export function secondsToRefresh(
+  signedInAt: Date,
+  { now, maxDays }: { now: Date; maxDays: number | null },
+): number {
+  if (maxDays === null) return Number.POSITIVE_INFINITY;
+  return (addMs(signedInAt, maxDays * DAY_MS).getTime() - now.getTime()) / 1000;
 }
 
 function withinCeiling(

@@ -60,7 +60,7 @@ export const proofBody = Type.Object(
       }),
     ),
     recovery_code: Type.Optional(
-      Object.assign(storableText([1, 64]), { examples: ["7k2m-9xw4-p0qe-3rtz"] }),
+      Object.assign(storableText([1, 64]), { examples: ["7k2m-9xw4-p0qe-3rtz-v8h5-6cjd"] }),
     ),
     passkey: Type.Optional(assertionBody),
   },
@@ -156,7 +156,7 @@ export const factorsAnswer = Type.Object(
 );
 export type FactorsAnswer = Static<typeof factorsAnswer>;
 
-const codes = Type.Array(Type.String({ examples: ["7k2m-9xw4-p0qe-3rtz"] }));
+const codes = Type.Array(Type.String({ examples: ["7k2m-9xw4-p0qe-3rtz-v8h5-6cjd"] }));
 
 export const newFactorAnswer = Type.Object(
   {

@@ -46,6 +46,8 @@ export interface Config {
   readonly accessTokenTtlS: number;
   readonly refreshTokenTtlS: number;
   readonly refreshLeewayS: number;
+  /** Days after the sign-in at which a client can refresh no more; null is no limit. */
+  readonly refreshMaxDays: number | null;
   /** The absolute and the idle limit of a session of the product's own pages; null is no limit. */
   readonly sessionLimits: {
     readonly maxHours: number | null;
@@ -149,8 +151,9 @@ export function readConfig(env: Env = process.env): Config {
     accessTokenTtlS: read.integer("ACCESS_TOKEN_TTL_S", DAY_S, [1, 30 * DAY_S]),
     refreshTokenTtlS: read.integer("REFRESH_TOKEN_TTL_S", 30 * DAY_S, [1, 366 * DAY_S]),
     refreshLeewayS: read.integer("REFRESH_LEEWAY_S", 10, [0, 300]),
+    refreshMaxDays: limitOf(read, "REFRESH_MAX_DAYS", [1, 3_650]),
     sessionLimits: sessionLimitsOf(read),
-    otpTtlS: read.integer("OTP_TTL_S", 600, [1, 3_600]),
+    otpTtlS: read.integer("OTP_TTL_S", 600, [1, 600]),
     otpCooldownS: read.integer("OTP_COOLDOWN_S", 60, [0, 3_600]),
     deliveryTimeoutMs: read.integer("DELIVERY_TIMEOUT_MS", 15_000, [50, 60_000]),
     ...retentionOf(read),
@@ -249,12 +252,19 @@ function contactsOf(text: string): string[] {
 
 /** The shortest idle limit is 5 minutes, because a last use is stamped only once a minute. */
 function sessionLimitsOf(read: SettingsReader): Config["sessionLimits"] {
-  const limit = (name: string, bounds: readonly [number, number]) =>
-    read.optional(name, () => read.integer(name, 0, bounds)) ?? null;
   return {
-    maxHours: limit("SESSION_MAX_HOURS", [1, 720]),
-    idleMinutes: limit("SESSION_IDLE_MINUTES", [5, 1_440]),
+    maxHours: limitOf(read, "SESSION_MAX_HOURS", [1, 720]),
+    idleMinutes: limitOf(read, "SESSION_IDLE_MINUTES", [5, 1_440]),
   };
+}
+
+/** Reads a limit that is off unless it is set. */
+function limitOf(
+  read: SettingsReader,
+  name: string,
+  bounds: readonly [number, number],
+): number | null {
+  return read.optional(name, () => read.integer(name, 0, bounds)) ?? null;
 }
 
 function rateLimitOf(read: SettingsReader): Config["rateLimit"] {

@@ -43,6 +43,17 @@ export function decideScope(
 }
 
 /**
+ * Returns whether a sign-in at the authorize page needs the user's consent. A first-party client that has a secret is part of
+ * the service. A public one cannot prove that it is the app that it says it is, so the user is asked (RFC 8252, 8.6).
+ */
+export function needsConsent({
+  firstParty,
+  confidential,
+}: Pick<OAuthClient, "firstParty" | "confidential">): boolean {
+  return !(firstParty && confidential);
+}
+
+/**
  * Returns whether the client may sign in the user: a partner's client admits only users of the partner and its
  * accounts (contract 5.6).
  */

@@ -74,7 +74,12 @@ beforeAll(async () => {
 
 test("the logs of both processes have no secret, and do have the requests", () => {
   const logs = attacked.api.said + dispatcher.log;
-  for (const event of ["request.answered", "webhook.attempted", '"level":"debug"', "mail.attempted"])
+  for (const event of [
+    "request.answered",
+    "webhook.attempted",
+    '"level":"debug"',
+    "mail.attempted",
+  ])
     expect(logs).toContain(event);
   expect(namesIn(logs)).toEqual([]);
 });

@@ -8,11 +8,11 @@ import { deleteFamily, lockFamily } from "../queries/sessions.ts";
 import { shareClient } from "../queries/tokens.ts";
 import { findPerson, holdUser, type PersonRow } from "../queries/users.ts";
 import { openSession } from "./open-session.ts";
-import { issueRefreshToken } from "./refresh-session.ts";
+import { type ClientTokenLives, issueRefreshToken } from "./refresh-session.ts";
 
 interface ClientSessionDeps {
   readonly keys: KeyRing;
-  readonly config: Pick<Config, "accessTokenTtlS" | "refreshTokenTtlS">;
+  readonly config: Pick<Config, "accessTokenTtlS"> & ClientTokenLives;
 }
 
 interface ClientSignIn {
@@ -47,7 +47,7 @@ export async function openClientSession(
   const { token: access, familyId } = await openSession(tx, deps, { ...signIn, clientId });
   if (!grantTypes.includes("refresh_token")) return { familyId, access, refresh: null };
   const { user, scope, now } = signIn;
-  const holder = { userId: user.id, familyId, clientId, scope, now };
+  const holder = { userId: user.id, familyId, clientId, scope, signedInAt: now, now };
   return { familyId, access, refresh: (await issueRefreshToken(tx, deps, holder)).token };
 }
 

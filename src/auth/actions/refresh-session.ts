@@ -1,10 +1,11 @@
 import type { Db, Tx } from "../../../db/client.ts";
+import { neverNull } from "../../../db/statement.ts";
 import { recordAudit } from "../queries/audit.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { type Claims, claimsMatch, type KeyRing } from "../key-ring.ts";
-import { decideRefresh } from "../decide.ts";
+import { decideRefresh, secondsToRefresh } from "../decide.ts";
 import { deleteFamily, lockFamily } from "../queries/sessions.ts";
 import { findRefreshToken, redeemToken, shareClient, type RefreshRow } from "../queries/tokens.ts";
 import { holdUser } from "../queries/users.ts";
@@ -14,8 +15,13 @@ interface RefreshDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly keys: KeyRing;
-  readonly config: Pick<Config, "accessTokenTtlS" | "refreshTokenTtlS" | "refreshLeewayS">;
+  readonly config: Pick<
+    Config,
+    "accessTokenTtlS" | "refreshTokenTtlS" | "refreshMaxDays" | "refreshLeewayS"
+  >;
 }
+
+export type ClientTokenLives = Pick<Config, "refreshTokenTtlS" | "refreshMaxDays">;
 
 interface Refresh {
   readonly token: string;
@@ -57,8 +63,8 @@ export async function refreshSession(
     const row = await holdRefreshToken(tx, claims);
     if (row === undefined) return { kind: "refused" };
     const { scopes, clientId, ceiling } = refresh;
-    const leewayS = deps.config.refreshLeewayS;
-    const decision = decideRefresh(row, { clientId, scopes, ceiling }, { now, leewayS });
+    const { refreshLeewayS: leewayS, refreshMaxDays: maxDays } = deps.config;
+    const decision = decideRefresh(row, { clientId, scopes, ceiling }, { now, leewayS, maxDays });
     if (decision.kind === "replayed") return endReplayed(tx, row, requestContext, now);
     if (decision.kind !== "redeem") return decision;
     await redeemToken(tx, row.jti, now);
@@ -66,7 +72,7 @@ export async function refreshSession(
   });
 }
 
-type HeldRow = RefreshRow & { readonly familyId: string };
+type HeldRow = RefreshRow & { readonly familyId: string; readonly signedInAt: Date };
 
 /**
  * Locks, in the order that every transaction uses, the user (against a password reset), the client (against its
@@ -81,7 +87,7 @@ async function holdRefreshToken(tx: Tx, claims: Claims): Promise<HeldRow | undef
   await lockFamily(tx, known.familyId);
   const row = await findRefreshToken(tx, claims.jti);
   if (row === undefined || !row.isActive || !claimsMatch(claims, row)) return undefined;
-  return { ...row, familyId: known.familyId };
+  return { ...row, familyId: known.familyId, signedInAt: neverNull(row.signedInAt) };
 }
 
 /**
@@ -111,7 +117,7 @@ async function issuePair(
     now,
   }: { row: HeldRow; scope: string; requestContext: RequestContext; now: Date },
 ): Promise<RefreshOutcome> {
-  const { userId, companyId, familyId, clientId } = row;
+  const { userId, companyId, familyId, clientId, signedInAt } = row;
   const access = await issueToken(tx, deps.keys, {
     kind: "access",
     userId,
@@ -124,7 +130,7 @@ async function issuePair(
   });
   // The new refresh token keeps the scope of the old refresh token, even if the access token issued with it has a
   // narrower scope (RFC 6749, 6).
-  const holder = { userId, familyId, clientId, scope: row.scope, now };
+  const holder = { userId, familyId, clientId, scope: row.scope, signedInAt, now };
   const refresh = await issueRefreshToken(tx, deps, holder);
   await recordAudit(tx, {
     at: now,
@@ -136,12 +142,25 @@ async function issuePair(
   return { kind: "refreshed", access, refresh, scope };
 }
 
-/** Issues the refresh token of a sign-in. `openSession` issues the access token of the same sign-in. */
+interface RefreshHolder {
+  readonly userId: number;
+  readonly familyId: string;
+  readonly clientId: string | null;
+  readonly scope: string;
+  readonly signedInAt: Date;
+  readonly now: Date;
+}
+
+/**
+ * Issues a refresh token of a sign-in, which does not outlive the last day of the sign-in. `openSession` issues the access
+ * token of the same sign-in.
+ */
 export function issueRefreshToken(
   tx: Tx,
-  { keys, config }: Pick<RefreshDeps, "keys"> & { config: Pick<Config, "refreshTokenTtlS"> },
-  holder: { userId: number; familyId: string; clientId: string | null; scope: string; now: Date },
+  { keys, config }: Pick<RefreshDeps, "keys"> & { config: ClientTokenLives },
+  { signedInAt, ...holder }: RefreshHolder,
 ): Promise<IssuedToken> {
-  const ttlS = config.refreshTokenTtlS;
+  const left = secondsToRefresh(signedInAt, { now: holder.now, maxDays: config.refreshMaxDays });
+  const ttlS = Math.min(config.refreshTokenTtlS, Math.floor(left));
   return issueToken(tx, keys, { kind: "refresh", impersonatorId: null, ...holder, ttlS });
 }

@@ -277,8 +277,15 @@ export type RefreshRow = NonNullable<Awaited<ReturnType<typeof findRefreshToken>
 
 export async function findRefreshToken(db: DbOrTx, id: string) {
   const [row] = await db
-    .select({ ...issued, redeemedAt, companyId: users.companyId, isActive: isUserActive })
+    .select({
+      ...issued,
+      redeemedAt,
+      signedInAt: authenticationEvents.at,
+      companyId: users.companyId,
+      isActive: isUserActive,
+    })
     .from(tokens)
+    .leftJoin(authenticationEvents, eq(authenticationEvents.id, familyId))
     .innerJoin(users, eq(users.id, userId))
     .innerJoin(companies, eq(companies.id, users.companyId))
     .leftJoin(partners, isPartnerOfCompany)

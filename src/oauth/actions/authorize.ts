@@ -14,7 +14,7 @@ import { addMs } from "../../lib/clock.ts";
 import { hashSecret, newSecret } from "../../lib/secrets.ts";
 import { redeemSsoCode } from "../../sso/actions/exchange-code.ts";
 import { SsoError } from "../../sso/places.ts";
-import { admitsUser, decideScope } from "../decide.ts";
+import { admitsUser, decideScope, needsConsent } from "../decide.ts";
 import { Params } from "../form.ts";
 import { OAuthError } from "../oauth-error.ts";
 import type { ActiveClient } from "../queries/clients.ts";
@@ -56,8 +56,7 @@ export interface FactorChoice {
 }
 
 /**
- * Signs a user in with the password form of the authorize page. A first-party client needs no consent, because it is
- * part of the service.
+ * Signs a user in with the password form of the authorize page.
  */
 export function signInAtPage(
   deps: OAuthDeps,
@@ -92,7 +91,7 @@ async function signedIn(
   authorization: Authorization,
   { userId, now }: { userId: number; now: Date },
 ): Promise<SignedIn> {
-  const kind = authorization.client.firstParty ? "code" : "consent";
+  const kind = needsConsent(authorization.client) ? "consent" : "code";
   return { kind, secret: await issue(tx, authorization, { kind, userId, now }) };
 }
 
@@ -131,7 +130,7 @@ export function signInByProvider(
   const { client } = authorization;
   return redeemSsoCode(deps, presented, async (tx, { id: userId, email, partnerId }, now) => {
     if (!admitsUser(client, { partnerId })) return new SsoError("foreign_user");
-    const kind = client.firstParty ? "code" : "consent";
+    const kind = needsConsent(client) ? "consent" : "code";
     return { kind, email, secret: await issue(tx, authorization, { kind, userId, now }) };
   });
 }

@@ -22,6 +22,7 @@ export interface OAuthDeps {
     | "lockScheduleS"
     | "accessTokenTtlS"
     | "refreshTokenTtlS"
+    | "refreshMaxDays"
     | "refreshLeewayS"
     | "sessionLimits"
     | "operatorsRequireSecondFactor"

@@ -15,10 +15,12 @@ const IN_WORDS: Readonly<Record<string, string>> = {
   impersonate: "act for the owners of your accounts",
 };
 
+const DAY_S = 86_400;
+
 interface Consent {
   readonly ticket: string;
   readonly email: string;
-  readonly config: Pick<Config, "accessTokenTtlS" | "refreshTokenTtlS">;
+  readonly config: Pick<Config, "accessTokenTtlS" | "refreshTokenTtlS" | "refreshMaxDays">;
 }
 
 export function consentPage(
@@ -48,7 +50,9 @@ export function consentPage(
 }
 
 function lifeOf({ grantTypes }: Authorization["client"], config: Consent["config"]): string {
-  return grantTypes.includes("refresh_token")
-    ? `The access lasts for as long as the app renews it within ${inWords(config.refreshTokenTtlS)}.`
-    : `The access ends after ${inWords(config.accessTokenTtlS)}.`;
+  const { accessTokenTtlS, refreshTokenTtlS, refreshMaxDays } = config;
+  if (!grantTypes.includes("refresh_token"))
+    return `The access ends after ${inWords(accessTokenTtlS)}.`;
+  const atMost = refreshMaxDays === null ? "" : `, for ${inWords(refreshMaxDays * DAY_S)} at most`;
+  return `The access lasts for as long as the app renews it within ${inWords(refreshTokenTtlS)}${atMost}.`;
 }

@@ -6,7 +6,8 @@ import { auditLog, users } from "../../../db/schema/companies.ts";
 import { oauthClients, tokens } from "../../../db/schema/tokens.ts";
 import { openSession } from "../../../src/auth/actions/open-session.ts";
 import { issueRefreshToken, refreshSession } from "../../../src/auth/actions/refresh-session.ts";
-import type { TestApi } from "../../support/api.ts";
+import { addMs } from "../../../src/lib/clock.ts";
+import { startApi, type TestApi } from "../../support/api.ts";
 import { behindReset } from "../../support/auth-races.ts";
 import { addClient } from "../../support/oauth.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
@@ -46,6 +47,35 @@ describe("a refresh", () => {
     expect(await refresh(late.refresh)).toEqual({ kind: "refused" });
     clock.advance(REFRESH_TTL_MS - 2);
     expect((await refresh(next.token)).kind).toBe("refreshed");
+  });
+
+  test("is possible until the last day of its sign-in, to the millisecond, and not at all after it", async () => {
+    const limited = await limitedTo(40);
+    const user = await freshUser();
+    const [one, two] = [
+      await signIn(user, { on: limited }),
+      await signIn(user, { on: limited }),
+    ] as const;
+    clock.advance(20 * DAY_MS);
+    const [next, late] = [await redeem(one.refresh, limited), await redeem(two.refresh, limited)];
+    // The 30 days of the new refresh token would end later.
+    expect(next.refresh.expiresAt).toEqual(addMs(clock.now(), 20 * DAY_MS));
+    clock.advance(20 * DAY_MS - 1);
+    const last = await redeem(next.refresh.token, limited);
+    expect(last.refresh.expiresAt).toEqual(clock.now());
+    clock.advance(1);
+    expect(await refresh(late.refresh.token, limited)).toEqual({ kind: "refused" });
+    // The last access token lives to its own end.
+    expect(await statusOf(last.access.token, limited)).toBe(200);
+    clock.advance(DAY_MS);
+    expect(await statusOf(last.access.token, limited)).toBe(401);
+  });
+
+  test("of a sign-in from before the last day was set is refused after it, and ends nothing else", async () => {
+    const first = await signIn(await freshUser());
+    clock.advance(25 * DAY_MS);
+    expect(await refresh(first.refresh, await limitedTo(25))).toEqual({ kind: "refused" });
+    expect((await refresh(first.refresh, await limitedTo(26))).kind).toBe("refreshed");
   });
 
   test("repeated within 10 s is rejected; later it ends the sign-in and is audited", async () => {
@@ -189,7 +219,8 @@ describe("a race", () => {
 
 const world = await startSignInWorld();
 
-const REFRESH_TTL_MS = 30 * 24 * 60 * 60 * 1000;
+const DAY_MS = 86_400_000;
+const REFRESH_TTL_MS = 30 * DAY_MS;
 
 const requestContext = {
   requestId: "refresh",
@@ -203,11 +234,14 @@ const { database, clock, api, other, freshUser } = world;
 afterAll(() => world.stop());
 
 /** Opens a sign-in with a refresh token, as the password grant does. */
-async function signIn(user: TestUser, { clientId = null as string | null, scope = "*" } = {}) {
+async function signIn(
+  user: TestUser,
+  { clientId = null as string | null, scope = "*", on = api } = {},
+) {
   const now = clock.now();
   return database.db.transaction(async (tx) => {
     const method = "password_grant";
-    const session = await openSession(tx, api.deps, {
+    const session = await openSession(tx, on.deps, {
       user,
       method,
       clientId,
@@ -215,11 +249,20 @@ async function signIn(user: TestUser, { clientId = null as string | null, scope 
       requestContext,
       now,
     });
-    const holder = { userId: user.id, familyId: session.familyId, clientId, scope, now };
-    const refresh = await issueRefreshToken(tx, api.deps, holder);
-    return { access: session.token, refresh: refresh.token, familyId: session.familyId };
+    const { familyId } = session;
+    const holder = { userId: user.id, familyId, clientId, scope, signedInAt: now, now };
+    const refresh = await issueRefreshToken(tx, on.deps, holder);
+    return { access: session.token, refresh: refresh.token, familyId };
   });
 }
+
+/** An API whose sign-ins at clients have a last day. */
+const limitedTo = (refreshMaxDays: number) =>
+  startApi({
+    db: database.connect(),
+    clock,
+    config: { ...api.deps.config, refreshMaxDays },
+  });
 
 const refresh = (
   token: string,

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
 
+import { hashSecret } from "../../../src/lib/secrets.ts";
 import { PASSWORD } from "../../support/api.ts";
 import { appCode, challenged, prove, withApp, wrongCode } from "../../support/factors.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
@@ -246,6 +247,19 @@ describe("a recovery code", () => {
     expect((await prove(api, token, { recovery_code })).status).toBe(422);
     const rows = await database.db.sql`select code_hash from recovery_codes`;
     expect(JSON.stringify(rows)).not.toContain(recovery_code.replaceAll("-", ""));
+  });
+
+  test("has 24 characters, and one of 16 that an earlier version made works once, too", async () => {
+    const { user, recoveryCodes } = await withApp(world, await world.freshUser());
+    for (const code of recoveryCodes) expect(code).toMatch(/^(?:[0-9a-hjkmnp-tv-z]{4}-){5}\S{4}$/);
+    await database.db.sql`insert into recovery_codes (user_id, code_hash)
+      values (${user.id}, ${hashSecret("7k2m9xw4p0qe3rtz")})`;
+    const statuses = [];
+    for (let i = 0; i < 2; i++) {
+      const { token } = await challenged(api, user);
+      statuses.push((await prove(api, token, { recovery_code: "7k2m-9xw4-p0qe-3rtz" })).status);
+    }
+    expect(statuses).toEqual([200, 422]);
   });
 
   test("is void once new ones are made", async () => {

@@ -79,10 +79,29 @@ describe("the authorization code flow", () => {
     expect(statuses).toEqual([303, ...Array<number>(10).fill(400)]);
   });
 
-  test("does not ask for consent for a first-party client", async () => {
+  test("does not ask for consent for a confidential first-party client", async () => {
     const [user, browser] = [await freshUser(), new Browser(api)];
     await browser.open(authorizeParams(firstParty, newPkce()));
     expect(returned(await browser.signIn(user.email)).params["code"]).toBeString();
+  });
+
+  test("asks for consent for a public first-party client, which cannot prove that it is the app", async () => {
+    const app = await addClient(database.db, { firstParty: true, confidential: false });
+    const [user, browser] = [await freshUser(), new Browser(api)];
+    await browser.open(authorizeParams(app, newPkce()));
+    const asked = await browser.signIn(user.email);
+    expectPage(asked, 200);
+    expect(asked.text).toContain("Allow A client to act for you?");
+    expect(returned(await browser.submit({ action: "allow" })).params["code"]).toBeString();
+  });
+
+  test("names the last day of a sign-in at the consent page", async () => {
+    const config = { ...api.deps.config, refreshMaxDays: 90 };
+    const limited = await startApi({ db: database.connect(), config });
+    const [user, browser] = [await freshUser(), new Browser(limited)];
+    await browser.open(authorizeParams(client, newPkce()));
+    const asked = await browser.signIn(user.email);
+    expect(asked.text).toContain("renews it within 30 days, for 90 days at most.");
   });
 
   test("gives a public client tokens with PKCE alone", async () => {

@@ -80,6 +80,7 @@ describe("a refresh", () => {
     scope: "reviews:read webhooks:read",
     expiresAt: addMs(now, 1),
     redeemedAt: null,
+    signedInAt: new Date(0),
   };
   const asked = { clientId: "c", scopes: undefined };
 
@@ -104,9 +105,21 @@ describe("a refresh", () => {
     const decided = decideRefresh(
       { ...token, ...over },
       { ...asked, ...ask },
-      { now, leewayS: 10 },
+      { now, leewayS: 10, maxDays: null },
     );
     expect(decided).toEqual(decision);
+  });
+
+  test.each([
+    [DAY_MS - 1, "redeem"],
+    [DAY_MS, "refused"],
+  ] as const)("%d ms after the sign-in with one day at most: %s", (ms, kind) => {
+    const decided = decideRefresh({ ...token, signedInAt: before(ms) }, asked, {
+      now,
+      leewayS: 10,
+      maxDays: 1,
+    });
+    expect(decided.kind).toBe(kind);
   });
 });
 
@@ -119,6 +132,7 @@ describe("scopes", () => {
   });
 });
 
+const DAY_MS = 86_400_000;
 const now = new Date("2026-06-01T12:00:00.000Z");
 const before = (ms: number) => addMs(now, -ms);
 const times = (count: number, ms: number) => Array<Date>(count).fill(before(ms));

@@ -191,7 +191,7 @@ function RecoveryForm({ onProof }: Pick<ProofFormProps, "onProof">) {
     >
       <TextInput
         label="Recovery code"
-        description="16 letters and digits. Each code works once."
+        description="24 letters and digits. Each code works once."
         autoComplete="off"
         autoCapitalize="none"
         spellCheck={false}
