@@ -246,7 +246,7 @@ function GrantsField({ draft, onChange, isPlatform, error }: GrantsFieldProps) {
       {isPlatform && (
         <Switch
           label="First-party"
-          description="Own app of the platform: users are not asked for consent."
+          description="Own app of the platform. If it has a secret, users are not asked for consent."
           checked={draft.firstParty}
           onChange={(event) => onChange({ firstParty: event.currentTarget.checked })}
         />
