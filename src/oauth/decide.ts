@@ -43,14 +43,15 @@ export function decideScope(
 }
 
 /**
- * Returns whether a sign-in at the authorize page needs the user's consent. A first-party client that has a secret is part of
- * the service. A public one cannot prove that it is the app that it says it is, so the user is asked (RFC 8252, 8.6).
+ * Returns whether a sign-in at the authorize page needs the user's consent. A first-party client is part of the service if it
+ * proves its identity: by its secret, or because the answer goes to an https site. An app on a device that claims a loopback
+ * address or a scheme of its own does not, so the user is asked (RFC 8252, 8.6).
  */
-export function needsConsent({
-  firstParty,
-  confidential,
-}: Pick<OAuthClient, "firstParty" | "confidential">): boolean {
-  return !(firstParty && confidential);
+export function needsConsent(
+  { firstParty, confidential }: Pick<OAuthClient, "firstParty" | "confidential">,
+  redirectUri: string,
+): boolean {
+  return !(firstParty && (confidential || redirectUri.startsWith("https:")));
 }
 
 /**

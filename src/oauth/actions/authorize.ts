@@ -91,7 +91,7 @@ async function signedIn(
   authorization: Authorization,
   { userId, now }: { userId: number; now: Date },
 ): Promise<SignedIn> {
-  const kind = needsConsent(authorization.client) ? "consent" : "code";
+  const kind = needsConsent(authorization.client, authorization.redirectUri) ? "consent" : "code";
   return { kind, secret: await issue(tx, authorization, { kind, userId, now }) };
 }
 
@@ -130,7 +130,7 @@ export function signInByProvider(
   const { client } = authorization;
   return redeemSsoCode(deps, presented, async (tx, { id: userId, email, partnerId }, now) => {
     if (!admitsUser(client, { partnerId })) return new SsoError("foreign_user");
-    const kind = needsConsent(client) ? "consent" : "code";
+    const kind = needsConsent(client, authorization.redirectUri) ? "consent" : "code";
     return { kind, email, secret: await issue(tx, authorization, { kind, userId, now }) };
   });
 }

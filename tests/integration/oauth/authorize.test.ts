@@ -79,20 +79,22 @@ describe("the authorization code flow", () => {
     expect(statuses).toEqual([303, ...Array<number>(10).fill(400)]);
   });
 
-  test("does not ask for consent for a confidential first-party client", async () => {
+  const LOOPBACK = "http://127.0.0.1/callback";
+  test.each([
+    ["confidential", LOOPBACK, "is not"],
+    ["confidential", CALLBACK, "is not"],
+    ["public", CALLBACK, "is not"],
+    ["public", LOOPBACK, "is"],
+    ["public", "com.example.app:/callback", "is"],
+  ])("a %s first-party client with the redirect URI %s %s asked about", async (kind, uri, is) => {
+    const settings = { confidential: kind === "confidential", redirectUris: [uri] };
+    const app = await addClient(database.db, { firstParty: true, ...settings });
     const [user, browser] = [await freshUser(), new Browser(api)];
-    await browser.open(authorizeParams(firstParty, newPkce()));
-    expect(returned(await browser.signIn(user.email)).params["code"]).toBeString();
-  });
-
-  test("asks for consent for a public first-party client, which cannot prove that it is the app", async () => {
-    const app = await addClient(database.db, { firstParty: true, confidential: false });
-    const [user, browser] = [await freshUser(), new Browser(api)];
-    await browser.open(authorizeParams(app, newPkce()));
-    const asked = await browser.signIn(user.email);
-    expectPage(asked, 200);
-    expect(asked.text).toContain("Allow A client to act for you?");
-    expect(returned(await browser.submit({ action: "allow" })).params["code"]).toBeString();
+    await browser.open({ ...authorizeParams(app, newPkce()), redirect_uri: uri });
+    const answer = await browser.signIn(user.email);
+    expect(answer.text.includes("Allow A client to act for you?")).toBe(is === "is");
+    const last = is === "is" ? await browser.submit({ action: "allow" }) : answer;
+    expect(returned(last).params["code"]).toBeString();
   });
 
   test("names the last day of a sign-in at the consent page", async () => {
