@@ -160,6 +160,7 @@ function delivery(
       previousSecret,
       standardWebhooks: false,
       nextBatchAt: null,
+      pendingTestEventId: null,
       inactiveAccounts: "{}",
     },
     addMs(facts.occurredAt, 1_250),

@@ -27,7 +27,8 @@ export const webhookSubscriptions = pgTable(
     standardWebhooks: boolean("standard_webhooks").notNull().default(false),
     /**
      * State of the subscription. active → disabled: the dispatcher at the 20th permanent failure in a row, or the
-     * disable action. disabled → active: the enable action. active, disabled → deleted: the delete action.
+     * disable action. disabled → active: the enable action, or the dispatcher with the 2xx of the pending test. active,
+     * disabled → deleted: the delete action.
      */
     state: text("state", { enum: ["active", "disabled", "deleted"] }).notNull(),
     consecutiveFailureCount: integer("consecutive_failure_count").notNull().default(0),
@@ -49,6 +50,11 @@ export const webhookSubscriptions = pgTable(
     disabledReason: text("disabled_reason"),
     /** The reason that an operator gave for disabling it. */
     disabledNote: text("disabled_note"),
+    /**
+     * The event id of the test that decides whether a disabled subscription is enabled (contract 6.16). The enable action
+     * sets it. The record of the test's attempt clears it, and so do a disable, a delete, and an update of the URL.
+     */
+    pendingTestEventId: bytewise("pending_test_event_id"),
     deletedAt: instant("deleted_at"),
   },
   (t) => [

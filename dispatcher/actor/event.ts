@@ -53,6 +53,11 @@ export interface Subscription {
   readonly standardWebhooks: boolean;
   /** The due time of the next batch; null for a subscription with immediate delivery. */
   readonly nextBatchAt: Date | null;
+  /**
+   * The test that decides whether this disabled subscription is enabled, so that nothing else is sent (contract 6.16); null
+   * for an active subscription.
+   */
+  readonly pendingTestEventId: string | null;
   /** The accounts of the partner that are not active, as a text; their events are held (contract 10.1). */
   readonly inactiveAccounts: string;
 }
@@ -72,7 +77,7 @@ export interface LoadRequest {
   readonly exceptReviews: readonly (number | null)[];
 }
 
-/** The result of a load; `found` is undefined if the subscription is not active. */
+/** The result of a load; `found` is undefined if the subscription is not active and has no pending test. */
 export interface Loaded {
   readonly request: LoadRequest;
   readonly found:

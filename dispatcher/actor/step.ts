@@ -71,11 +71,13 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
     forget(actor);
     return;
   }
-  const { inactiveAccounts = found.subscription.inactiveAccounts } = actor.subscription ?? {};
+  const { inactiveAccounts, pendingTestEventId } = actor.subscription ?? found.subscription;
   actor.subscription = found.subscription;
   actor.loadedAt = now;
   // An account was deactivated, so that queued entries are held, or activated, so that earlier entries are due again.
   if (inactiveAccounts !== found.subscription.inactiveAccounts) forget(actor);
+  // Queued entries are held while a test is pending.
+  if (pendingTestEventId !== found.subscription.pendingTestEventId) forget(actor);
   // The ordering has changed since the load began, and with it the lanes. Entries under way end first, then all are
   // read again.
   const byReview = found.subscription.ordering === "review";
@@ -102,6 +104,8 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
 /** Notes whether this load was the last one that can show entries which a crashed process may have sent. */
 function takeEnd(inDoubt: InDoubtAttempts, { more, moreTests }: Actor, { request, found }: Loaded) {
   if (request.limit === 0 || found === undefined || moreTests) return;
+  // The entries are held, and no load shows them.
+  if (found.subscription.pendingTestEventId !== null) return;
   const last = found.entries.at(-1)?.sequence ?? 0;
   const isAll = !more || last >= (inDoubt.lastSequence ?? 0);
   if (inDoubt.ordering === "subscription") {
@@ -160,6 +164,8 @@ function takeCommit(actor: Actor, event: ActorEvent & { kind: "committed" }): vo
   if (event.decision.kind !== "delivered") lane.halted = false;
   if (event.decision.kind === "retry" && lane.retryAt) wait(actor, lane, lane.retryAt);
   if (event.decision.kind === "interrupted") forget(actor);
+  // The record of a pending test decides whether the subscription is active. The load that follows shows it.
+  if (actor.subscription?.pendingTestEventId != null) actor.wanted = true;
   if (event.active) return;
   actor.subscription = undefined;
   actor.more = false;

@@ -183,7 +183,10 @@ export class Sender {
     if (result.kind === "unsent") return this.#postpone(actor, effect, slot, result.detail);
     if (this.#noteReach(result, subscription.partnerId, host))
       return this.#postpone(actor, effect, slot, "most receivers cannot be reached");
-    const decision = decideNext(result.kind, { attempt: entry.attempt, retryDelaysMs });
+    // A pending test has one attempt: its answer decides whether the subscription is enabled (contract 6.16).
+    const isDecisive = entry.eventId === subscription.pendingTestEventId;
+    const delays = isDecisive ? [] : retryDelaysMs;
+    const decision = decideNext(result.kind, { attempt: entry.attempt, retryDelaysMs: delays });
     const made = { id, shard: actor.shard, subscriptionId: actor.id, startedAt, endedMs };
     const post = { ...made, entry, host, request, possiblyRepeated };
     const record = recordAttempt(post, result, decision);
@@ -291,7 +294,7 @@ export class Sender {
 
   /**
    * Reads the settings again, ahead of all loads, for a send that waited long for its slot. The send does not begin
-   * if the host or the ordering has changed.
+   * if the host, the ordering or the pending test has changed.
    */
   #refresh(actor: Actor, effect: Send, slot: Slot): void {
     const { clock, holdings, loader } = this.#deps;
@@ -301,6 +304,7 @@ export class Sender {
       const subscription = found?.subscription;
       const isSame =
         subscription?.ordering === effect.subscription.ordering &&
+        subscription.pendingTestEventId === effect.subscription.pendingTestEventId &&
         this.#hostOf(subscription.webhookUrl) === slot.host;
       if (isSame) return this.#start(actor, { ...effect, subscription, readAt: clock.now() }, slot);
       // The end of the send is reported before the slot is free, so that other sends of this actor do not start with

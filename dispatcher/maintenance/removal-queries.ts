@@ -186,6 +186,9 @@ const nextChunk =
     return { rows: found.rows, next: found.rows < CHUNK_ROWS ? found.id : reached };
   };
 
+/** Whether the entries of a subscription expire. A pending test is left to its answer, and the others with it. */
+const HOLDS = sql`s.state = 'disabled' and s.pending_test_event_id is null`;
+
 const expiry = statement({
   ...OF_NEXT,
   name: "maintenance.expireHeldEntries",
@@ -193,7 +196,7 @@ const expiry = statement({
     with candidate as materialized (
       select s.id
         from webhook_subscriptions s cross join lateral (${firstQueued()}) head
-       where s.id > ${after} and s.state = 'disabled' and head.recorded_at < now() - make_interval(days => ${days})
+       where s.id > ${after} and ${HOLDS} and head.recorded_at < now() - make_interval(days => ${days})
        order by s.id limit 1
     ), holder as materialized (
       -- Locked against an enable. This lock is the last in the order of the locks of a subscription, and none is waited
@@ -201,7 +204,7 @@ const expiry = statement({
       select s.id, s.shard, s.number, f.settled_through, f.skipped_through
         from webhook_subscriptions s cross join lateral (
                select * from outbox_offsets where subscription_id = s.id for no key update skip locked) f
-       where s.id = (select id from candidate) and s.state = 'disabled' for share of s skip locked
+       where s.id = (select id from candidate) and ${HOLDS} for share of s skip locked
     ), first as (
       select e.* from holder s cross join lateral (
              (select sequence, recorded_at, false as is_logged from outbox

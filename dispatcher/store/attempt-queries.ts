@@ -138,8 +138,12 @@ const RUN = selected((column) => column);
 const REACHED = sql`
     (w.consecutive_failure_count + r.leading >= ${DISABLE_AFTER_FAILURES} or r.longest >= ${DISABLE_AFTER_FAILURES})`;
 
+/** Whether the outcome of a pending test enables the subscription (contract 6.16). */
+const ENABLES = sql`i.outcome = 'delivered'`;
+
 /**
- * Writes the `outbox` rows that wait for their next attempt, and counts the runs of failures with their consequences.
+ * Writes the `outbox` rows that wait for their next attempt, counts the runs of failures with their consequences, and
+ * applies the outcome of a pending test.
  */
 function waitAndCount(now: SQL): SQL {
   return sql`
@@ -180,6 +184,19 @@ function waitAndCount(now: SQL): SQL {
        where w.id = r.subscription_id and w.state = 'active'
          and (r.leading > 0 or r.longest > 0 or w.consecutive_failure_count > 0)
       returning w.id, w.state
+    ), tested as (
+      -- The outcome of a pending test enables the subscription, or leaves it disabled. Another test may be pending by
+      -- now, and w is the present row.
+      update webhook_subscriptions w
+         set pending_test_event_id = null, updated_at = ${now}::timestamptz,
+             state = case when ${ENABLES} then 'active' else 'disabled' end,
+             consecutive_failure_count = case when ${ENABLES} then 0 else w.consecutive_failure_count end,
+             disabled_at = case when not ${ENABLES} then w.disabled_at end,
+             disabled_reason = case when not ${ENABLES} then w.disabled_reason end,
+             disabled_note = case when not ${ENABLES} then w.disabled_note end
+        from input i join ended e on e.subscription_id = i.subscription_id and e.sequence = i.sequence
+       where w.id = i.subscription_id and w.state = 'disabled' and w.pending_test_event_id = i.event_id
+         and i.outcome in ('delivered', 'failed')
     )`;
 }
 

@@ -56,13 +56,14 @@ const SETTINGS = {
   sealedSecret: webhookSubscriptions.sealedSecret,
   sealedPreviousSecret: webhookSubscriptions.sealedPreviousSecret,
   nextBatchAt: webhookSubscriptions.nextBatchAt,
+  pendingTestEventId: webhookSubscriptions.pendingTestEventId,
   lastSequence: outboxSequences.lastSequence,
   lastLogged: outboxSequences.lastLogged,
   settledThrough: outboxOffsets.settledThrough,
   inactiveAccounts: value("text"),
 };
 
-/** The stored settings of an active subscription. */
+/** The stored settings of a subscription that is active, or disabled with a pending test. */
 export type SubscriptionRow = ValuesOf<typeof SETTINGS>;
 
 const TESTS_LIMIT = sql.raw(`${MAX_TESTS}`);
@@ -72,6 +73,10 @@ export const WINDOW = 1_000;
 const isAsked = sql`(cardinality(a."except") = 0 or review_id is null or review_id <> all(a."except"))
                           and not (a.except_none and review_id is null)`;
 const NO_SETTINGS = sql`'[]'::json`;
+/** Whether something of a subscription is sent: it is active, or a test decides whether it becomes active. */
+export const IS_SENT = sql.raw(
+  "(state = 'active' or state = 'disabled' and pending_test_event_id is not null)",
+);
 
 const load = statement({
   name: "load.active",
@@ -95,13 +100,18 @@ const load = statement({
       select * from ${given}
     ), active as materialized (
       -- Read in the same snapshot as the entries, so that entries which an enable skips are left out.
-      select a.*, s.*, f.settled_through, f.skipped_through, q.last_sequence, q.last_logged,
+      select a.ord, a.id, a.shard, a.after, a."except", a.except_none, s.*, f.settled_through, f.skipped_through,
+             q.last_sequence, q.last_logged,
+             -- While a test is pending, all other entries are held.
+             case when s.pending_test_event_id is null then a."limit" else 0 end as "limit",
              array(select id from companies where partner_id = s.partner_id and not is_active order by id) as inactive
         from asked a
        cross join lateral (
-               select number, partner_id, webhook_url, ordering, standard_webhooks, sealed_secret, next_batch_at,
+               select number, partner_id, webhook_url, ordering, standard_webhooks, sealed_secret,
+                      case when state = 'active' then next_batch_at end as next_batch_at,
+                      case when state = 'disabled' then pending_test_event_id end as pending_test_event_id,
                       case when previous_secret_expires_at > now() then sealed_previous_secret end as previous_secret
-                 from webhook_subscriptions where id = a.id and state = 'active' offset 0) s
+                 from webhook_subscriptions where id = a.id and ${IS_SENT} offset 0) s
        cross join lateral (select * from outbox_offsets where subscription_id = a.id offset 0) f
        cross join lateral (select * from outbox_sequences where subscription_id = a.id offset 0) q
     )
@@ -115,7 +125,7 @@ const load = statement({
              union all
              (select * from outbox o
                where o.shard = a.shard and o.subscription_id = a.id and o.sequence > a.skipped_through and o.is_test
-                 and o.skipped_at is null
+                 and o.skipped_at is null and o.event_id = coalesce(a.pending_test_event_id, o.event_id)
                order by o.due_at nulls first, o.sequence limit ${TESTS_LIMIT})
            ) e
       left join lateral (select * from review_history where id = e.review_history_id offset 0) h on true
@@ -134,6 +144,7 @@ const load = statement({
     select a.ord, null,
            json_build_array(json_build_object('partnerId', a.partner_id, 'webhookUrl', a.webhook_url, 'ordering', a.ordering,
              'standardWebhooks', a.standard_webhooks, 'sealedSecret', a.sealed_secret, 'sealedPreviousSecret', a.previous_secret, 'nextBatchAt', a.next_batch_at,
+             'pendingTestEventId', a.pending_test_event_id,
              'lastSequence', a.last_sequence, 'lastLogged', a.last_logged, 'settledThrough', a.settled_through,
              'inactiveAccounts', a.inactive::text))
       from active a`,
@@ -143,7 +154,7 @@ export type LoadedRows = NonNullable<Awaited<ReturnType<typeof loadActive>>[numb
 
 /**
  * Returns a result for each request in the same order, and undefined if the subscription is not active: its next
- * entries, and the 16 tests that are due first. All come from one snapshot, so that no skipped entry is combined with
+ * entries, and the 16 tests that are due first. A disabled subscription with a pending test has this test alone. All come from one snapshot, so that no skipped entry is combined with
  * later settings. A previous secret is returned only during its grace period.
  *
  * Look-ups by a key are behind `offset 0`, because the planner without statistics turns a plain join into a hash over
@@ -168,7 +179,8 @@ export async function loadActive(db: DbOrTx, requests: readonly LoadRequest[]) {
     for (const { entry } of own)
       if (entry !== null) entries.push(readEntry(entry, subscription.partnerId));
     entries.sort((a, b) => a.sequence - b.sequence);
-    return { subscription, ...nextOf(entries, request, subscription) };
+    const limit = subscription.pendingTestEventId === null ? request.limit : 0;
+    return { subscription, ...nextOf(entries, { ...request, limit }, subscription) };
   });
 }
 

@@ -4,6 +4,7 @@ import type { DbOrTx } from "../../db/client.ts";
 import { NO_LIMIT, queuesOf } from "../../db/log.ts";
 import { outbox } from "../../db/schema/outbox.ts";
 import { list, nullable, statement, value, type ValuesOf } from "../../db/statement.ts";
+import { IS_SENT } from "./load-queries.ts";
 
 // The sweep is raw SQL, because Drizzle's query builder does not support recursive queries.
 
@@ -50,8 +51,8 @@ const sweep = statement({
     ), ${queuesOf(limit)}, found as (
       select c.shard, s.*, f.* from queues c
        cross join lateral (
-               select id, number, ordering from webhook_subscriptions
-                where id = c.subscription_id and state = 'active' offset 0) s
+               select id, number, ordering, case when state = 'disabled' then pending_test_event_id end as pending
+                 from webhook_subscriptions where id = c.subscription_id and ${IS_SENT} offset 0) s
        cross join lateral (select * from outbox_offsets where subscription_id = c.subscription_id offset 0) f
     ), due as (
       select f.id, f.shard, least(
@@ -66,15 +67,15 @@ const sweep = statement({
                select sequence, recorded_at, due_at from outbox
                 where shard = f.shard and subscription_id = f.id and sequence > f.skipped_through and not is_test
                   and skipped_at is null
-                order by sequence limit 1) queued on true
+                order by sequence limit 1) queued on f.pending is null
         left join lateral (
                select sequence, recorded_at from review_history
                 where subscription_number = f.number and sequence > f.settled_through
-                order by sequence limit 1) log on true
+                order by sequence limit 1) log on f.pending is null
         left join lateral (
                select coalesce(due_at, now()) as due_at from outbox
                 where shard = f.shard and subscription_id = f.id and sequence > f.skipped_through and is_test
-                  and skipped_at is null
+                  and skipped_at is null and event_id = coalesce(f.pending, event_id)
                 order by outbox.due_at nulls first, sequence limit 1) test on true
     )
     select id as "subscriptionId", shard, (extract(epoch from at - now()) * 1000)::float8 as "dueInMs",
@@ -91,7 +92,7 @@ const sweep = statement({
 
 /**
  * Returns the active subscriptions of these shards that have an entry or a batch that is due now or before the next
- * sweep, with the time until then. With `limit`, returns about that many subscriptions of each shard. Later work is
+ * sweep, and the disabled ones with a pending test, with the time until then. With `limit`, returns about that many subscriptions of each shard. Later work is
  * found by a later sweep, or by the wake that was planned with it. The cost follows the number of subscriptions, not
  * of entries.
  */

@@ -132,7 +132,8 @@ export const EnableBody = Type.Object(
     ),
     test: Type.Optional(
       Type.Boolean({
-        description: "Sends a test event first. Held events follow 20 s later, after its response.",
+        description:
+          "Sends a test event first. The subscription stays disabled until the response is a 2xx, and after any other.",
       }),
     ),
   },
@@ -230,6 +231,10 @@ const subscriptionFields = {
   disabled_reason: orNull(Type.String()),
   disabled_note: orNull(Type.String(), {
     description: "The operator's reason; null unless `disabled_reason` is `operator`.",
+  }),
+  pending_test_event_id: orNull(Type.String(), {
+    description: "Id of the test event whose response decides an enable; null without one.",
+    examples: ["01JWNB9PR0ZV8X2D3F4G5H6J00"],
   }),
   last_batch_dispatched_at: orNull(instantAnswer()),
   next_batch_at: orNull(instantAnswer(), { description: "Time of the next batch." }),

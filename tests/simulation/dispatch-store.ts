@@ -117,6 +117,7 @@ function activeSubscription(tables: Tables, id: string): Subscription | undefine
     previousSecret: null,
     standardWebhooks: false,
     nextBatchAt: row.nextBatchAtMs === null ? null : new Date(row.nextBatchAtMs),
+    pendingTestEventId: null,
     // Every simulated account is active.
     inactiveAccounts: "{}",
   };

@@ -23,6 +23,7 @@ export const subscription: Subscription = {
   previousSecret: null,
   standardWebhooks: false,
   nextBatchAt: null,
+  pendingTestEventId: null,
   inactiveAccounts: "{}",
 };
 

@@ -12,6 +12,7 @@ const BY_NAME: Readonly<Record<string, Json>> = {
   eventId: "01JWNB9PR0ZV8X2D3F4G5H6J00",
   event_id: "01JWNB9PR0ZV8X2D3F4G5H6J00",
   test_event_id: "01JWNB9PR0ZV8X2D3F4G5H6J18",
+  pending_test_event_id: null,
   externalId: "crm-4711",
   external_id: "crm-4711",
   key: "01jwnb9pr0zv8x2d3f4g5h6j7k",

@@ -18,7 +18,7 @@ import {
   suspendAccount,
   suspendPartner,
 } from "../../webhooks/actions/suspension.ts";
-import type { HeldAction } from "../../webhooks/actions/subscriptions.ts";
+import type { HeldAction } from "../../webhooks/actions/state.ts";
 import { Problem } from "../../lib/problem.ts";
 import * as queries from "../queries/companies.ts";
 import { isToBeDeleted } from "../queries/deletions.ts";

@@ -30,27 +30,36 @@ const CHUNK = 100;
 /** Queues a test of an event, and returns its event id (contract 6.12). */
 export async function sendTest(
   deps: WebhookDeps,
-  { principal, requestContext }: Caller,
+  caller: Caller,
   found: Subscription,
   event: EventValue,
 ): Promise<string> {
   const now = deps.clock.now();
-  const eventId = ulid(now.getTime());
-  await deps.writerPool.transaction([found.partnerId], async (tx) => {
-    const { subscription, lastSequence } = await lockActiveQueue(tx, found);
-    const { payloadMode } = subscription;
-    const entry = { eventId, event, isTest: true, payloadMode, recordedAt: now };
-    await appendEntries(tx, subscription, lastSequence, [entry]);
-    const details = { subscription_id: found.id, event_id: eventId, event };
-    await recordAudit(tx, {
-      at: now,
-      action: "WEBHOOK_TESTED",
-      actor: principal,
-      requestContext,
-      details,
-    });
-  });
+  const eventId = await deps.writerPool.transaction([found.partnerId], async (tx) =>
+    queueTest(tx, caller, await lockActiveQueue(tx, found), { event, now }),
+  );
   await wake(deps, found);
+  return eventId;
+}
+
+/** Queues a test in the caller's transaction, which has locked the sequence, and returns its event id. */
+export async function queueTest(
+  tx: Tx,
+  { principal, requestContext }: Caller,
+  { subscription, lastSequence }: LockedQueue,
+  { event, now }: { readonly event: EventValue; readonly now: Date },
+): Promise<string> {
+  const eventId = ulid(now.getTime());
+  const { payloadMode } = subscription;
+  const entry = { eventId, event, isTest: true, payloadMode, recordedAt: now };
+  await appendEntries(tx, subscription, lastSequence, [entry]);
+  await recordAudit(tx, {
+    at: now,
+    action: "WEBHOOK_TESTED",
+    actor: principal,
+    requestContext,
+    details: { subscription_id: subscription.id, event_id: eventId, event },
+  });
   return eventId;
 }
 

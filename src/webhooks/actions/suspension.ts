@@ -5,7 +5,8 @@ import type { Caller } from "../../http/principal.ts";
 import { type Subscription, SUSPENDED } from "../model.ts";
 import { dropBatchEntriesOf } from "../queries/entries.ts";
 import { deleteSequence, subscriptionsOfPartner } from "../queries/subscriptions.ts";
-import { disableIn, enableIn, endIn, type HeldAction } from "./subscriptions.ts";
+import { disableIn, enableIn, type HeldAction } from "./state.ts";
+import { endIn } from "./subscriptions.ts";
 
 /*
  * The suspension of partners and accounts (contract 10.1). The subscriptions of a suspended partner are disabled. The
@@ -32,10 +33,13 @@ export async function suspendPartner(
   const by = { disabledReason: SUSPENDED, disabledNote: null } as const;
   const changed: Subscription[] = [];
   for (const one of await subscriptionsOfPartner(tx, partnerId)) {
-    if (held === undefined && one.state === "active")
+    const isStopped = one.state === "active" || one.pendingTestEventId !== null;
+    if (held === undefined && isStopped)
       changed.push(await disableIn(tx, caller, one, { by, now }));
     if (held !== undefined && one.disabledReason === SUSPENDED)
-      changed.push(await enableIn(tx, caller, one, { held, test: false, now, hourMs }));
+      changed.push(
+        (await enableIn(tx, caller, one, { held, test: false, now, hourMs })).subscription,
+      );
   }
   return changed;
 }

@@ -1,10 +1,9 @@
 import { and, asc, eq, lte, max, sql } from "drizzle-orm";
 
 import type { Tx } from "../../../db/client.ts";
-import { LIMITS } from "../../../db/limits.ts";
-import { CHUNK, passLogged, skippedThrough } from "../../../db/log.ts";
+import { CHUNK, skippedThrough } from "../../../db/log.ts";
 import { batchEntries, batchWindows, outbox, outboxSequences } from "../../../db/schema/outbox.ts";
-import { instant, statement, value } from "../../../db/statement.ts";
+import { instant, statement } from "../../../db/statement.ts";
 import type { Subscription } from "../model.ts";
 
 /**
@@ -28,52 +27,8 @@ export async function lockSequence(
   return row?.last;
 }
 
-/** The most heads (first entries of lanes) that are delayed. An actor reads no more entries while this many wait. */
-const MAX_HEADS = 256;
-/** The most queued entries that are searched for heads. */
-const SEARCHED_ENTRIES = 10_000;
 /** The most tests that one transaction skips. */
 const MAX_TESTS = 1_000;
-
-const delaying = statement({
-  name: "entries.holdHeads",
-  // Raw SQL, because one statement finds the first entry of each review in a bounded walk, and updates these entries.
-  params: {
-    shard: outbox.shard,
-    id: outbox.subscriptionId,
-    waitMs: value("double precision"),
-    heads: value("bigint"),
-    limit: value("bigint"),
-  },
-  text: ({ shard, id, waitMs, heads, limit }) => sql`
-    with first as materialized (
-      select sequence, review_id from outbox
-       where shard = ${shard} and subscription_id = ${id} and not is_test and skipped_at is null
-         and sequence > ${skippedThrough(id)}
-       order by sequence limit ${limit}
-    ), head as (
-      select min(sequence) as sequence from first group by review_id order by 1 limit ${heads}
-    )
-    update outbox o set state = 'waiting', due_at = greatest(o.due_at, now() + ${waitMs}::float8 * interval '1 millisecond')
-      from head
-     where o.shard = ${shard} and o.subscription_id = ${id} and o.sequence = head.sequence`,
-});
-
-/**
- * Delays the first queued entry of each review by `waitMs`, and with it the entries after it in its lane. If the
- * subscription is ordered as a whole, its first entry delays all others. The clock is that of PostgreSQL.
- */
-export async function delayHeads(
-  tx: Tx,
-  { id, shard, ordering }: Pick<Subscription, "id" | "shard" | "ordering">,
-  waitMs: number,
-): Promise<void> {
-  await passLogged(tx, id, {
-    limit: ordering === "review" ? SEARCHED_ENTRIES : 1,
-    lockMs: LIMITS.writerPool.lockMs,
-  });
-  await tx.run(delaying, { shard, id, waitMs, heads: MAX_HEADS, limit: SEARCHED_ENTRIES });
-}
 
 /**
  * Drops the events that wait for the next batch, and the rest of a dispatch that is in progress. The events were

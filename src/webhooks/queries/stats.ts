@@ -240,8 +240,7 @@ const health = statement({
                from (select event_id, round, attempt from outbox
                       where subscription_id = s.id and shard = s.shard and state = 'waiting' and not is_test
                         and skipped_at is null
-                        -- An entry that was never attempted only waits for the result of a test event.
-                        and attempt > 1 and sequence > ${skippedThrough(sql`s.id`)}
+                        and sequence > ${skippedThrough(sql`s.id`)}
                       order by sequence limit 1) o
                left join lateral (
                       select started_at from delivery_attempts

@@ -4,12 +4,8 @@ import { inPerson, withStepUp } from "../../auth/guard.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { errorResponse } from "../../http/errors.ts";
 import { TEST_EVENT } from "../../outbox/event.ts";
-import {
-  BY_HAND,
-  deleteSubscription,
-  disableSubscription,
-  enableSubscription,
-} from "../actions/subscriptions.ts";
+import { BY_HAND, disableSubscription, enableSubscription } from "../actions/state.ts";
+import { deleteSubscription } from "../actions/subscriptions.ts";
 import { sendTest } from "../actions/queue-events.ts";
 import { endPreviousSecret, rotateSecret, showSecret } from "../actions/secrets.ts";
 import { QueuedEventAnswer } from "../delivery-model.ts";
@@ -164,7 +160,7 @@ export function stateRoutes(deps: WebhookRouteDeps) {
           operationId: "enableSubscription",
           summary: "Enable a disabled subscription",
           description:
-            "Sets the counter of failures to 0. Events that were held are delivered in order, or skipped if `held` says so.",
+            "Sets the counter of failures to 0. Events that were held are delivered in order, or skipped if `held` says so. With `test` the answer to a test event decides: a 2xx enables the subscription, anything else leaves it disabled.",
         },
       },
     )

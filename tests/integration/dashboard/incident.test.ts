@@ -60,7 +60,7 @@ describe.skipIf(chromium === undefined)("the incident card", () => {
     await shoot(page, "list-failing");
   });
 
-  test("leads back with a test whose answer is there before the held events follow", async () => {
+  test("leads back with a test that is answered before the held events follow", async () => {
     const id = await disabled();
     const { page } = await world.open(`/webhooks/${id}`);
     receiver.answer = () => 200;
@@ -71,34 +71,45 @@ describe.skipIf(chromium === undefined)("the incident card", () => {
     await shoot(page, "enable-dialog");
     await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
     await page.getByText("Your endpoint took the test event").waitFor();
-    await page.getByText("The held events follow").waitFor();
-    expect(receiver.received.map(({ headers }) => headers["x-svc-event"])).toEqual([
-      "webhook.test",
-    ]);
+    await page.getByText("The subscription is enabled. Held events follow in order.").waitFor();
+    await until("the held events", () => receiver.received.length === 3);
+    expect(receiver.received[0]?.headers["x-svc-event"]).toBe("webhook.test");
     expect(await allErrors(page)).toEqual([]);
     await shoot(page, "enabled-test");
   });
 
-  test("stops the held events where the test fails, in every look", async () => {
+  test("stays disabled where the test fails, in every look", async () => {
     for (const look of LOOKS) {
       const id = await disabled();
       const { page, faults } = await world.open(`/webhooks/${id}`, look);
-      receiver.answer = () => 500;
+      const answer = Promise.withResolvers<number>();
+      receiver.answer = () => answer.promise;
       receiver.received.length = 0;
       await button(page, "Enable …").click();
       await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
+      await page.getByRole("dialog").getByText("The subscription is enabled when").waitFor();
+      await shoot(page, `enabling-${look.width}`);
+      await page.keyboard.press("Escape");
+      await page.getByText("Disabled: test in progress").waitFor();
+      expect(await allErrors(page)).toEqual([]);
+      await shoot(page, `test-in-progress-${look.width}`);
+      answer.resolve(500);
+      await page.getByText("Disabled: nothing is sent").waitFor();
+      await page.getByText("2 events are held").waitFor();
+      receiver.answer = () => 500;
+      await button(page, "Enable …").click();
+      await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
       await page.getByRole("alert").getByText("HTTP 500").waitFor();
+      await page.getByText("The subscription stays disabled, and its events are held.").waitFor();
       expect(await allErrors(page)).toEqual([]);
       await shoot(page, `enabled-test-failed-${look.width}`);
-      await page.getByRole("button", { name: "Disable again" }).click();
-      await page.getByText("because it was disabled by hand").waitFor();
-      await page.getByText("2 events are held").waitFor();
       expect(await isActive(id)).toBe(false);
-      expect(await page.getByRole("dialog").count()).toBe(0);
-      expect(new Set(receiver.received.map(({ headers }) => headers["x-svc-event"]))).toEqual(
-        new Set(["webhook.test"]),
-      );
-      await shoot(page, `disabled-by-hand-${look.width}`);
+      expect(receiver.received.map(({ headers }) => headers["x-svc-event"])).toEqual([
+        "webhook.test",
+        "webhook.test",
+      ]);
+      await page.getByRole("link", { name: "Edit the URL" }).click();
+      await page.getByLabel("Endpoint URL").waitFor();
       expect(faults).toEqual([]);
       await world.closePages();
       await alerting?.stop();

@@ -81,7 +81,6 @@ describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
     });
     expect(await isActive(id)).toBe(true);
     expect(events()[0]).toBe("webhook.test");
-    // The held events follow the test after 20 seconds.
     await until("the held events", () => receiver.received.length === 3);
   });
 

@@ -10,7 +10,7 @@ import { Receiver, until } from "../../support/network/receiver.ts";
 import { startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
 
-// Incidents, alert settings and enabling as a partner uses them.
+// Incidents and alert settings as a partner uses them.
 
 const stores = fixture(createTestSchedule);
 const world = fixture(() => startWebhooks({ schedule: stores.schedule }));
@@ -45,98 +45,6 @@ describe("the incident", () => {
       "failures_18",
       "disabled",
     ]);
-  });
-});
-
-describe("an enable with a test", () => {
-  test.each(["subscription", "review"])(
-    "shows the result of the test before it delivers held events, in the order of the %s",
-    async (ordering) => {
-      const id = await start({ ordering });
-      await disable(id);
-      const held = await world.emit(3);
-      const { status } = await post(`/${id}/test`);
-      expect(status).toBe(409);
-      receiver.answer = () => 200;
-      const before = receiver.received.length;
-      const { body } = await post(`/${id}/enable`, { test: true });
-      const eventId = String(body["test_event_id"]);
-      expect(body["is_active"]).toBe(true);
-      await until("the test", async () => {
-        const shown = await world.ask("GET", `/${id}/deliveries/${eventId}`);
-        return shown.body["state"] === "delivered";
-      });
-      // Held events wait by the clock of PostgreSQL, so that only real time releases them.
-      expect(receiver.eventIds.slice(before)).toEqual([eventId]);
-      const { sql } = world.database.db;
-      const [row] = await sql<{ wait: number; shard: number }[]>`
-        select extract(epoch from max(due_at) - now())::float8 as wait, max(shard)::int as shard
-          from outbox where subscription_id = ${id} and state = 'waiting'`;
-      expect(row?.wait).toBeWithin(1, 20);
-      const { body: health } = await world.ask("GET", `/${id}/health`);
-      expect(health).toMatchObject({ pending: 3, blocked_by: null });
-      await sql`update outbox set due_at = now() where subscription_id = ${id} and state = 'waiting'`;
-      await stores.schedule.wake([{ subscriptionId: id, shard: row?.shard ?? 0 }]);
-      await until("the held ones", () => receiver.received.length === before + 4);
-      expect(receiver.eventIds.slice(before + 1).toSorted()).toEqual(held.toSorted());
-      expect(
-        receiver.received.slice(before).map(({ headers }) => headers["x-svc-attempt"]),
-      ).toEqual(["1", "1", "1", "1"]);
-    },
-  );
-
-  test("can be undone by a disable if the test fails, and no held event is sent", async () => {
-    const id = await start();
-    await disable(id);
-    const held = await world.emit(3);
-    receiver.answer = () => 500;
-    const before = receiver.received.length;
-    const { body } = await post(`/${id}/enable`, { test: true });
-    const eventId = String(body["test_event_id"]);
-    const testState = async () =>
-      (await world.ask("GET", `/${id}/deliveries/${eventId}`)).body["state"];
-    await until("the failed test", async () => (await testState()) === "waiting");
-    expect((await post(`/${id}/disable`)).body["is_active"]).toBe(false);
-    expect(await testState()).toBe("skipped");
-    const { sql } = world.database.db;
-    const [row] = await sql<{ shard: number }[]>`
-      update outbox set due_at = now() where subscription_id = ${id} and state = 'waiting' returning shard::int`;
-    await stores.schedule.wake([{ subscriptionId: id, shard: row?.shard ?? 0 }]);
-    // The dispatcher has processed the wake once another of its subscriptions gets an event.
-    const other = await world.subscribe({
-      delivery_kind: "batch",
-      batch_interval_hours: 1,
-      webhook_url: receiver.url,
-    });
-    const { body: sent } = await post(`/${other.id}/test`);
-    await until("the other test", () => receiver.eventIds.includes(String(sent["event_id"])));
-    const after = new Set(receiver.eventIds.slice(before));
-    expect(held.filter((one) => after.has(one))).toEqual([]);
-    expect((await world.ask("GET", `/${id}/health`)).body["held"]).toBe(3);
-    // Batches of this subscription would raise alerts in later tests.
-    expect((await world.ask("DELETE", `/${other.id}`)).status).toBe(204);
-  });
-
-  test("can skip held events, and is audited", async () => {
-    const id = await start();
-    await disable(id);
-    await world.emit(2);
-    receiver.answer = () => 200;
-    const before = receiver.received.length;
-    const { body } = await post(`/${id}/enable`, { held: "skip", test: true });
-    await until("the test", () => receiver.received.length > before);
-    expect(receiver.eventIds.slice(before)).toEqual([String(body["test_event_id"])]);
-    const rows = await world.audit("WEBHOOK_ENABLED");
-    expect(rows.map((row) => row["details"])).toContainEqual({
-      subscription_id: id,
-      held: "skip",
-      test: true,
-    });
-  });
-
-  test("without a test sends none", async () => {
-    const id = await start();
-    expect((await post(`/${id}/enable`)).body).not.toHaveProperty("test_event_id");
   });
 });
 
@@ -269,8 +177,6 @@ async function start(fields: Readonly<Record<string, unknown>> = {}): Promise<st
   const { id } = await world.subscribe({ webhook_url: receiver.url, ...fields });
   return id;
 }
-
-const post = (path: string, body?: unknown) => world.ask("POST", path, { body });
 
 const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];
 

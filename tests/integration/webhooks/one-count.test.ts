@@ -80,7 +80,7 @@ const ACTIONS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<voi
     for (const { eventId, reviewId } of actions) model.add(eventId, reviewId);
   },
   async attempts(model, draw) {
-    if (!model.isActive) return;
+    if (!model.isActive) return decide(model, draw);
     for (let i = draw.int(1, 4); i > 0 && model.isActive; i--)
       await commit(model, sendable(model, await load(model), draw), draw);
   },
@@ -88,9 +88,10 @@ const ACTIONS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<voi
     if (model.isActive) model.add(String((await post(model, "/test"))["event_id"]), null, true);
   },
   async disable(model) {
-    if (!model.isActive) return;
+    if (!model.isActive && model.pending === null) return;
     await post(model, "/disable");
     model.isActive = false;
+    model.pending = null;
     for (const one of model.queue.filter(({ isTest }) => isTest)) model.end(one, "skipped");
   },
   async enable(model, draw) {
@@ -100,9 +101,11 @@ const ACTIONS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<voi
       ...(draw.chance(0.3) && { test: true }),
     };
     const answer = await post(model, "/enable", body);
-    model.isActive = true;
-    if (body.held === "skip") for (const one of model.queue) model.end(one, "skipped");
-    if (body.test) model.add(String(answer["test_event_id"]), null, true);
+    model.isActive = !body.test;
+    for (const one of model.queue)
+      if (body.held === "skip" || one.id === model.pending) model.end(one, "skipped");
+    model.pending = body.test ? String(answer["test_event_id"]) : null;
+    if (model.pending !== null) model.add(model.pending, null, true);
   },
   async late(model, draw) {
     if (!model.isActive) return;
@@ -117,8 +120,8 @@ const ACTIONS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<voi
   },
   async expire(model) {
     if (model.isActive) return;
-
     await removeAll(expireHeldEntries, world.database.db, EVERYTHING_DAYS);
+    if (model.pending !== null) return;
     const { sql } = world.database.db;
     await sql`update outbox_skips set skipped_at = ${world.clock.now()} where subscription_id = ${model.id}`;
     model.expired += model.queue.length;
@@ -189,6 +192,8 @@ interface ExpectedEvent {
 /** A model of a subscription: its expected queue, settled events and counters. */
 class Model {
   isActive = true;
+  /** Id of the test that decides whether the subscription is enabled. */
+  pending: string | null = null;
   expired = 0;
   delivered = 0;
   /** Times of the attempts that were not answered 2xx. */
@@ -273,12 +278,28 @@ function entryFields(entry: Entry) {
   };
 }
 
-async function commit(model: Model, sent: readonly Entry[], draw: Prng): Promise<void> {
+/** Answers the pending test, which enables the subscription or leaves it disabled. */
+async function decide(model: Model, draw: Prng): Promise<void> {
+  const found = await load(model);
+  expect(found.entries).toEqual([]);
+  expect(found.tests.map(({ eventId }) => eventId)).toEqual(model.pending ? [model.pending] : []);
+  if (model.pending === null) return;
+  await commit(model, found.tests, draw, 1);
+  model.isActive = model.events.get(model.pending)?.state === "delivered";
+  model.pending = null;
+}
+
+async function commit(
+  model: Model,
+  sent: readonly Entry[],
+  draw: Prng,
+  attempts = 4,
+): Promise<void> {
   const records = [];
   let isBlocked = false;
   for (const entry of sent) {
     if (isBlocked && !entry.isTest) continue;
-    const failure = entry.attempt < 4 ? "retry" : "failed";
+    const failure = entry.attempt < attempts ? "retry" : "failed";
     const kind = draw.chance(0.6) ? "delivered" : failure;
     isBlocked ||= kind === "retry" && model.ordering === "subscription";
     const decision = kind === "retry" ? ({ kind, delayMs: 60_000 } as const) : ({ kind } as const);

@@ -34,6 +34,7 @@ describe("creating a subscription", () => {
       disabled_at: null,
       disabled_reason: null,
       disabled_note: null,
+      pending_test_event_id: null,
       last_batch_dispatched_at: null,
       next_batch_at: null,
       secret_fingerprint: fingerprint(String(body["secret"])),

@@ -370,4 +370,5 @@ const subscription: Subscription = {
   created_at: "2026-06-01T12:00:00.000+00:00",
   updated_at: "2026-06-01T12:00:00.000+00:00",
   deleted_at: null,
+  pending_test_event_id: null,
 };

@@ -503,6 +503,8 @@ class Subscription(TypedDict):
     """Reason why it was disabled."""
     disabled_note: str | None
     """The operator's reason; null unless `disabled_reason` is `operator`."""
+    pending_test_event_id: str | None
+    """Id of the test event whose response decides an enable; null without one."""
     last_batch_dispatched_at: str | None
     """Time of the last batch."""
     next_batch_at: str | None
@@ -890,7 +892,7 @@ class Enabling(TypedDict):
     held: NotRequired[Literal["deliver", "skip"]]
     """Whether events that were recorded while it was disabled are delivered or skipped."""
     test: NotRequired[bool]
-    """Sends a test event first. Held events follow 20 s later, after its response."""
+    """Sends a test event first. The subscription stays disabled until the response is a 2xx, and after any other."""
 
 
 class EnabledSubscription(Subscription):
@@ -1684,7 +1686,7 @@ class Operations(Requests):
         return self._send("POST", f"/api/v1/partner/webhooks/{segment(id)}/test", body=body or {})
 
     def enable_subscription(self, id: str | int, body: Enabling | None = None) -> EnabledSubscription:
-        """Enable a disabled subscription. Sets the counter of failures to 0. Events that were held are delivered in order, or skipped if `held` says so."""
+        """Enable a disabled subscription. Sets the counter of failures to 0. Events that were held are delivered in order, or skipped if `held` says so. With `test` the answer to a test event decides: a 2xx enables the subscription, anything else leaves it disabled."""
         return self._send("POST", f"/api/v1/partner/webhooks/{segment(id)}/enable", body=body or {})
 
     def disable_subscription(self, id: str | int) -> Subscription:

@@ -481,6 +481,8 @@ export type Subscription = {
   disabled_reason: string | null;
   /** The operator's reason; null unless `disabled_reason` is `operator`. */
   disabled_note: string | null;
+  /** Id of the test event whose response decides an enable; null without one. */
+  pending_test_event_id: string | null;
   /** Time of the last batch. */
   last_batch_dispatched_at: string | null;
   /** Time of the next batch. */
@@ -853,7 +855,7 @@ export type QueuedEvent = {
 export type Enabling = {
   /** Whether events that were recorded while it was disabled are delivered or skipped. */
   held?: "deliver" | "skip";
-  /** Sends a test event first. Held events follow 20 s later, after its response. */
+  /** Sends a test event first. The subscription stays disabled until the response is a 2xx, and after any other. */
   test?: boolean;
 };
 
@@ -1782,7 +1784,7 @@ export abstract class Operations {
     return this.send({ method: "POST", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/test`, body, options });
   }
 
-  /** Enable a disabled subscription. Sets the counter of failures to 0. Events that were held are delivered in order, or skipped if `held` says so. */
+  /** Enable a disabled subscription. Sets the counter of failures to 0. Events that were held are delivered in order, or skipped if `held` says so. With `test` the answer to a test event decides: a 2xx enables the subscription, anything else leaves it disabled. */
   enableSubscription(id: string | number, body: Enabling = {}, options: RequestOptions = {}): Promise<EnabledSubscription> {
     return this.send({ method: "POST", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/enable`, body, options });
   }

@@ -96,6 +96,14 @@ describe("the actor of an inherited subscription", () => {
     expect(sends(effects)).toMatchObject([{ possiblyRepeated: false }]);
   });
 
+  test("has not seen all while a pending test holds the entries", () => {
+    const own = new InDoubtAttempts(takeover);
+    const request = load(new DrivenActor(own).wake());
+    const settings = { pendingTestEventId: "E9" };
+    new DrivenActor(own).show(request, { settings, lastSequence: 100 });
+    expect(own.isComplete).toBe(false);
+  });
+
   interface Case {
     readonly title: string;
     readonly ordering: "subscription" | "review";

@@ -366,6 +366,37 @@ describe("a test event", () => {
   });
 });
 
+describe("a pending test", () => {
+  const pending = { pendingTestEventId: "E9" };
+  const test9 = entry(9, { isTest: true });
+  const failed: Decision = { kind: "failed" };
+
+  test("holds the entries that the actor has already read", () => {
+    expect(sent(loaded([entry(1), entry(2)]))).toEqual([1]);
+    // The subscription was disabled, and enabled with a test, before this load.
+    expect(sent(loaded([], [test9], pending))).toEqual([]);
+    expect(sent(tell({ kind: "answered", lane: "main", decision: delivered }))).toEqual([]);
+    const again = load(
+      tell({ kind: "committed", lane: "main", decision: delivered, active: false }),
+    );
+    const found = {
+      subscription: { ...subscription, ...pending },
+      entries: [],
+      tests: [test9],
+      lastSequence: 9,
+    };
+    const effects = tell({ kind: "loaded", loaded: { request: again, found } });
+    expect(sent(effects)).toEqual([9]);
+  });
+
+  test.each([true, false])("reads the subscription again when it is recorded", (active) => {
+    expect(sent(loaded([], [test9], pending))).toEqual([9]);
+    tell({ kind: "answered", lane: "test:9", decision: failed });
+    const effects = tell({ kind: "committed", lane: "test:9", decision: failed, active });
+    expect(kinds(effects)).toContain("load");
+  });
+});
+
 describe("a lane per review", () => {
   const byReview = { ordering: "review" } as const;
 

@@ -14,10 +14,8 @@ import { type Health, healthOptions, incidentOptions, type Subscription } from "
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
 import { Choice } from "./form/endpoint-fields.tsx";
 import { disabledBecause } from "./data/subscription-words.ts";
-import type { SentTest } from "./test-event.tsx";
+import { CancelTest } from "./test-event.tsx";
 import { TextLink } from "../../ui/layout.tsx";
-
-const HELD_WAIT_MS = 20_000;
 
 interface BannerProps {
   readonly subscription: Subscription;
@@ -26,11 +24,8 @@ interface BannerProps {
 interface DisabledBannerProps extends BannerProps {
   /** True if the page shows the time and cause of the failure elsewhere, so that the banner leaves them out. */
   readonly isBrief: boolean;
-  /**
-   * Called after the subscription was enabled. `sent` is the test event, if the user chose to send one before
-   * the held events.
-   */
-  readonly onEnabled: (sent?: SentTest) => void;
+  /** Called after the request. `eventId` is the test whose answer decides, if the user chose to send one. */
+  readonly onEnabled: (eventId?: string) => void;
 }
 
 /** Explains why the subscription is disabled and how many events are held, and offers to enable it. */
@@ -40,6 +35,8 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
   const since = useQuery(incidentOptions(useReader(), id)).data?.since;
   const [opened, { open, close }] = useDisclosure();
   const isReadOnly = useIsReadOnly();
+  if (subscription.pending_test_event_id !== null)
+    return <TestBanner subscription={subscription} />;
   return (
     <Alert color="red" icon={<Icon name="pause" />} title="Disabled: nothing is sent" mb="md">
       <Stack gap="sm" align="flex-start">
@@ -59,6 +56,23 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
           onEnabled={onEnabled}
         />
       )}
+    </Alert>
+  );
+}
+
+/** Says that a test decides about the subscription. */
+function TestBanner({ subscription }: BannerProps) {
+  const { id, pending_test_event_id: eventId } = subscription;
+  return (
+    <Alert color="yellow" icon={<Icon name="pause" />} title="Disabled: test in progress" mb="md">
+      <Stack gap="sm" align="flex-start">
+        <Text size="sm">
+          The subscription is enabled when your endpoint answers the{" "}
+          <TextLink href={`/webhooks/${id}/deliveries/${eventId}`}>test event</TextLink> with a 2xx
+          status. Until then its events are held.
+        </Text>
+        {!useIsReadOnly() && <CancelTest id={id} />}
+      </Stack>
     </Alert>
   );
 }
@@ -110,18 +124,15 @@ function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogPr
       danger={choice === "skip"}
       onConfirm={async () => {
         const eventId = await enable(choice, isTested);
-        notify.done("The subscription is enabled.");
-        const waits = choice === "deliver" && held > 0;
-        onEnabled(eventId === null ? undefined : { eventId, followAt: waits ? in20s() : null });
+        if (eventId === null) notify.done("The subscription is enabled.");
+        onEnabled(eventId ?? undefined);
       }}
     >
       <Stack>
-        <Text size="sm">
-          The count of failures starts at 0 again. New events are sent from now on.
-        </Text>
+        <Text size="sm">New events are sent again, and the count of failures starts at 0.</Text>
         <Checkbox
           label="Send a test event first"
-          description="You see its answer before the held events follow, 20 seconds later. While it is disabled no test can be sent."
+          description="The subscription is enabled only if your endpoint answers it with a 2xx status."
           checked={isTested}
           onChange={(event) => setTested(event.currentTarget.checked)}
         />
@@ -137,9 +148,6 @@ function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogPr
     </Confirm>
   );
 }
-
-/** Returns the estimated time at which the server releases the held events after a test event. */
-const in20s = () => new Date(Date.now() + HELD_WAIT_MS).toISOString();
 
 /**
  * Returns the options for a batch subscription's events since it was disabled. Events that were not dispatched

@@ -18,7 +18,7 @@ import { DisabledBanner } from "./disabled-banner.tsx";
 import { eventsInWords, kindTitle, NOTHING_SENT } from "./data/subscription-words.ts";
 import { ConditionBadge } from "./stats/health-summary.tsx";
 import { Overview } from "./overview.tsx";
-import { type SentTest, TestEvent } from "./test-event.tsx";
+import { EnablingTest, TestEvent } from "./test-event.tsx";
 import "./webhooks.css";
 
 const Settings = page(() =>
@@ -48,7 +48,8 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
   const [tab, setTab] = useTab();
   const [isTesting, test] = useDisclosure();
   const isReadOnly = useIsReadOnly();
-  const [sent, setSent] = useState<SentTest>();
+  /** Event id of the test that the user sends with an enable. */
+  const [sent, setSent] = useState<string>();
   return (
     <>
       <PageHeader
@@ -60,8 +61,7 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
             <LiveBadge state={state} />
             {!isReadOnly && (
               <TestButton
-                id={id}
-                isActive={isActive}
+                subscription={subscription}
                 opened={isTesting}
                 sent={sent}
                 onOpen={test.open}
@@ -78,8 +78,8 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
         <DisabledBanner
           subscription={subscription}
           isBrief={tab === "overview"}
-          onEnabled={(first) => {
-            setSent(first);
+          onEnabled={(eventId) => {
+            setSent(eventId);
             test.open();
           }}
         />
@@ -134,15 +134,14 @@ function Summary({ subscription }: SubscriptionProps) {
 }
 
 interface TestButtonProps {
-  readonly id: string;
-  readonly isActive: boolean;
+  readonly subscription: Subscription;
   readonly opened: boolean;
-  readonly sent: SentTest | undefined;
+  readonly sent: string | undefined;
   readonly onOpen: () => void;
   readonly onClose: () => void;
 }
 
-function TestButton({ id, isActive, opened, sent, onOpen, onClose }: TestButtonProps) {
+function TestButton({ subscription, opened, sent, onOpen, onClose }: TestButtonProps) {
   return (
     <>
       <Button variant="default" onClick={onOpen} leftSection={<Icon name="send" size={16} />}>
@@ -153,11 +152,11 @@ function TestButton({ id, isActive, opened, sent, onOpen, onClose }: TestButtonP
           A <code>webhook.test</code> is signed, sent, retried and recorded like every event. It
           overtakes what is queued, and holds nothing back.
         </Text>
-        {isActive ? (
-          <TestEvent key={sent?.eventId} id={id} sent={sent} onDisabled={onClose} />
-        ) : (
-          <Text size="sm">{NOTHING_SENT}</Text>
+        {sent !== undefined && (
+          <EnablingTest subscription={subscription} eventId={sent} onClose={onClose} />
         )}
+        {sent === undefined && subscription.is_active && <TestEvent id={subscription.id} />}
+        {sent === undefined && !subscription.is_active && <Text size="sm">{NOTHING_SENT}</Text>}
       </Dialog>
     </>
   );

@@ -10,30 +10,21 @@ import { notify } from "../../ui/notify.ts";
 import { ErrorNotice } from "../../ui/states.tsx";
 import { diagnosisOf } from "./deliveries/attempt-words.ts";
 import { useReader } from "./data/data.ts";
-import { type Delivery, deliveryOptions } from "./data/reads.ts";
+import { type Delivery, deliveryOptions, type Subscription } from "./data/reads.ts";
 import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
 
 import "./webhooks.css";
-
-/** Test event that was already sent, and the time at which the server releases the held events after it. */
-export interface SentTest {
-  readonly eventId: string;
-  readonly followAt: string | null;
-}
 
 interface TestEventProps {
   readonly id: string;
   /** Name of the event that is sent as a test; `webhook.test` if absent. */
   readonly event?: string;
-  readonly sent?: SentTest | undefined;
-  /** Called after the user has disabled the subscription again, which stops the release of the held events. */
-  readonly onDisabled?: () => void;
 }
 
 /** Sends a test event when the user asks for it, and shows the progress of the delivery. */
-export function TestEvent({ id, event, sent: first, onDisabled }: TestEventProps) {
+export function TestEvent({ id, event }: TestEventProps) {
   const { sendTest } = useSubscriptionActions(id);
-  const [eventId, setEventId] = useState(first?.eventId);
+  const [eventId, setEventId] = useState<string>();
   const { mutate, error, isPending } = useMutation({
     mutationFn: () => sendTest(event),
     onSuccess: (sent) => setEventId(sent),
@@ -51,7 +42,6 @@ export function TestEvent({ id, event, sent: first, onDisabled }: TestEventProps
         </Button>
       </Group>
       {error !== null && <ErrorNotice error={error} />}
-      {first?.followAt && <Release id={id} followAt={first.followAt} onDisabled={onDisabled} />}
       <div aria-live="polite">
         {eventId !== undefined && <Progress key={eventId} id={id} eventId={eventId} />}
       </div>
@@ -59,35 +49,63 @@ export function TestEvent({ id, event, sent: first, onDisabled }: TestEventProps
   );
 }
 
-interface ReleaseProps {
-  readonly id: string;
-  readonly followAt: string;
-  readonly onDisabled: (() => void) | undefined;
+interface EnablingTestProps {
+  readonly subscription: Subscription;
+  readonly eventId: string;
+  readonly onClose: () => void;
 }
 
-/**
- * Shows when the held events will follow the test event. A button disables the subscription before that time,
- * which keeps the events held.
- */
-function Release({ id, followAt, onDisabled }: ReleaseProps) {
+/** Shows the progress of the test event that decides about an enable, and what it has decided. */
+export function EnablingTest({ subscription, eventId, onClose }: EnablingTestProps) {
+  const { id } = subscription;
+  return (
+    <Stack gap="sm" aria-live="polite">
+      <Progress id={id} eventId={eventId} />
+      <Text size="sm">{decisionInWords(subscription, eventId)}</Text>
+      {subscription.pending_test_event_id === eventId ? (
+        <CancelTest id={id} />
+      ) : (
+        !subscription.is_active && (
+          <Button
+            component={Link}
+            href={`/webhooks/${id}?tab=settings`}
+            onClick={onClose}
+            variant="default"
+            w="fit-content"
+          >
+            Edit the URL
+          </Button>
+        )
+      )}
+    </Stack>
+  );
+}
+
+function decisionInWords(subscription: Subscription, eventId: string): string {
+  if (subscription.pending_test_event_id === eventId)
+    return "The subscription is enabled when your endpoint answers with a 2xx status. Until then its events are held.";
+  if (subscription.is_active) return "The subscription is enabled. Held events follow in order.";
+  return "The subscription stays disabled, and its events are held.";
+}
+
+/** Cancels the wait for a test event. The subscription stays disabled. */
+export function CancelTest({ id }: { readonly id: string }) {
   const { disable } = useSubscriptionActions(id);
   const { mutate, error, isPending } = useMutation({
     mutationFn: disable,
-    onSuccess: () => {
-      notify.done("The subscription is disabled again. Its events are held.");
-      onDisabled?.();
-    },
+    onSuccess: () => notify.done("The subscription stays disabled. Its events are held."),
   });
   return (
     <>
-      <Group gap="sm">
-        <Text size="sm">
-          The held events follow <Countdown to={followAt} />.
-        </Text>
-        <Button size="compact-sm" variant="default" loading={isPending} onClick={() => mutate()}>
-          Disable again
-        </Button>
-      </Group>
+      <Button
+        size="compact-sm"
+        variant="default"
+        w="fit-content"
+        loading={isPending}
+        onClick={() => mutate()}
+      >
+        Cancel
+      </Button>
       {error !== null && <ErrorNotice error={error} />}
     </>
   );

@@ -75,6 +75,9 @@ export const subscriptionOptions = (reader: Reader, id: string) =>
   queryOptions({
     queryKey: subscriptionKey(id),
     queryFn: () => answerOf(readableAt(reader, id).get()),
+    // The answer to a pending test changes the state, which the event stream may report later.
+    refetchInterval: ({ state: { data } }) =>
+      data?.pending_test_event_id ? WAITING_FOR_ATTEMPT_MS : false,
   });
 
 export const catalogOptions = (reader: Reader) =>
@@ -122,7 +125,8 @@ export const deliveryOptions = (reader: Reader, id: string, eventId: string) =>
       return answerOf(deliveries({ eventId: encodeURIComponent(eventId) }).get());
     },
     refetchInterval: ({ state: { data } }) => {
-      if (data === undefined || data.state === "pending") return WAITING_FOR_ATTEMPT_MS;
+      const isSent = data?.attempts.length !== 0 || data.event !== "webhook.test";
+      if (data === undefined || data.state === "pending" || !isSent) return WAITING_FOR_ATTEMPT_MS;
       return data.settled_at === null ? WAITING_FOR_RETRY_MS : false;
     },
   });

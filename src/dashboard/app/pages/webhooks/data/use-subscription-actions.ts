@@ -70,8 +70,8 @@ function settingActions(reader: Reader, queries: QueryClient, id: string) {
       void refreshList();
     },
     /**
-     * Enables the subscription. Returns the id of the test event that is sent before the held events; null if
-     * none is sent.
+     * Enables the subscription. Returns the id of the test event whose answer decides about that; null if none is
+     * sent.
      */
     enable: async (held: Held, test: boolean): Promise<string | null> => {
       const { test_event_id: eventId, ...enabled } = await answerOf(

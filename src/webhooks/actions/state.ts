@@ -1,0 +1,199 @@
+import type { Tx } from "../../../db/client.ts";
+import { skipQueued } from "../../../db/log.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
+import type { Caller, Principal } from "../../http/principal.ts";
+import { Problem } from "../../lib/problem.ts";
+import { TEST_EVENT } from "../../outbox/event.ts";
+import { nextBatchAfter } from "../decide.ts";
+import {
+  DISABLED_BY_HAND,
+  DISABLED_BY_OPERATOR,
+  type SUSPENDED,
+  type Subscription,
+} from "../model.ts";
+import { noteDisabling } from "../queries/alerts.ts";
+import { lockSequence, skipBatchEntries, skipTests } from "../queries/entries.ts";
+import * as queries from "../queries/subscriptions.ts";
+import { orNotFound, wake, type WebhookDeps } from "./deps.ts";
+import { queueTest } from "./queue-events.ts";
+
+export type HeldAction = "deliver" | "skip";
+
+interface Enabling {
+  readonly held: HeldAction;
+  /** Whether a test decides: the subscription stays disabled until the answer is a 2xx. */
+  readonly test: boolean;
+  readonly now: Date;
+  readonly hourMs: number;
+}
+
+interface Enabled {
+  readonly subscription: Subscription;
+  readonly testEventId: string | null;
+}
+
+/** Enables a subscription again, or lets a test decide about it (contract 6.16). */
+export async function enableSubscription(
+  deps: WebhookDeps,
+  caller: Caller,
+  found: Subscription,
+  options: Pick<Enabling, "held" | "test">,
+): Promise<Enabled> {
+  const enabling = { ...options, now: deps.clock.now(), hourMs: deps.config.batchHourMs };
+  const enabled = await deps.writerPool.transaction([found.partnerId], async (tx) => {
+    await rejectIfSuspended(tx, found.partnerId);
+    return enableIn(tx, caller, found, enabling);
+  });
+  await wake(deps, found);
+  return enabled;
+}
+
+/**
+ * Enables a subscription. Locks are taken in the order that all writers use: sequence, entries, subscription. Held
+ * events stay queued, or are skipped if the caller asks for it. An overdue batch is dispatched at the next wake.
+ *
+ * With a test the subscription stays disabled, and the transaction that records the answer enables it
+ * (dispatcher/store/attempt-queries.ts). So the events are held whatever happens to the processes meanwhile.
+ */
+export async function enableIn(
+  tx: Tx,
+  caller: Caller,
+  { id, partnerId }: Subscription,
+  { held, test, now, hourMs }: Enabling,
+): Promise<Enabled> {
+  const { principal, requestContext } = caller;
+  const strength = held === "skip" ? "update" : "no key update";
+  const through = orNotFound(await lockSequence(tx, id, strength));
+  const seen = orNotFound(await queries.subscriptionById(tx, partnerId, id));
+  const queue = { subscription: seen, lastSequence: through };
+  const sendTest = () => queueTest(tx, caller, queue, { event: TEST_EVENT, now });
+  // Undefined if the subscription is disabled. The statement checks it under the row lock, unlike the read above.
+  const updatedAt = await queries.forgetFailures(tx, id, now);
+  if (updatedAt !== undefined)
+    return {
+      subscription: { ...seen, ...ENABLED, updatedAt },
+      testEventId: test ? await sendTest() : null,
+    };
+  rejectIfOperators(seen, principal);
+  const skip = { subscriptionId: id, through, skippedAt: now };
+  if (held === "skip") await skipQueued(tx, { ...skip, reason: "skipped" });
+  // The test of an earlier enable decides nothing any more.
+  if (seen.pendingTestEventId !== null) await skipTests(tx, seen, now);
+  const testEventId = test ? await sendTest() : null;
+  const current = orNotFound(await queries.lockSubscription(tx, seen));
+  await noteDisabling(tx, current);
+  const batch = held === "skip" ? await skipBatch(tx, current, { now, hourMs }) : {};
+  // An earlier test may have enabled the subscription a moment ago.
+  const isOnTest = test && current.state === "disabled";
+  const state = isOnTest ? { pendingTestEventId: testEventId } : ENABLED;
+  const changes = { ...state, ...batch, updatedAt: now };
+  await queries.changeSubscription(tx, id, changes);
+  const details = { subscription_id: id, held, ...(test && { test }) };
+  await recordAudit(tx, {
+    at: now,
+    action: "WEBHOOK_ENABLED",
+    actor: principal,
+    requestContext,
+    details,
+  });
+  return { subscription: { ...current, ...changes }, testEventId };
+}
+
+/**
+ * Throws `company_inactive` if the partner is suspended. The lock makes a suspension wait for this transaction, so
+ * that it sees the subscription which this transaction creates or enables.
+ */
+export async function rejectIfSuspended(tx: Tx, partnerId: number): Promise<void> {
+  if (!(await queries.isActivePartner(tx, partnerId))) throw new Problem("company_inactive");
+}
+
+/** Throws `disabled_by_operator` if an operator disabled the subscription and the caller is none. */
+export function rejectIfOperators(
+  { disabledReason }: Pick<Subscription, "disabledReason">,
+  { companyType }: Pick<Principal, "companyType">,
+): void {
+  if (disabledReason === DISABLED_BY_OPERATOR && companyType !== "platform")
+    throw new Problem("disabled_by_operator");
+}
+
+const ENABLED = {
+  state: "active",
+  disabledAt: null,
+  disabledReason: null,
+  disabledNote: null,
+  pendingTestEventId: null,
+  consecutiveFailureCount: 0,
+} as const;
+
+/** Drops the events that wait for the next batch, and moves the last dispatch to now (contract 7.14). */
+async function skipBatch(
+  tx: Tx,
+  current: Subscription,
+  times: { readonly now: Date; readonly hourMs: number },
+): Promise<Partial<Subscription>> {
+  const nextBatchAt = nextBatchAfter(current, times);
+  if (nextBatchAt === null) return {};
+  await skipBatchEntries(tx, current.id);
+  return { lastBatchDispatchedAt: times.now, nextBatchAt };
+}
+
+type Disabling =
+  | {
+      readonly disabledReason: typeof DISABLED_BY_HAND | typeof SUSPENDED;
+      readonly disabledNote: null;
+    }
+  | { readonly disabledReason: typeof DISABLED_BY_OPERATOR; readonly disabledNote: string };
+
+export const BY_HAND: Disabling = { disabledReason: DISABLED_BY_HAND, disabledNote: null };
+
+/** Disables a subscription on request (contract 6.16). */
+export async function disableSubscription(
+  deps: WebhookDeps,
+  caller: Caller,
+  found: Subscription,
+  by: Disabling,
+): Promise<Subscription> {
+  const now = deps.clock.now();
+  const disabled = await deps.writerPool.transaction([found.partnerId], (tx) =>
+    disableIn(tx, caller, found, { by, now }),
+  );
+  // The wake makes the dispatcher read the state before its next POST.
+  await wake(deps, disabled);
+  return disabled;
+}
+
+/**
+ * Disables a subscription, or ends the wait for a pending test. Queued events stay queued and count as held. Queued
+ * tests are skipped, because nobody waits for their results any more.
+ */
+export async function disableIn(
+  tx: Tx,
+  { principal, requestContext }: Caller,
+  found: Subscription,
+  { by, now }: { readonly by: Disabling; readonly now: Date },
+): Promise<Subscription> {
+  const { id, partnerId } = found;
+  orNotFound(await lockSequence(tx, id));
+  const seen = orNotFound(await queries.subscriptionById(tx, partnerId, id));
+  const isPending = seen.pendingTestEventId !== null;
+  if (seen.state === "active" || isPending) await skipTests(tx, seen, now);
+  const current = orNotFound(await queries.lockSubscription(tx, found));
+  // The 20th failure may have disabled the subscription a moment ago. Its time is then kept, and its reason too,
+  // unless an operator gives another.
+  const isKept = current.state !== "active" && by.disabledNote === null;
+  if (isKept && !isPending) return current;
+  await noteDisabling(tx, current);
+  const changes = {
+    ...(!isKept && by),
+    state: "disabled",
+    disabledAt: current.disabledAt ?? now,
+    pendingTestEventId: null,
+    updatedAt: now,
+  } as const;
+  await queries.changeSubscription(tx, id, changes);
+  const { disabledNote: reason } = by;
+  const details = { subscription_id: id, ...(reason !== null && { reason }) };
+  const audit = { at: now, actor: principal, requestContext };
+  await recordAudit(tx, { ...audit, action: "WEBHOOK_DISABLED", details });
+  return { ...current, ...changes };
+}
