@@ -74,6 +74,74 @@ export const IncidentObject = Type.Object(
 );
 export type Incident = RowOf<typeof IncidentObject>;
 
+/** The incidents of a subscription that have ended (contract 6.17). */
+export const IncidentHistory = Type.Object(
+  {
+    incidents: Type.Array(
+      Type.Object({
+        id: Type.String({ description: "The `incident_id` of its first alert." }),
+        began_at: instantAnswer(),
+        ended_at: instantAnswer(),
+        ended_by: literals(["recovered", "enabled"], {
+          description: "`enabled` if no 2xx followed the enable that ended it.",
+        }),
+        disabled_at: orNull(instantAnswer(), {
+          description: "Time at which it disabled the subscription; null if it did not.",
+        }),
+        failed_attempts: Type.Integer({
+          description: "Failed attempts, of which 1,000 of each outcome are counted.",
+        }),
+        ...cause,
+      }),
+      { description: "The newest first; `status_code` and `error_code` are the most frequent." },
+    ),
+  },
+  { title: "IncidentHistory" },
+);
+export type PastIncident = RowOf<typeof IncidentHistory>["incidents"][number];
+
+/** An incident as stored: it ends with an enable, and the next one shows whether the enable helped. */
+interface StoredIncident {
+  readonly id: string;
+  readonly openedAt: Date;
+  readonly endedAt: Date | null;
+  readonly endedBy: "recovered" | "enabled" | "deleted" | null;
+  readonly disabledAt: Date | null;
+  readonly failedAt: Date | null | undefined;
+}
+
+/**
+ * Joins each incident that an enable has ended with the one that this enable began, and returns those that have ended, the
+ * newest first.
+ */
+export function pastIncidents(newestFirst: readonly StoredIncident[]) {
+  const joined: (StoredIncident & { readonly beganAt: Date })[] = [];
+  for (const one of newestFirst.toReversed()) {
+    const beganAt = one.failedAt && one.failedAt < one.openedAt ? one.failedAt : one.openedAt;
+    const before = joined.at(-1);
+    const isNext =
+      before?.endedBy === "enabled" && before.endedAt !== null && one.openedAt <= before.endedAt;
+    if (isNext) joined.pop();
+    joined.push(
+      isNext
+        ? {
+            ...one,
+            id: before.id,
+            beganAt: before.beganAt,
+            disabledAt: before.disabledAt ?? one.disabledAt,
+          }
+        : { ...one, beganAt },
+    );
+  }
+  return joined
+    .toReversed()
+    .flatMap(({ id, beganAt, endedAt, endedBy, disabledAt }) =>
+      endedAt === null || endedBy === null || endedBy === "deleted"
+        ? []
+        : [{ id, beganAt, endedAt, endedBy, disabledAt }],
+    );
+}
+
 export type FailedAttempt = Pick<Attempt, "eventId" | "startedAt" | "statusCode" | "errorCode">;
 
 /** The most columns of the chart of an incident. */

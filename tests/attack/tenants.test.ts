@@ -62,6 +62,7 @@ test("the other tenant can read its own records by these ids", async () => {
     "/partner/webhooks/{id}/deliveries/{eventId}",
     "/partner/webhooks/{id}/health",
     "/partner/webhooks/{id}/incident",
+    "/partner/webhooks/{id}/incidents",
     "/partner/webhooks/{id}/messages",
     "/partner/webhooks/{id}/stats",
   ]);

@@ -2,12 +2,19 @@ import type { Tx } from "../../../db/client.ts";
 import { serverTime, takeTurn } from "../../../db/server.ts";
 import { addMs } from "../../lib/clock.ts";
 import { ALERT_KINDS, type AlertKind } from "../../outbox/mail.ts";
-import { causesOf, type Incident, incidentStepMs } from "../incident-model.ts";
+import {
+  causesOf,
+  type Incident,
+  incidentStepMs,
+  type PastIncident,
+  pastIncidents,
+} from "../incident-model.ts";
 import { conditionOf, type StepCounts } from "../condition.ts";
 import { isDisabledByPerson, type Subscription } from "../model.ts";
 import { attemptsById, attemptsOfEvent, firstOfFailures } from "../queries/attempts.ts";
 import * as counting from "../queries/count-stats.ts";
 import { failingSince, failuresSince, openAlerts } from "../queries/alerts.ts";
+import { failuresWithin, incidentsOf } from "../queries/incidents.ts";
 import * as queries from "../queries/stats.ts";
 import type { Health, StatsPoint } from "../stats-model.ts";
 import {
@@ -175,6 +182,26 @@ async function sumUp(tx: Tx, since: Date, until: Date): Promise<void> {
     if (fromMs === undefined) continue;
     await counting.sumBuckets(tx, { since: bucketFloor(since, toMs), until }, { fromMs, toMs });
   }
+}
+
+/** Reads the incidents of the retention time that have ended (contract 6.17). */
+export async function showPastIncidents(
+  { db, clock, config }: Deps & { readonly config: Pick<WebhookDeps["config"], "retentionDays"> },
+  { id }: Pick<Subscription, "id">,
+): Promise<PastIncident[]> {
+  const since = addMs(clock.now(), -config.retentionDays * DAY_MS);
+  const past = pastIncidents(await incidentsOf(db, id, since));
+  const counted = Map.groupBy(await failuresWithin(db, id, past), ({ ord }) => ord);
+  return past.map((one, ord) => {
+    const causes = counted.get(ord) ?? [];
+    const [most] = causes;
+    return {
+      ...one,
+      failedAttempts: causes.reduce((sum, { attempts }) => sum + attempts, 0),
+      statusCode: most?.statusCode ?? null,
+      errorCode: most?.errorCode ?? null,
+    };
+  });
 }
 
 const ATTEMPTS_PER_ROUND = 4;

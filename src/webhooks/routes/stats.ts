@@ -9,9 +9,9 @@ import type { RuleInput } from "../../http/rules.ts";
 import { shown } from "../../http/shown.ts";
 import { ulidText } from "../../http/text.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
-import { showHealth, showIncident, showStats } from "../actions/stats.ts";
+import { showHealth, showIncident, showPastIncidents, showStats } from "../actions/stats.ts";
 import type { WatchedSubscriptions } from "../actions/watch.ts";
-import { IncidentObject } from "../incident-model.ts";
+import { IncidentHistory, IncidentObject } from "../incident-model.ts";
 import * as model from "../stats-model.ts";
 import { readingBase, type Audience, type WebhookRouteDeps } from "./base.ts";
 
@@ -47,6 +47,21 @@ export function statsRoutes<const L extends string, const O extends string>(
           operationId: "getIncident",
           summary: "Show the present incident: its beginning, causes and alerts",
           description: "Without an incident `since` is null.",
+        }),
+      },
+    )
+    .get(
+      "/incidents",
+      async ({ subscription }) =>
+        shown(IncidentHistory, { incidents: await showPastIncidents(deps, subscription) }),
+      {
+        access,
+        subscription: true,
+        response: { 200: IncidentHistory },
+        detail: describe({
+          operationId: "listIncidents",
+          summary: "List past incidents",
+          description: "The newest 50 incidents of the retention time, without the present one.",
         }),
       },
     )

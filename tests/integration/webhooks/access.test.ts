@@ -36,6 +36,7 @@ const EVERY: readonly Operation[] = [
   { method: "POST", path: "/{id}/deliveries/{event}/redeliver" },
   { method: "GET", path: "/{id}/health" },
   { method: "GET", path: "/{id}/incident" },
+  { method: "GET", path: "/{id}/incidents" },
   { method: "GET", path: "/{id}/messages" },
   { method: "GET", path: "/{id}/stats" },
   { method: "GET", path: "/{id}/stream" },

@@ -48,6 +48,55 @@ describe("the incident", () => {
   });
 });
 
+describe("the past incidents", () => {
+  test("of a healthy subscription are none", async () => {
+    const id = await start();
+    expect((await world.ask("GET", `/${id}/incidents`)).body).toEqual({ incidents: [] });
+  });
+
+  test("have beginning, end, cause and attempts, and those around an enable are one", async () => {
+    const id = await start();
+    await disable(id);
+    const look = async () => {
+      const { db } = world.database;
+      const config = { serverRoot: "https://reviews.example" };
+      const deps = { db, clock: systemClock, log: silentLog, box: world.api.deps.box, config };
+      await lookForTrouble(deps, false);
+    };
+    await look();
+    const { body: incident } = await world.ask("GET", `/${id}/incident`);
+    const { body: disabled } = await world.ask("GET", `/${id}`);
+    expect((await world.ask("GET", `/${id}/incidents`)).body).toEqual({ incidents: [] });
+    receiver.answer = () => 200;
+    await world.ask("POST", `/${id}/enable`);
+    // The first look ends the incident with the enable, which begins the next one; the second one sees the 2xx.
+    await look();
+    await world.emit(1);
+    await until("the delivery", async () => {
+      const { body } = await world.ask("GET", `/${id}/health`);
+      return body["pending"] === 0 && body["last_success_at"] !== null;
+    });
+    await look();
+    const { body } = await world.ask("GET", `/${id}/incidents`);
+    expect(body).toEqual({
+      incidents: [
+        {
+          id: expect.any(String),
+          began_at: incident["since"],
+          ended_at: expect.any(String),
+          ended_by: "recovered",
+          disabled_at: disabled["disabled_at"],
+          failed_attempts: 20,
+          status_code: 410,
+          error_code: "http_status",
+        },
+      ],
+    });
+    const [past] = body["incidents"] as { ended_at: string }[];
+    expect(String(past?.ended_at) > String(disabled["disabled_at"])).toBe(true);
+  });
+});
+
 describe("the alert settings", () => {
   const alerts = (method: string, body?: unknown, path = "") =>
     world.api.call(method, `/partner/alerts${path}`, {

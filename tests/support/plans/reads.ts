@@ -21,6 +21,7 @@ import {
   listSubscriptions,
   subscriptionById,
 } from "../../../src/webhooks/queries/subscriptions.ts";
+import { failuresWithin, incidentsOf } from "../../../src/webhooks/queries/incidents.ts";
 import { lookAt } from "../../../src/webhooks/queries/watch.ts";
 import { bucketFloor, READ_BY_EVENT, READ_PER_SLICE, SLICES } from "../../../src/webhooks/stats.ts";
 import { BUSY_MS, eventId, HOT, hotPerDay, NEIGHBOUR, other, type PlanSizes } from "./data.ts";
@@ -225,6 +226,16 @@ function figures(): PlanCase[] {
       name: "the incident",
       bound: UNCOUNTED + 1_000,
       run: async (db) => showIncident({ db, clock: systemClock }, await hotSubscription(db)),
+    },
+    {
+      name: "the past incidents",
+      bound: 50 * 1_000,
+      run: async (db) => {
+        const endedAt = systemClock.now();
+        const all = { beganAt: addMs(endedAt, -30 * DAY_MS), endedAt };
+        await incidentsOf(db, HOT.id, all.beganAt);
+        return failuresWithin(db, HOT.id, [all]);
+      },
     },
     {
       name: "check for alerts",

@@ -1,8 +1,9 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
 import {
   causesOf,
   incidentStepMs,
+  pastIncidents,
   type FailedAttempt,
 } from "../../../src/webhooks/incident-model.ts";
 
@@ -14,6 +15,52 @@ test.each([
   [30 * 24 * 60, 1_805],
 ])("an incident of %i minutes is counted by steps of %i", (minutes, step) => {
   expect(incidentStepMs(since, after(minutes)) / MINUTE_MS).toBe(step);
+});
+
+describe("past incidents", () => {
+  const incident = (id: string, openedAt: Date, endedAt: Date | null, endedBy = "recovered") => ({
+    disabledAt: null as Date | null,
+    id,
+    openedAt,
+    endedAt,
+    endedBy: endedAt === null ? null : (endedBy as "recovered" | "enabled" | "deleted"),
+    failedAt: null,
+  });
+  const shown = (...all: ReturnType<typeof incident>[]) =>
+    pastIncidents(all).map(({ id, beganAt, endedAt, endedBy }) => [id, beganAt, endedAt, endedBy]);
+
+  test("are those that have ended, but for that of a delete", () => {
+    expect(
+      shown(
+        incident("c", after(5), null),
+        incident("b", after(3), after(4)),
+        incident("a", after(1), after(2), "deleted"),
+      ),
+    ).toEqual([["b", after(3), after(4), "recovered"]]);
+  });
+
+  test("begin with the first failure that an alert named, if it was earlier", () => {
+    const one = incident("a", after(1), after(2));
+    expect(pastIncidents([{ ...one, failedAt: since }])[0]?.beganAt).toEqual(since);
+    expect(pastIncidents([{ ...one, failedAt: after(2) }])[0]?.beganAt).toEqual(after(1));
+  });
+
+  test("go on after an enable until a 2xx, through any number of enables", () => {
+    const disabled = { ...incident("a", after(1), after(4), "enabled"), disabledAt: after(3) };
+    const again = incident("b", after(3), after(6), "enabled");
+    const last = incident("c", after(5), after(8));
+    expect(shown(last, again, disabled)).toEqual([["a", after(1), after(8), "recovered"]]);
+    expect(pastIncidents([last, again, disabled])[0]?.disabledAt).toEqual(after(3));
+    expect(shown(incident("c", after(5), null), again, disabled)).toEqual([]);
+  });
+
+  test("are apart if the later one began after the end of the earlier one", () => {
+    const first = incident("a", after(1), after(2), "enabled");
+    expect(shown(incident("b", after(3), after(4)), first)).toEqual([
+      ["b", after(3), after(4), "recovered"],
+      ["a", after(1), after(2), "enabled"],
+    ]);
+  });
 });
 
 test("counts each status and each error separately by step, the most frequent first", () => {

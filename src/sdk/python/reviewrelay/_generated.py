@@ -838,6 +838,28 @@ class Incident(TypedDict):
     """Alerts raised in this incident."""
 
 
+class IncidentHistoryIncidents(TypedDict):
+    id: str
+    """The `incident_id` of its first alert."""
+    began_at: str
+    ended_at: str
+    ended_by: Literal["recovered", "enabled"]
+    """`enabled` if no 2xx followed the enable that ended it."""
+    disabled_at: str | None
+    """Time at which it disabled the subscription; null if it did not."""
+    failed_attempts: int
+    """Failed attempts, of which 1,000 of each outcome are counted."""
+    status_code: int | None
+    """HTTP status of the response; null without one."""
+    error_code: str | None
+    """Error code; null without an error."""
+
+
+class IncidentHistory(TypedDict):
+    incidents: list[IncidentHistoryIncidents]
+    """The newest first; `status_code` and `error_code` are the most frequent."""
+
+
 class StatsPoints(TypedDict):
     at: str
     """Time of occurrence."""
@@ -1664,6 +1686,10 @@ class Operations(Requests):
     def get_incident(self, id: str | int) -> Incident:
         """Show the present incident: its beginning, causes and alerts. Without an incident `since` is null."""
         return self._send("GET", f"/api/v1/partner/webhooks/{segment(id)}/incident")
+
+    def list_incidents(self, id: str | int) -> IncidentHistory:
+        """List past incidents. The newest 50 incidents of the retention time, without the present one."""
+        return self._send("GET", f"/api/v1/partner/webhooks/{segment(id)}/incidents")
 
     def get_stats(self, id: str | int, *, since: str | None = None, until: str | None = None, step: int | None = None, by: Literal["event"] | None = None) -> Stats:
         """Show deliveries over time. One point per step, the range extended to whole steps; a day in hours by default."""

@@ -804,6 +804,26 @@ export type Incident = {
   }[];
 };
 
+export type IncidentHistory = {
+  /** The newest first; `status_code` and `error_code` are the most frequent. */
+  incidents: {
+    /** The `incident_id` of its first alert. */
+    id: string;
+    began_at: string;
+    ended_at: string;
+    /** `enabled` if no 2xx followed the enable that ended it. */
+    ended_by: "recovered" | "enabled";
+    /** Time at which it disabled the subscription; null if it did not. */
+    disabled_at: string | null;
+    /** Failed attempts, of which 1,000 of each outcome are counted. */
+    failed_attempts: number;
+    /** HTTP status of the response; null without one. */
+    status_code: number | null;
+    /** Error code; null without an error. */
+    error_code: string | null;
+  }[];
+};
+
 export type Stats = {
   /** Start of the range, inclusive. */
   since: string;
@@ -1748,6 +1768,11 @@ export abstract class Operations {
   /** Show the present incident: its beginning, causes and alerts. Without an incident `since` is null. */
   getIncident(id: string | number, options: RequestOptions = {}): Promise<Incident> {
     return this.send({ method: "GET", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/incident`, options });
+  }
+
+  /** List past incidents. The newest 50 incidents of the retention time, without the present one. */
+  listIncidents(id: string | number, options: RequestOptions = {}): Promise<IncidentHistory> {
+    return this.send({ method: "GET", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/incidents`, options });
   }
 
   /** Show deliveries over time. One point per step, the range extended to whole steps; a day in hours by default. */

@@ -22,6 +22,7 @@ import {
 } from "./data/reads.ts";
 import { conditionOf, isRetryShown } from "./data/subscription-words.ts";
 import { diagnosisOf } from "./deliveries/attempt-words.ts";
+import { PastIncidents } from "./past-incidents.tsx";
 import { HealthSummary } from "./stats/health-summary.tsx";
 import { OverTime } from "./stats/over-time.tsx";
 
@@ -45,6 +46,7 @@ export function Overview({ subscription }: { readonly subscription: Subscription
         )}
       </Loaded>
       <OverTime subscription={subscription} />
+      <PastIncidents id={id} />
     </Stack>
   );
 }

@@ -101,6 +101,13 @@ export const incidentOptions = (reader: Reader, id: string) =>
     refetchInterval: LIST_MS,
   });
 
+export const pastIncidentsOptions = (reader: Reader, id: string) =>
+  queryOptions({
+    queryKey: subscriptionKey(id, "incidents"),
+    queryFn: () => answerOf(readableAt(reader, id).incidents.get()),
+    refetchInterval: STATS_MS,
+  });
+
 /**
  * Reads the statistics of a subscription. When the time span changes, the previous statistics stay visible
  * until the new ones have loaded.
@@ -136,6 +143,7 @@ export type DeliveryKind = Subscription["delivery_kind"];
 export type CatalogEvent = DataOf<typeof catalogOptions>["events"][number];
 export type Health = DataOf<typeof healthOptions>;
 export type Incident = DataOf<typeof incidentOptions>;
+export type PastIncident = DataOf<typeof pastIncidentsOptions>["incidents"][number];
 export type Stats = DataOf<typeof statsOptions>;
 export type Delivery = DataOf<typeof deliveryOptions>;
 export type Attempt = Delivery["attempts"][number];
