@@ -2,7 +2,8 @@ import { Type, type Static } from "@sinclair/typebox";
 
 import { cursorText, isRowId, pageQuery } from "../http/list.ts";
 import type { RowOf } from "../http/shown.ts";
-import { instantAnswer, instantText, orNull, rowId } from "../http/text.ts";
+import { literals } from "../http/principal.ts";
+import { instantAnswer, instantText, orNull, rowId, searchText } from "../http/text.ts";
 
 /**
  * Lists every action of the audit log (contract 3.8). Each comment names the keys of the JSON field `details` for the
@@ -178,11 +179,11 @@ export const AUDIT_ACTIONS = [
   // Audit rows of a webhook's signing secret that was ended early or shown; details: subscription_id.
   "WEBHOOK_PREVIOUS_SECRET_ENDED",
   "WEBHOOK_SECRET_SHOWN",
-  // Audit row of a webhook subscription that was enabled; details: subscription_id, held (deliver or skip), test
-  // (whether a test event was sent first).
+  // Audit row of a request to enable a webhook subscription; details: subscription_id, held (deliver or skip), test
+  // (whether the answer to a test event decides, whose row is WEBHOOK_TESTED of the same request).
   "WEBHOOK_ENABLED",
-  // Audit row of a webhook subscription that was disabled; details: subscription_id. If the system disables a
-  // subscription after the 20th failure, the row has no actor.
+  // Audit row of a webhook subscription that somebody disabled; details: subscription_id. A disabling after the 20th
+  // failure has no row.
   "WEBHOOK_DISABLED",
   // Audit rows of a test event, or of one event that was delivered again; details: subscription_id, event_id.
   "WEBHOOK_TESTED",
@@ -198,12 +199,39 @@ export const AUDIT_ACTIONS = [
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
+/** Categories of actions, by the beginning of their names. The first that fits has an action. */
+const CATEGORIES = {
+  sign_in: /^(AUTH|SECOND|RECOVERY|OTP|PASSWORD|SSO|SESSION|IMPERSONATION|CODE|CONSENT)/,
+  tokens: /^(TOKEN|REFRESH|CLIENT|KEY|SERVICE)/,
+  webhooks: /^(WEBHOOK|EMBEDDING|PORTAL|ALERTS)/,
+  users: /^(USER|COMPANY|ERASURE|TENANT)/,
+  platform: /^/,
+} as const;
+type AuditCategory = keyof typeof CATEGORIES;
+const NAMES = [
+  "sign_in",
+  "tokens",
+  "webhooks",
+  "users",
+  "platform",
+] as const satisfies AuditCategory[];
+
+/** Returns the actions of a category. */
+export const actionsOf = (category: AuditCategory): AuditAction[] =>
+  AUDIT_ACTIONS.filter(
+    (action) => NAMES.find((name) => CATEGORIES[name].test(action)) === category,
+  );
+
 const ACTION_LENGTH = 64;
 
 /** Query parameters of the audit log. An unknown action matches no rows. `since` is inclusive, `until` exclusive. */
 export const auditQuery = Type.Object({
   ...pageQuery(isRowId),
   action: Type.Optional(Type.String({ pattern: `^[A-Z_]{1,${ACTION_LENGTH}}$` })),
+  category: Type.Optional(
+    literals(NAMES, { examples: ["webhooks"], description: "Category of the actions." }),
+  ),
+  q: Type.Optional(searchText()),
   actor_id: Type.Optional(rowId()),
   company_id: Type.Optional(rowId()),
   since: Type.Optional(instantText()),

@@ -16,7 +16,7 @@ import {
   showAuditWebhook,
 } from "../auth/actions/audit-webhook.ts";
 import { errorResponse } from "../http/errors.ts";
-import { listOf, listSchema, pageOf } from "../http/list.ts";
+import { foundOf, listSchema, pageOf } from "../http/list.ts";
 import type { RuleInput } from "../http/rules.ts";
 import { shown, shownAs } from "../http/shown.ts";
 import { administrating, type AdminRouteDeps, adminRoutesBase, changing } from "./routes/base.ts";
@@ -57,8 +57,8 @@ function auditRoutes(deps: AdminRouteDeps) {
       "/audit-log",
       async ({ query }) => {
         const page = pageOf(query);
-        const rows = await listAudit(deps.db, query, page);
-        return listOf(rows, page, { key: (one) => String(one.id), show: shownAs(auditEntry) });
+        const found = await listAudit(deps.db, query, page);
+        return foundOf(found, page, { key: (one) => String(one.id), show: shownAs(auditEntry) });
       },
       {
         access: administrating,

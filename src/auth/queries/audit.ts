@@ -3,11 +3,11 @@ import { and, asc, desc, eq, gte, lt, lte, or, sql, type SQL } from "drizzle-orm
 import type { DbOrTx } from "../../../db/client.ts";
 import { anyOf, idAfter, idBefore } from "../../../db/conditions.ts";
 import { auditLog, companies, users } from "../../../db/schema/companies.ts";
-import type { Page } from "../../http/list.ts";
+import type { Found, Page } from "../../http/list.ts";
 import type { Principal } from "../../http/principal.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { parseInstant } from "../../lib/clock.ts";
-import type { AuditAction, AuditQuery, AuditRow } from "../audit-model.ts";
+import { actionsOf, type AuditAction, type AuditQuery, type AuditRow } from "../audit-model.ts";
 
 interface AuditEntry {
   readonly at: Date;
@@ -83,18 +83,55 @@ export async function recordAuditHourly(
 }
 
 /** Lists the audit log of the whole platform for `GET /admin/audit-log`. */
-export async function listAudit(db: DbOrTx, query: AuditQuery, page: Page): Promise<AuditRow[]> {
-  return withNames(db, await auditRows(db, newest(query, page)));
+export function listAudit(db: DbOrTx, query: AuditQuery, page: Page): Promise<Found<AuditRow>> {
+  return search(query, page, async (part) =>
+    withNames(db, await auditRows(db, newest(query, part))),
+  );
 }
 
 /** Handles `GET /partner/audit-log`: lists the actions of the users of a partner and of its accounts. */
-export async function listAuditOfTenant(
+export function listAuditOfTenant(
   db: DbOrTx,
   partnerId: number,
   query: AuditQuery,
   page: Page,
-): Promise<AuditRow[]> {
-  return withNames(db, await auditRowsOfTenant(db, partnerId, newest(query, page)));
+): Promise<Found<AuditRow>> {
+  return search(query, page, async (part) =>
+    withNames(db, await auditRowsOfTenant(db, partnerId, newest(query, part))),
+  );
+}
+
+/** The number of rows that one statement of a text search reads, and the most that one call reads. */
+const READ_AT_ONCE = 1_000;
+const SEARCHED_ROWS = 5_000;
+
+/**
+ * Reads a page. With a text, reads the rows that match the other filters, up to `SEARCHED_ROWS`, and keeps those that
+ * contain it. `read` returns one row more than the page if there is a next one.
+ */
+async function search(
+  { q }: AuditQuery,
+  page: Page,
+  read: (page: Page) => Promise<AuditRow[]>,
+): Promise<Found<AuditRow>> {
+  if (q === undefined) return { rows: await read(page), end: undefined };
+  const text = q.toLowerCase();
+  const rows: AuditRow[] = [];
+  let { after } = page;
+  for (let from = 0; from < SEARCHED_ROWS && rows.length <= page.limit; from += READ_AT_ONCE) {
+    const found = await read({ limit: READ_AT_ONCE, after });
+    const part = found.slice(0, READ_AT_ONCE);
+    rows.push(...part.filter((row) => textOf(row).includes(text)));
+    after = part.at(-1)?.id.toString();
+    if (found.length <= READ_AT_ONCE)
+      return { rows: rows.slice(0, page.limit + 1), end: undefined };
+  }
+  return { rows: rows.slice(0, page.limit + 1), end: after };
+}
+
+/** Returns everything of a row that a text search finds, in lower case. */
+function textOf({ id: _id, at: _at, details, ...row }: AuditRow): string {
+  return [...Object.values(row), JSON.stringify(details)].join("\n").toLowerCase();
 }
 
 /** The rows of one step of an export: those after a row, up to `through`, in the order of their ids. */
@@ -131,9 +168,11 @@ const newest = (query: AuditQuery, page: Page): Wanted => ({
 const isInSlice = ({ after, through }: Slice) =>
   and(idAfter(auditLog.id, after), lte(auditLog.id, through));
 
-function filterOf({ action, actor_id: actorId, company_id: companyId, since, until }: AuditQuery) {
+function filterOf({ action, category, since, until, ...query }: AuditQuery) {
+  const { actor_id: actorId, company_id: companyId } = query;
   return {
     action,
+    actions: category && actionsOf(category),
     actorId,
     companyId,
     since: since === undefined ? undefined : parseInstant(since),
@@ -160,15 +199,18 @@ type StoredRow = typeof auditLog.$inferSelect;
 
 interface AuditFilter {
   readonly action: string | undefined;
+  readonly actions: readonly string[] | undefined;
   readonly actorId: number | undefined;
   readonly companyId: number | undefined;
   readonly since: Date | undefined;
   readonly until: Date | undefined;
 }
 
-function conditionsOf({ action, actorId, companyId, since, until }: AuditFilter, page: Page) {
+function conditionsOf(filter: AuditFilter, page: Page) {
+  const { action, actions, actorId, companyId, since, until } = filter;
   return and(
     action === undefined ? undefined : eq(auditLog.action, action),
+    actions && anyOf(auditLog.action, actions),
     actorId === undefined ? undefined : eq(auditLog.actorId, actorId),
     companyId === undefined ? undefined : eq(auditLog.companyId, companyId),
     since && gte(auditLog.at, since),

@@ -261,8 +261,8 @@ function auditRoutes(deps: PartnerRouteDeps) {
       "/audit-log",
       async ({ principal, query }) => {
         const page = pageOf(query);
-        const rows = await listAuditOfTenant(deps.db, partnerOf(principal), query, page);
-        return listOf(rows, page, { key: (one) => String(one.id), show: shownAs(auditEntry) });
+        const found = await listAuditOfTenant(deps.db, partnerOf(principal), query, page);
+        return foundOf(found, page, { key: (one) => String(one.id), show: shownAs(auditEntry) });
       },
       {
         access: reading,

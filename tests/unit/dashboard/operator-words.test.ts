@@ -1,11 +1,12 @@
 import { describe, expect, test } from "bun:test";
 
-import { AUDIT_ACTIONS } from "../../../src/auth/audit-model.ts";
+import { actionsOf, AUDIT_ACTIONS } from "../../../src/auth/audit-model.ts";
 import { ApiError } from "../../../src/api/client.ts";
 import { allPages, apiErrorOf, fieldError } from "../../../src/dashboard/app/api/client.ts";
 import {
   ACTION_WORDS,
   actionWords,
+  AUDIT_CATEGORIES,
   auditQuery,
   detailPairs,
 } from "../../../src/dashboard/app/pages/audit/audit-words.ts";
@@ -27,6 +28,12 @@ describe("the audit log in words", () => {
     expect(actionWords("MOON_LANDED")).toBe("MOON_LANDED");
   });
 
+  test("has the categories of the API", () => {
+    for (const { category, actions } of AUDIT_CATEGORIES)
+      expect(actions.toSorted()).toEqual(actionsOf(category).toSorted());
+    expect(AUDIT_CATEGORIES.flatMap(({ actions }) => actions)).toHaveLength(AUDIT_ACTIONS.length);
+  });
+
   test("shows details of any type as text", () => {
     const details = { jti: "<b>", revoked: 3, fields: ["name"], reason: null };
     expect(detailPairs(details)).toEqual([
@@ -43,13 +50,18 @@ describe("the filters of the audit log", () => {
 
   test("become the API's query, with instants in UTC", () => {
     const values = {
+      q: "203.0.113.7",
+      category: "sign_in",
       action: "AUTH_LOGIN",
       actor: "5",
       company: "6",
       since: "2026-06-01T12:00:00+02:00",
       until: "2026-06-02T00:00:00Z",
     };
+    expect(queryFor({ category: "nonsense" })).toEqual({});
     expect(queryFor(values)).toEqual({
+      q: "203.0.113.7",
+      category: "sign_in",
       action: "AUTH_LOGIN",
       actor_id: 5,
       company_id: 6,

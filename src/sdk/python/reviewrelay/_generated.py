@@ -842,7 +842,9 @@ class IncidentHistoryIncidents(TypedDict):
     id: str
     """The `incident_id` of its first alert."""
     began_at: str
+    """Time of the first failed attempt."""
     ended_at: str
+    """Time of the end."""
     ended_by: Literal["recovered", "enabled"]
     """`enabled` if no 2xx followed the enable that ended it."""
     disabled_at: str | None
@@ -1615,9 +1617,9 @@ class Operations(Requests):
         """List the partner's stores, newest first. `account_id` restricts the list to one account."""
         return self._pages("/api/v1/partner/stores", query={"limit": limit, "cursor": cursor, "account_id": account_id, "updated_since": updated_since})
 
-    def list_own_audit_log(self, *, limit: int | None = None, cursor: str | None = None, action: str | None = None, actor_id: int | None = None, company_id: int | None = None, since: str | None = None, until: str | None = None) -> Pages[AuditEntry]:
+    def list_own_audit_log(self, *, limit: int | None = None, cursor: str | None = None, action: str | None = None, category: Literal["sign_in", "tokens", "webhooks", "users", "platform"] | None = None, q: str | None = None, actor_id: int | None = None, company_id: int | None = None, since: str | None = None, until: str | None = None) -> Pages[AuditEntry]:
         """List the audit log of the partner and its accounts, newest first. `company_id` restricts it to one company; a foreign company finds nothing."""
-        return self._pages("/api/v1/partner/audit-log", query={"limit": limit, "cursor": cursor, "action": action, "actor_id": actor_id, "company_id": company_id, "since": since, "until": until})
+        return self._pages("/api/v1/partner/audit-log", query={"limit": limit, "cursor": cursor, "action": action, "category": category, "q": q, "actor_id": actor_id, "company_id": company_id, "since": since, "until": until})
 
     def list_team_sessions(self, *, limit: int | None = None, cursor: str | None = None) -> Pages[TeamSession]:
         """List the live sign-ins of the partner's people, newest first. Sign-ins that still have a live token."""

@@ -809,7 +809,9 @@ export type IncidentHistory = {
   incidents: {
     /** The `incident_id` of its first alert. */
     id: string;
+    /** Time of the first failed attempt. */
     began_at: string;
+    /** Time of the end. */
     ended_at: string;
     /** `enabled` if no 2xx followed the enable that ended it. */
     ended_by: "recovered" | "enabled";
@@ -1618,6 +1620,10 @@ export abstract class Operations {
     cursor?: string;
     /** Name of the audited action. */
     action?: string;
+    /** Category of the actions. */
+    category?: "sign_in" | "tokens" | "webhooks" | "users" | "platform";
+    /** Text to search for, regardless of case. A page may have fewer rows than `limit` and still a `next_cursor`. */
+    q?: string;
     /** Id of the user who acted. */
     actor_id?: number;
     /** Id of the company. */

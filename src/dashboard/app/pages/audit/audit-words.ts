@@ -1,21 +1,28 @@
 import { idOf, instantOf } from "../../ui/format.ts";
 
-export const FILTERS = ["action", "actor", "company", "since", "until"] as const;
+export const FILTERS = ["q", "category", "action", "actor", "company", "since", "until"] as const;
 type Get = (name: (typeof FILTERS)[number]) => string | undefined;
 
 export type AuditQuery = ReturnType<typeof auditQuery>;
+
+/** The longest text that the API searches for. */
+const MAX_TEXT = 200;
 
 /**
  * Converts the filters in the address to query parameters of the audit log API. Values that the API would
  * reject are left out.
  */
 export function auditQuery(get: Get) {
+  const q = get("q")?.slice(0, MAX_TEXT);
+  const category = AUDIT_CATEGORIES.find((one) => one.category === get("category"))?.category;
   const action = get("action");
   const actorId = idOf(get("actor"));
   const companyId = idOf(get("company"));
   const since = instantOf(get("since"));
   const until = instantOf(get("until"));
   return {
+    ...(q !== undefined && { q }),
+    ...(category !== undefined && { category }),
     ...(action !== undefined && /^[A-Z_]{1,64}$/.test(action) && { action }),
     ...(actorId !== undefined && { actor_id: actorId }),
     ...(companyId !== undefined && { company_id: companyId }),
@@ -130,22 +137,27 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
 
 /** Categories of actions, by the beginning of their names. The first that fits has an action; the last has all others. */
 const CATEGORIES = [
-  ["Sign-in", /^(AUTH|SECOND|RECOVERY|OTP|PASSWORD|SSO|SESSION|IMPERSONATION|CODE|CONSENT)/],
-  ["Tokens and clients", /^(TOKEN|REFRESH|CLIENT|KEY|SERVICE)/],
-  ["Webhooks", /^(WEBHOOK|EMBEDDING|PORTAL|ALERTS)/],
-  ["Users and companies", /^(USER|COMPANY|ERASURE|TENANT)/],
-  ["Platform", /^/],
+  [
+    "sign_in",
+    "Sign-in",
+    /^(AUTH|SECOND|RECOVERY|OTP|PASSWORD|SSO|SESSION|IMPERSONATION|CODE|CONSENT)/,
+  ],
+  ["tokens", "Tokens and clients", /^(TOKEN|REFRESH|CLIENT|KEY|SERVICE)/],
+  ["webhooks", "Webhooks", /^(WEBHOOK|EMBEDDING|PORTAL|ALERTS)/],
+  ["users", "Users and companies", /^(USER|COMPANY|ERASURE|TENANT)/],
+  ["platform", "Platform", /^/],
 ] as const;
 
 const byCategory = Map.groupBy(
   Object.keys(ACTION_WORDS),
-  (action) => CATEGORIES.find(([, pattern]) => pattern.test(action))?.[0],
+  (action) => CATEGORIES.find(([, , pattern]) => pattern.test(action))?.[0],
 );
 
 /** All known actions by category. */
-export const AUDIT_CATEGORIES = CATEGORIES.map(([group]) => ({
+export const AUDIT_CATEGORIES = CATEGORIES.map(([category, group]) => ({
+  category,
   group,
-  actions: byCategory.get(group) ?? [],
+  actions: byCategory.get(category) ?? [],
 }));
 
 /**

@@ -4,7 +4,7 @@ import { useState } from "react";
 
 import { useApi, useSession } from "../../session/session.tsx";
 import { explain } from "../../ui/explain.ts";
-import { ChoiceFilter, FilterBar, TimeField, useFilters } from "../../ui/filters.tsx";
+import { ChoiceFilter, FilterBar, TextFilter, TimeField, useFilters } from "../../ui/filters.tsx";
 import { counted, idOf, sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
@@ -145,12 +145,31 @@ function AuditFilters({
   const action = get("action");
   const isKnown = action === undefined || action in ACTION_WORDS;
   return (
-    <FilterBar count={count} onClear={clear}>
+    <FilterBar
+      count={count}
+      inView={get("q") === undefined ? 0 : 1}
+      onClear={clear}
+      search={
+        <TextFilter
+          label="Search"
+          isLabelled={false}
+          placeholder="Name, IP address, id or detail"
+          {...field("q")}
+        />
+      }
+    >
+      <ChoiceFilter
+        label="Category"
+        any="All categories"
+        choices={AUDIT_CATEGORIES.map((one) => [one.category, one.group] as const)}
+        {...field("category")}
+      />
       <Select
         label="Action"
         placeholder="All actions"
         searchable
         selectFirstOptionOnChange
+        selectFirstOptionOnDropdownOpen
         clearable
         nothingFoundMessage="No matching action"
         data={isKnown ? ACTIONS : [{ group: "Other", items: [action] }, ...ACTIONS]}
