@@ -11,7 +11,7 @@ import { providerSecretsChunk } from "../src/tenants/actions/stores.ts";
 import { createSchedule } from "../src/outbox/schedule.ts";
 import { EXIT_CONFIG } from "../src/lib/config.ts";
 import { beginProcess, openOperations, openStores } from "../src/process.ts";
-import { countStats } from "../src/webhooks/actions/stats.ts";
+import { countStats, standingOf } from "../src/webhooks/actions/stats.ts";
 import {
   budgetOf,
   countDescriptors,
@@ -129,7 +129,14 @@ const owner = pools.maintenance;
 const auditForwarder = new AuditForwarder({ db, clock, log, box, deliver });
 const eachMinute = { paceS: 60, db: owner };
 const jobs: Job[] = [
-  alertsJob({ ...config, config, db, clock, log, box, schedule, deliver }, stop),
+  alertsJob(
+    {
+      ...config,
+      ...{ config, db, clock, log, box, schedule, deliver },
+      standingOf: (tx, one) => standingOf({ db: tx, clock }, one),
+    },
+    stop,
+  ),
   { ...eachMinute, name: "stats", run: () => countStats({ db: owner, config }) },
   { ...eachMinute, name: "credentials", run: () => purgeChunk({ db: owner, config, log }) },
   {

@@ -10,10 +10,11 @@ import type { Deliver, DeliveryRequest, PostResult } from "../delivery/deliver.t
 import type { Job } from "../maintenance/loop.ts";
 import { failureOf } from "../store/group-runner.ts";
 import { raiseAlerts, type Raised } from "./incidents.ts";
-import { mailAlerts } from "./mail.ts";
+import { mailAlerts, type MailDeps } from "./mail.ts";
 import { type ClaimedPost, claimPosts, findTrouble, movePost } from "./queries.ts";
 
-export interface LookDeps extends Omit<PostDeps, "deliver" | "retryDelaysMs"> {
+export interface LookDeps
+  extends Omit<PostDeps, "deliver" | "retryDelaysMs">, Pick<MailDeps, "standingOf"> {
   readonly schedule: Waker;
 }
 

@@ -1,6 +1,6 @@
-import type { Tx } from "../../db/client.ts";
+import type { DbOrTx, Tx } from "../../db/client.ts";
 import { waitForTurn } from "../../db/server.ts";
-import { addMs } from "../../src/lib/clock.ts";
+import { addMs, isoInstant } from "../../src/lib/clock.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import {
   ALERT_DEFAULTS,
@@ -17,10 +17,29 @@ import type { PartnerRow, UnmailedRow } from "./queries.ts";
 
 const MINUTE_MS = 60_000;
 
+/** What a mail repeats of the page of a subscription (contract 6.17). */
+interface Standing {
+  /** Null while it is disabled. */
+  readonly condition: "healthy" | "degraded" | "failing" | null;
+  readonly successRate1h: number | null;
+  /** The beginning of the incident. */
+  readonly since: Date | undefined;
+}
+
+export interface MailDeps {
+  readonly box: SecretBox;
+  readonly config: { readonly serverRoot: string };
+  /** Reads the standing of a subscription; undefined if it was deleted. */
+  readonly standingOf: (
+    db: DbOrTx,
+    one: { readonly id: string; readonly partnerId: number },
+  ) => Promise<Standing | undefined>;
+}
+
 /** Queues one mail with all pending alerts to each recipient of the partners with a due digest. */
 export async function mailAlerts(
   tx: Tx,
-  deps: { readonly box: SecretBox; readonly config: { readonly serverRoot: string } },
+  deps: MailDeps,
   { partnerIds, at }: { readonly partnerIds: readonly number[]; readonly at: Date },
 ): Promise<boolean> {
   // The lock keeps two processes from mailing the same alerts.
@@ -32,14 +51,17 @@ export async function mailAlerts(
     .toArray();
   if (turns.length === 0) return false;
   const partners = Map.groupBy(await queries.partnersOf(tx, partnerIds), ({ id }) => id);
-  const mails = turns.flatMap((rows) => {
+  const mails: NewMail[] = [];
+  for (const rows of turns) {
     // Only `raiseAlerts` writes causes, so each has this shape.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const alerts = rows.map((row) => ({ ...row, cause: row.cause as Cause }));
-    const [{ partnerId, settings } = {}] = rows;
-    const owners = partners.get(partnerId ?? 0) ?? [];
-    return recipientsOf(owners, settings).map((to) => alertMail(alerts, to, deps.config));
-  });
+    const [{ partnerId = 0, subscriptionId: id = "", settings } = {}] = rows;
+    const isOne = rows.every((row) => row.subscriptionId === id);
+    const standing = isOne ? await deps.standingOf(tx, { id, partnerId }) : undefined;
+    for (const to of recipientsOf(partners.get(partnerId) ?? [], settings))
+      mails.push(alertMail(alerts, to, { ...deps.config, standing }));
+  }
   await queries.markMailed(
     tx,
     turns.flat().map(({ id }) => id),
@@ -100,26 +122,26 @@ interface Words {
   readonly link?: string;
 }
 
-const LOOK = "See what was answered";
+const LOOK = "View the responses";
 const REMEDY =
-  "Look at what your endpoint answers. Any 2xx status ends the count, and what waits follows in order.";
+  "Check the responses of your endpoint. The next 2xx response resets the count, and pending events follow in order.";
 
 const failuresInARow = (count: number): Words => ({
-  subject: (label) => `${count} failures in a row at webhook subscription "${label}"`,
+  subject: (label) => `${count} consecutive failures of webhook subscription "${label}"`,
   says: ({ label }) =>
-    `${count} webhook events in a row could not be delivered to "${label}". At ${DISABLE_AFTER_FAILURES} the subscription is disabled.`,
+    `${count} consecutive webhook events could not be delivered to "${label}". After ${DISABLE_AFTER_FAILURES} the subscription is disabled.`,
 });
 
 const WORDS: Readonly<Record<AlertKind, Words>> = {
   head_retrying: {
-    subject: (label) => `Webhook subscription "${label}" waits for a retry`,
+    subject: (label) => `Webhook subscription "${label}" is retrying an event`,
     says: ({ label }) =>
-      `A webhook event could not be delivered to "${label}" twice in a row. It waits for its next attempt, and the events behind it wait, too.`,
+      `Two attempts to deliver a webhook event to "${label}" failed. It waits for its next attempt, and later events wait behind it.`,
   },
   oldest_waiting: {
     subject: (label) => `Webhook subscription "${label}" is falling behind`,
     says: ({ label, cause }) =>
-      `Webhook events for "${label}" wait longer than they should: the oldest one since ${cause.oldest_waiting_since ? timeInWords(cause.oldest_waiting_since) : "a while"}.`,
+      `Webhook events for "${label}" are delayed. The oldest one has been pending since ${cause.oldest_waiting_since ? timeInWords(cause.oldest_waiting_since) : "a while"}.`,
   },
   failures_5: failuresInARow(5),
   failures_10: failuresInARow(10),
@@ -127,16 +149,16 @@ const WORDS: Readonly<Record<AlertKind, Words>> = {
   disabled: {
     subject: (label) => `Webhook subscription "${label}" is disabled`,
     says: ({ label }) =>
-      `${DISABLE_AFTER_FAILURES} webhook events in a row could not be delivered, so the subscription "${label}" is disabled and sends nothing.`,
+      `${DISABLE_AFTER_FAILURES} consecutive webhook events could not be delivered, so the subscription "${label}" was disabled and sends nothing.`,
     advice:
-      "Nothing is lost: matching events are recorded and held, for up to 30 days. Once your endpoint answers with a 2xx status again, enable the subscription, and they are delivered in order.",
-    link: "See what was answered, and enable it",
+      "Matching events are recorded and held for up to 30 days. Fix your endpoint, then enable the subscription: held events are delivered in order.",
+    link: "View the responses and enable it",
   },
   recovered: {
     subject: (label) => `Webhook subscription "${label}" has recovered`,
-    says: ({ label }) => `Your endpoint takes webhook events of "${label}" again.`,
-    advice: "You need not do anything. What waited is delivered in order.",
-    link: "See the deliveries",
+    says: ({ label }) => `Your endpoint accepts webhook events of "${label}" again.`,
+    advice: "No action is needed. Pending events are delivered in order.",
+    link: "View the deliveries",
   },
 };
 
@@ -144,20 +166,20 @@ const WORDS: Readonly<Record<AlertKind, Words>> = {
 export function alertMail(
   alerts: readonly MailedAlert[],
   { email, name, ...brand }: Recipient,
-  { serverRoot }: { readonly serverRoot: string },
+  options: { readonly serverRoot: string; readonly standing?: Standing | undefined },
 ): NewMail {
   const bySubscription = Map.groupBy(alerts, (one) => one.subscriptionId);
   const greeting = name === null ? "Hello," : `Hello ${name},`;
-  const pages = `${serverRoot}/dashboard/webhooks`;
+  const pages = `${options.serverRoot}/dashboard/webhooks`;
   const [only] = bySubscription.values();
   const content =
     bySubscription.size === 1 && only !== undefined
-      ? ofOne(only, pages)
+      ? ofOne(only, pages, options.standing)
       : ofMany([...bySubscription.values()], pages);
   return { to: email, ...brandedMail({ greeting, ...content }, brand), kind: "webhook_alert" };
 }
 
-function ofOne(alerts: readonly MailedAlert[], pages: string) {
+function ofOne(alerts: readonly MailedAlert[], pages: string, standing: Standing | undefined) {
   const lead = leadOf(alerts);
   const { label, webhookUrl, cause, subscriptionId, kind } = lead;
   const { subject, says, advice = REMEDY, link = LOOK } = WORDS[kind];
@@ -167,10 +189,12 @@ function ofOne(alerts: readonly MailedAlert[], pages: string) {
   const { first_failure: first, last_failure: last, oldest_waiting_since: oldest } = cause;
   const facts = [
     ["Endpoint", webhookUrl],
+    ["Condition", standing && conditionInWords(standing)],
+    ["Failing since", standing?.since && timeInWords(isoInstant(standing.since))],
     ["First failure", inWords(first)],
     ["Last failure", inWords(last)],
     ["Oldest event", kind === "recovered" || !oldest ? undefined : timeInWords(oldest)],
-    ["Told with it", before.map((one) => WORDS[one.kind].subject(label)).join("; ")],
+    ["Earlier alerts", before.map((one) => WORDS[one.kind].subject(label)).join("; ")],
   ] as const;
   return {
     subject: subject(label),
@@ -182,13 +206,13 @@ function ofOne(alerts: readonly MailedAlert[], pages: string) {
 
 function ofMany(each: readonly (readonly MailedAlert[])[], pages: string) {
   return {
-    subject: `News of ${each.length} webhook subscriptions`,
-    paragraphs: [`There is news of ${each.length} webhook subscriptions:`],
+    subject: `Alerts of ${each.length} webhook subscriptions`,
+    paragraphs: [`There are alerts of ${each.length} webhook subscriptions:`],
     facts: each.map((alerts) => {
       const lead = leadOf(alerts);
       return [lead.label, WORDS[lead.kind].says(lead)] as const;
     }),
-    link: { words: "See the subscriptions", href: pages },
+    link: { words: "View the subscriptions", href: pages },
   };
 }
 
@@ -202,13 +226,19 @@ function leadOf(alerts: readonly MailedAlert[]): MailedAlert {
 const byTime = (a: MailedAlert, b: MailedAlert) => a.raisedAt.getTime() - b.raisedAt.getTime();
 const gravity = ({ kind }: MailedAlert) => TROUBLE_KINDS.findIndex((one) => one === kind);
 
+/** Formats the condition as the page shows it, with the rate of the last hour. */
+function conditionInWords({ condition, successRate1h: rate }: Standing): string {
+  if (condition === null) return "Disabled";
+  const word = `${condition.charAt(0).toUpperCase()}${condition.slice(1)}`;
+  return rate === null ? word : `${word}, success rate (1 h) ${Math.floor(rate * 100)} %`;
+}
+
 /** Formats an instant as text in UTC; its offset is always zero. */
 const timeInWords = (instant: string) => `${instant.slice(0, 19).replace("T", " ")} UTC`;
 
 function inWords(failure: Cause["first_failure"]): string | undefined {
   if (!failure) return undefined;
   const { at, status_code: status, error_code: error, event, event_id: id } = failure;
-  const answer =
-    status === null ? `no answer (${error ?? "unknown"})` : `answered with status ${status}`;
+  const answer = status === null ? `no response (${error ?? "unknown"})` : `HTTP ${status}`;
   return `${timeInWords(at)}, ${answer}, ${event} ${id}`;
 }

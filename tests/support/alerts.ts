@@ -4,6 +4,7 @@ import { createDeliver } from "../../dispatcher/delivery/deliver.ts";
 import { HttpClient } from "../../dispatcher/http/client.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
+import { standingOf } from "../../src/webhooks/actions/stats.ts";
 import { silentLog } from "./dispatch.ts";
 import type { WebhookWorld } from "./webhooks.ts";
 
@@ -24,6 +25,7 @@ export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "
       schedule,
       config,
       deliver: createDeliver({ clock: systemClock, client }),
+      standingOf: (tx, one) => standingOf({ db: tx, clock: systemClock }, one),
       retryDelaysMs: [100, 100, 100],
     },
     stop.signal,
@@ -46,9 +48,15 @@ export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "
 
 /** Checks once for incidents, as a dispatcher does every 5 s; answers the incidents that it raised. */
 export function lookForTrouble(
-  deps: Omit<LookDeps, "schedule">,
+  deps: Omit<LookDeps, "schedule" | "standingOf">,
   everywhere: boolean,
 ): Promise<Raised[]> {
   const schedule = { wake: () => Promise.resolve() };
-  return look({ ...deps, schedule }, everywhere, new AbortController().signal);
+  const { clock } = deps;
+  const standing: LookDeps["standingOf"] = (tx, one) => standingOf({ db: tx, clock }, one);
+  return look(
+    { ...deps, schedule, standingOf: standing },
+    everywhere,
+    new AbortController().signal,
+  );
 }

@@ -1,4 +1,4 @@
-import type { Tx } from "../../../db/client.ts";
+import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { serverTime, takeTurn } from "../../../db/server.ts";
 import { addMs } from "../../lib/clock.ts";
 import { ALERT_KINDS, type AlertKind } from "../../outbox/mail.ts";
@@ -14,6 +14,7 @@ import { isDisabledByPerson, type Subscription } from "../model.ts";
 import { attemptsById, attemptsOfEvent, firstOfFailures } from "../queries/attempts.ts";
 import * as counting from "../queries/count-stats.ts";
 import { failingSince, failuresSince, openAlerts } from "../queries/alerts.ts";
+import { subscriptionById } from "../queries/subscriptions.ts";
 import { failuresWithin, incidentsOf } from "../queries/incidents.ts";
 import * as queries from "../queries/stats.ts";
 import type { Health, StatsPoint } from "../stats-model.ts";
@@ -31,7 +32,7 @@ import type { WebhookDeps } from "./deps.ts";
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
-type Deps = Pick<WebhookDeps, "db" | "clock">;
+type Deps = Pick<WebhookDeps, "clock"> & { readonly db: DbOrTx };
 
 /**
  * Reads the health of a subscription (contract 6.17). `known` saves a query if the caller has just read
@@ -144,7 +145,9 @@ interface Counted {
  * time, only one of them counts.
  */
 export async function countStats(
-  deps: Pick<Deps, "db"> & { readonly config: Pick<WebhookDeps["config"], "retentionDays"> },
+  deps: Pick<WebhookDeps, "db"> & {
+    readonly config: Pick<WebhookDeps["config"], "retentionDays">;
+  },
   now?: Date,
 ): Promise<Counted> {
   const at = now ?? (await serverTime(deps.db));
@@ -209,17 +212,12 @@ const ATTEMPTS_PER_ROUND = 4;
 /** Orders alerts that were raised at the same instant, the most severe last. */
 const severity = ({ kind }: { readonly kind: AlertKind }) => ALERT_KINDS.indexOf(kind);
 
-/** Reads the present incident of a subscription: its beginning, causes and alerts (contract 6.17). */
-export async function showIncident(
-  deps: Pick<WebhookDeps, "db" | "clock">,
-  subscription: Subscription,
-): Promise<Incident> {
-  const { db, clock } = deps;
-  const { id } = subscription;
-  const alerts = (await openAlerts(db, id)).toSorted(
-    (a, b) => a.raisedAt.getTime() - b.raisedAt.getTime() || severity(a) - severity(b),
-  );
-  const { firstFailure, blockedSince } = await showHealth(deps, subscription);
+/** Finds the beginning of the present incident; undefined without one. */
+async function incidentSince(
+  { db }: Pick<Deps, "db">,
+  { id, disabledAt, disabledReason }: Subscription,
+  { firstFailure, blockedSince }: Health,
+): Promise<Date | undefined> {
   // The first event that failed permanently may have had its first failed attempt before the last 2xx, to another
   // event.
   const first = firstFailure
@@ -227,12 +225,37 @@ export async function showIncident(
         ({ outcome }) => outcome !== "delivered",
       )
     : undefined;
-  const isByHand = isDisabledByPerson(subscription.disabledReason);
+  const isByHand = isDisabledByPerson(disabledReason);
   const failing = firstFailure || isByHand ? await failingSince(db, id) : undefined;
   // A subscription that a user has disabled is not in an incident because of that.
-  const disabledAt = isByHand ? null : subscription.disabledAt;
-  const begun = [failing, first?.startedAt, blockedSince, disabledAt];
+  const begun = [failing, first?.startedAt, blockedSince, isByHand ? null : disabledAt];
   const [since] = begun.filter((at) => at != null).toSorted((a, b) => a.getTime() - b.getTime());
+  return since;
+}
+
+/**
+ * Reads what a mail about a subscription repeats of its page: the condition, the success rate and the beginning of the
+ * incident. Undefined if it was deleted.
+ */
+export async function standingOf(
+  deps: Deps,
+  { id, partnerId }: Pick<Subscription, "id" | "partnerId">,
+) {
+  const found = await subscriptionById(deps.db, partnerId, id);
+  if (found === undefined) return undefined;
+  const health = await showHealth(deps, found);
+  const { condition, successRate1h } = health;
+  return { condition, successRate1h, since: await incidentSince(deps, found, health) };
+}
+
+/** Reads the present incident of a subscription: its beginning, causes and alerts (contract 6.17). */
+export async function showIncident(deps: Deps, subscription: Subscription): Promise<Incident> {
+  const { db, clock } = deps;
+  const { id } = subscription;
+  const alerts = (await openAlerts(db, id)).toSorted(
+    (a, b) => a.raisedAt.getTime() - b.raisedAt.getTime() || severity(a) - severity(b),
+  );
+  const since = await incidentSince(deps, subscription, await showHealth(deps, subscription));
   if (since === undefined)
     return { since: null, lastAnswer: null, step: BUCKET_MS / 1000, causes: [], alerts };
   const now = clock.now();

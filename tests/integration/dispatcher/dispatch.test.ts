@@ -236,7 +236,7 @@ test("a disabled subscription causes one mail per owner, with the failures from 
   for (const part of [sent[0]?.text, sent[0]?.html]) {
     expect(part).toContain(`/dashboard/webhooks/${subscription.subscriptionId}`);
     expect(part).toContain("First failure");
-    expect(part).toContain("answered with status 410, review_");
+    expect(part).toContain("HTTP 410, review_");
   }
 });
 

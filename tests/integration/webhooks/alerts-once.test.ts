@@ -84,9 +84,9 @@ test("each threshold raises one alert, although two dispatchers are killed betwe
     ]),
   );
   expect([...subjects.values()]).toEqual([
-    'ReviewRelay: 5 failures in a row at webhook subscription "Test"',
-    'ReviewRelay: 10 failures in a row at webhook subscription "Test"',
-    'ReviewRelay: 18 failures in a row at webhook subscription "Test"',
+    'ReviewRelay: 5 consecutive failures of webhook subscription "Test"',
+    'ReviewRelay: 10 consecutive failures of webhook subscription "Test"',
+    'ReviewRelay: 18 consecutive failures of webhook subscription "Test"',
     'ReviewRelay: Webhook subscription "Test" is disabled',
     'ReviewRelay: Webhook subscription "Test" has recovered',
   ]);

@@ -206,8 +206,8 @@ describe("mails about alerts", () => {
     aheadMs = 10.1 * MINUTE_MS;
     await look();
     expect((await mails()).map(({ subject }) => subject)).toEqual([
-      'ReviewRelay: 5 failures in a row at webhook subscription "Test"',
-      'ReviewRelay: 18 failures in a row at webhook subscription "Test"',
+      'ReviewRelay: 5 consecutive failures of webhook subscription "Test"',
+      'ReviewRelay: 18 consecutive failures of webhook subscription "Test"',
     ]);
     await database.db.sql`
       update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'x' where id = ${one.id}`;
@@ -225,7 +225,7 @@ describe("mails about alerts", () => {
     );
     await look();
     expect((await mails()).map(({ subject }) => subject)).toEqual([
-      "ReviewRelay: News of 2 webhook subscriptions",
+      "ReviewRelay: Alerts of 2 webhook subscriptions",
     ]);
   });
 });

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { verify } from "@octokit/webhooks-methods";
 
 import { systemClock } from "../../../src/lib/clock.ts";
-import { ALERT_KINDS } from "../../../src/outbox/mail.ts";
+import { ALERT_KINDS, openMail } from "../../../src/outbox/mail.ts";
 import { lookForTrouble, startAlerts } from "../../support/alerts.ts";
 import { createTestSchedule, silentLog, startDispatcher } from "../../support/dispatch.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
@@ -67,6 +67,13 @@ describe("the past incidents", () => {
     const { body: incident } = await world.ask("GET", `/${id}/incident`);
     const { body: disabled } = await world.ask("GET", `/${id}`);
     expect((await world.ask("GET", `/${id}/incidents`)).body).toEqual({ incidents: [] });
+    // The mail says the same as the page.
+    const [mail] = await world.database.db.sql<{ id: string; sealed: string }[]>`
+      select id, sealed_message as sealed from mails where kind = 'webhook_alert' order by id desc limit 1`;
+    const { text } = openMail(world.api.deps.box, mail?.id ?? "", mail?.sealed ?? "");
+    const since = String(incident["since"]).slice(0, 19).replace("T", " ");
+    expect(text).toContain("Condition: Disabled\n");
+    expect(text).toContain(`Failing since: ${since} UTC\n`);
     receiver.answer = () => 200;
     await world.ask("POST", `/${id}/enable`);
     // The first look ends the incident with the enable, which begins the next one; the second one sees the 2xx.

@@ -12,8 +12,8 @@ test("both parts of the mail have the first and the last failure, and the link t
     for (const words of [
       "Hello Ada,",
       "https://partner.example/hook",
-      "2026-06-01 12:00:00 UTC, answered with status 503, review_received",
-      "2026-06-01 14:00:00 UTC, no answer (timeout)",
+      "2026-06-01 12:00:00 UTC, HTTP 503, review_received",
+      "2026-06-01 14:00:00 UTC, no response (timeout)",
       "https://reviews.example/dashboard/webhooks/01JWNB9PR0ZV8X2D3F4G5H6J00",
     ])
       expect(part).toContain(words);
@@ -29,11 +29,31 @@ test.each([...ALERT_KINDS])(
   },
 );
 
+test.each([
+  ["failing", 0.4251, "Failing, success rate (1 h) 42 %"],
+  ["degraded", 0.999, "Degraded, success rate (1 h) 99 %"],
+  ["healthy", 1, "Healthy, success rate (1 h) 100 %"],
+  ["failing", null, "Failing"],
+  [null, 0, "Disabled"],
+] as const)(
+  "names the condition %s at a rate of %p, and the beginning",
+  (condition, rate, words) => {
+    const since = new Date("2026-06-01T11:30:00Z");
+    const standing = { condition, successRate1h: rate, since };
+    const { text } = alertMail([alert()], owner, {
+      serverRoot: "https://reviews.example",
+      standing,
+    });
+    expect(text).toContain(`Condition: ${words}\n`);
+    expect(text).toContain("Failing since: 2026-06-01 11:30:00 UTC\n");
+  },
+);
+
 test("leads with the gravest of several alerts and names the others", () => {
   const kinds = ["failures_5", "failures_10", "failures_18", "disabled"] as const;
   const { subject, text } = mail(kinds.map((kind) => alert({ kind })));
   expect(subject).toEndWith("is disabled");
-  expect(text).toContain("18 failures in a row");
+  expect(text).toContain("18 consecutive failures");
 });
 
 test("the latest alert leads, also a recovery", () => {
@@ -42,11 +62,11 @@ test("the latest alert leads, also a recovery", () => {
   expect(subject).toEndWith("has recovered");
 });
 
-test("news of several subscriptions is one mail, with a line for each", () => {
+test("alerts of several subscriptions are one mail, with a line for each", () => {
   const other = alert({ subscriptionId: "other", label: "Nightly", kind: "head_retrying" });
   const { subject, text } = mail([alert(), other]);
-  expect(subject).toEndWith("News of 2 webhook subscriptions");
-  expect(text).toContain("Nightly: A webhook event could not be delivered");
+  expect(subject).toEndWith("Alerts of 2 webhook subscriptions");
+  expect(text).toContain("Nightly: Two attempts to deliver a webhook event");
   expect(text).toContain("https://reviews.example/dashboard/webhooks\n");
 });
 
