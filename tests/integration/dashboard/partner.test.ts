@@ -88,7 +88,7 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
       .getByRole("navigation", { name: "Main" })
       .getByRole("link", { name: "Audit log" })
       .click();
-    const entry = page.getByRole("listitem").filter({ hasText: "was impersonated" }).first();
+    const entry = page.getByRole("row").filter({ hasText: "was impersonated" }).first();
     expect(await entry.innerText()).toContain(`by Name of ${partner.owner.email}, impersonating`);
     await entry.getByRole("button").first().click();
     await entry.getByText("A call for help").waitFor();
@@ -137,7 +137,7 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
   test("reads its audit log by company and action, in dark and on a phone", async () => {
     const look = { width: 390, colorScheme: "dark" } as const;
     const { page, faults } = await visit("/audit", tenants.partners[0].admin.email, look);
-    await page.getByRole("listitem").filter({ hasText: "signed in" }).first().waitFor();
+    await page.getByRole("row").filter({ hasText: "signed in" }).first().waitFor();
     expect(await allErrors(page)).toEqual([]);
     await page.getByRole("button", { name: "Filters" }).click();
     await page.getByLabel("Company", { exact: true }).selectOption({ label: "p1-a2" });

@@ -448,7 +448,7 @@ const button = (page: Page, name: string) => page.getByRole("button", { name, ex
 const passwordField = (page: Page) => page.getByRole("textbox", { name: "Password" });
 
 const rows = (page: Page) =>
-  page.getByRole("list", { name: "Second factors" }).getByRole("listitem");
+  page.getByRole("table", { name: "Second factors" }).locator("tbody").getByRole("row");
 
 const confirm = (page: Page, verb: string) =>
   page.getByRole("dialog").last().getByRole("button", { name: verb, exact: true }).click();

@@ -109,7 +109,7 @@ const addPeople = (company: number, role: string, count: number) =>
 /** Enough for 23 pages on a machine that is busy with other tests. */
 const PAGES_WITHIN_MS = 150_000;
 
-const rows = (page: Page) => page.locator(".data-table tbody tr:not(.space)");
+const rows = (page: Page) => page.locator("tbody").getByRole("row");
 
 /** The first cell only, because the times in a row change. */
 const nameOf = (row: Locator) => row.locator("td").first().innerText();
@@ -119,7 +119,7 @@ const said = (page: Page) => page.getByRole("main").locator("output").last();
 const toEnd = (page: Page) => page.evaluate("window.scrollTo(0, document.body.scrollHeight)");
 
 const columnsOf = (page: Page): Promise<number[]> =>
-  page.evaluate("[...document.querySelectorAll('.data-table th')].map((one) => one.offsetWidth)");
+  page.evaluate("[...document.querySelectorAll('th')].map((one) => one.offsetWidth)");
 
 const rowOfFocus = (page: Page): Promise<number> =>
   page.evaluate("Number(document.activeElement.closest('tr')?.dataset.index ?? -1)");

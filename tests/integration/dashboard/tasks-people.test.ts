@@ -97,13 +97,13 @@ describe.skipIf(chromium === undefined)("a user with API keys, in a browser", ()
       await walk.look("filter");
       await page.getByRole("combobox", { name: "Action" }).focus();
       await walk.click(page.getByRole("option", { name: "Viewed a subscription's secret" }));
-      const entries = page.getByRole("list", { name: "Entries, newest first" });
+      const entries = page.getByRole("table", { name: "Entries, newest first" }).locator("tbody");
       const row = entries.getByRole("button", { name: /viewed a subscription's secret/ });
       await walk.click(row.first());
       await entries.getByText("WEBHOOK_SECRET_SHOWN").waitFor();
       walk.done();
       await walk.look("entry");
-      const said = await entries.getByRole("listitem").first().innerText();
+      const said = await entries.getByRole("row").first().innerText();
       expect(said).toContain(`Name of ${admin.email}`);
       expect(said).toContain(id);
     });

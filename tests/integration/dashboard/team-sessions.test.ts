@@ -30,8 +30,8 @@ describe.skipIf(chromium === undefined)("the access of a team", () => {
     });
     const token = String(made.body["access_token"]);
     const { page, faults } = await visit(owner.email);
-    const sessions = page.getByRole("list", { name: "Sign-ins of the team" });
-    const theirs = sessions.getByRole("listitem").filter({ hasText: email });
+    const sessions = page.getByRole("table", { name: "Sign-ins of the team" });
+    const theirs = sessions.getByRole("row").filter({ hasText: email });
     await theirs.nth(1).waitFor();
     expect(await theirs.count()).toBe(2);
     await sessions.getByText("This one").waitFor();

@@ -1,108 +1,90 @@
-import { Table } from "@mantine/core";
-import { type ReactNode, type Ref, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { useHotkeys } from "@mantine/hooks";
+import { useWindowVirtualizer } from "@tanstack/react-virtual";
+import {
+  memo,
+  type ReactNode,
+  useCallback,
+  useEffect,
+  useEffectEvent,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "react";
 
-import type { PagedList } from "./pages.ts";
+import css from "./data-table.module.css";
+import { hasDialog } from "./dialog.tsx";
+import { Icon } from "./icon.tsx";
 import { useIsNarrow } from "./layout.tsx";
-import { useVisibleRows } from "./virtual-rows.tsx";
+import type { PagedList } from "./pages.ts";
 
-export interface DataTableProps<Row> {
-  /** Caption of the table for screen readers; it is not visible. */
-  readonly caption: string;
-  /** Rows of the table. At least one row is required, because the columns are read from the first row. */
-  readonly rows: readonly Row[];
-  readonly rowKey: (row: Row) => string | number;
+type Key = string | number;
+
+/** Content that a button at the end of each row shows below the row. */
+interface Details<Row> {
+  /** Returns the label of the button. */
+  label(row: Row): string;
+  render(row: Row): ReactNode;
+}
+
+/** Declares methods and not function properties, so that the memoized rows accept the table of any row. */
+interface Columns<Row> {
   /**
    * Returns the content of each cell of a row by column title. All rows must return the same titles in the same
    * order.
    */
-  readonly columns: (row: Row) => Readonly<Record<string, ReactNode>>;
+  columns(row: Row): Readonly<Record<string, ReactNode>>;
   /** Title of the last column, which contains the buttons of each row. */
-  readonly end?: string;
+  readonly end?: string | undefined;
+  readonly details?: Details<Row> | undefined;
 }
 
-/** Table that shows each row as a card on narrow windows. The first column becomes the heading of the card. */
-export function DataTable<Row>({ caption, rows, rowKey, columns, end }: DataTableProps<Row>) {
-  const [first] = rows;
-  return (
-    <Table className="data-table" verticalSpacing="sm">
-      <Table.Caption className="unseen">{caption}</Table.Caption>
-      <Table.Thead>
-        <HeadRow titles={first === undefined ? [] : Object.keys(columns(first))} end={end} />
-      </Table.Thead>
-      <Table.Tbody>
-        {rows.map((row) => (
-          <Table.Tr key={rowKey(row)}>
-            <Cells columns={columns(row)} end={end} />
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
-  );
+export interface DataTableProps<Row> extends Columns<Row> {
+  /** Caption of the table for screen readers; it is not visible. */
+  readonly caption: string;
+  /** Rows of the table, with undefined in place of evicted rows. At least one row is required. */
+  readonly rows: readonly (Row | undefined)[];
+  readonly rowKey: (row: Row) => Key;
+  /** List that the rows come from. If it is long, only the rows in view are rendered, and pages load by scrolling. */
+  readonly list?: PagedList<unknown>;
+  /**
+   * Class of a table of dense lines, which sets the grid of its rows. Without it, each row becomes a card on narrow
+   * windows.
+   */
+  readonly lines?: string | undefined;
+  /** Estimated heights in px of a row in wide and in narrow windows, used until the real height is measured. */
+  readonly heights?: readonly [wide: number, narrow: number];
 }
 
-interface HeadRowProps {
-  readonly titles: readonly string[];
-  readonly end: string | undefined;
-  readonly ref?: Ref<HTMLTableRowElement>;
-}
-
-function HeadRow({ titles, end, ref }: HeadRowProps) {
-  return (
-    <Table.Tr ref={ref}>
-      {titles.map((title) => (
-        <Table.Th key={title} scope="col" className={title === end ? "at-end" : ""}>
-          {title}
-        </Table.Th>
-      ))}
-    </Table.Tr>
-  );
-}
-
-interface CellsProps {
-  readonly columns: Readonly<Record<string, ReactNode>>;
-  readonly end: string | undefined;
-}
-
-function Cells({ columns, end }: CellsProps) {
-  return Object.entries(columns).map(([title, cell]) => (
-    <Table.Td key={title} data-title={title} className={title === end ? "at-end" : ""}>
-      {/* Wraps the content into one element, so that a card always has two columns: title and content. */}
-      <div className="shrinks">{cell}</div>
-    </Table.Td>
-  ));
-}
-
-/** Estimated heights of a row and of a card in px, used until the real heights are measured. */
-const ROW_PX = 62;
-const CARD_PX = 260;
-/** Gap between two cards in px, which must equal the gap in the style sheet. */
-const CARD_GAP_PX = 12;
-
-interface VirtualDataTableProps<Row> extends Omit<DataTableProps<Row>, "rows"> {
-  readonly list: PagedList<Row>;
-}
-
-/** A `DataTable` that renders only the rows in view, for long lists. The page scrolls, not the table. */
-export function VirtualDataTable<Row>(props: VirtualDataTableProps<Row>) {
-  const { caption, list, rowKey, columns, end } = props;
-  const { slots, pages } = list;
-  const isNarrow = useIsNarrow("md");
-  const visible = useVisibleRows<HTMLTableSectionElement>(list, {
-    heightOf: () => (isNarrow ? CARD_PX : ROW_PX),
-    gap: isNarrow ? CARD_GAP_PX : 0,
+/**
+ * Table of all lists. The page scrolls, not the table, and the header stays in view. The keys J and K move the focus
+ * between the rows.
+ */
+export function DataTable<Row>(props: DataTableProps<Row>) {
+  const { caption, rows, rowKey, list, lines, columns, end, details } = props;
+  const { heights = [ROW_PX, CARD_PX] } = props;
+  const isNarrow = useIsNarrow(lines === undefined ? "md" : "sm");
+  const { body, isLong, measure, indexes, above, below } = useRowsInView(rows, list, {
+    height: heights[isNarrow ? 1 : 0],
+    gap: isNarrow && lines === undefined ? CARD_GAP_PX : 0,
   });
-  const { anchor: body, virtualizer, items, above, below } = visible;
-  const { head, widths } = useFixedWidths(!isNarrow && items.length > 0);
-  const some = slots.find((row) => row !== undefined);
+  const { head, widths } = useFixedWidths(
+    isLong && lines === undefined && !isNarrow && indexes.length > 0,
+  );
+  const [open, setOpen] = useState<ReadonlySet<Key>>(new Set());
+  const toggle = useCallback(
+    (key: Key) => setOpen((before) => before.symmetricDifference(new Set([key]))),
+    [],
+  );
+  useRowKeys(body);
+  const some = rows.find((row) => row !== undefined);
   const titles = some === undefined ? [] : Object.keys(columns(some));
   return (
-    <Table
-      className="data-table"
-      verticalSpacing="sm"
-      aria-rowcount={pages.hasNextPage ? -1 : slots.length + 1}
-      layout={widths === undefined ? "auto" : "fixed"}
+    <table
+      className={`${css.table} ${lines === undefined ? css.cards : `${css.lines} ${lines}`}`}
+      aria-rowcount={list?.pages.hasNextPage ? -1 : rows.length + 1}
+      data-fixed={widths !== undefined || undefined}
     >
-      <Table.Caption className="unseen">{caption}</Table.Caption>
+      <caption className="unseen">{caption}</caption>
       {widths && (
         <colgroup>
           {titles.map((title, index) => (
@@ -110,37 +92,164 @@ export function VirtualDataTable<Row>(props: VirtualDataTableProps<Row>) {
           ))}
         </colgroup>
       )}
-      <Table.Thead>
-        <HeadRow titles={titles} end={end} ref={head} />
-      </Table.Thead>
-      <Table.Tbody ref={body}>
+      <thead>
+        <tr ref={head} aria-rowindex={1}>
+          {titles.map((title) => (
+            <th key={title} scope="col" data-title={title} data-end={title === end || undefined}>
+              {title}
+            </th>
+          ))}
+          {details && (
+            <th scope="col">
+              <span className="unseen">Details</span>
+            </th>
+          )}
+        </tr>
+      </thead>
+      <tbody ref={body}>
         <Space height={above} />
-        {items.map(({ index }) => {
-          const row = slots[index];
+        {indexes.map((index) => {
+          const row = rows[index];
+          const key = row === undefined ? `evicted ${index}` : rowKey(row);
           return (
-            <Table.Tr
-              key={row === undefined ? `forgotten ${index}` : rowKey(row)}
-              ref={virtualizer.measureElement}
-              data-index={index}
-              aria-rowindex={index + 2}
-            >
+            <tr key={key} ref={measure} data-index={index} aria-rowindex={index + 2}>
               {row === undefined ? (
-                <Table.Td colSpan={titles.length}>…</Table.Td>
+                <td colSpan={titles.length}>…</td>
               ) : (
-                <Cells columns={columns(row)} end={end} />
+                <Cells
+                  {...{ row, columns, end, details }}
+                  rowKey={key}
+                  isOpen={open.has(key)}
+                  onToggle={toggle}
+                />
               )}
-            </Table.Tr>
+            </tr>
           );
         })}
         <Space height={below} />
-      </Table.Tbody>
-    </Table>
+      </tbody>
+    </table>
   );
 }
 
+interface CellsProps extends Columns<unknown> {
+  readonly row: unknown;
+  readonly rowKey: Key;
+  readonly isOpen: boolean;
+  readonly onToggle: (key: Key) => void;
+}
+
+/** Cells of one row. Renders plain elements, because dozens of rows are mounted while the user scrolls. */
+const Cells = memo(function Cells(props: CellsProps) {
+  const { row, columns, end, details, rowKey, isOpen, onToggle } = props;
+  return (
+    <>
+      {Object.entries(columns(row)).map(([title, cell]) => (
+        <td key={title} data-title={title} data-end={title === end || undefined}>
+          {/* Wraps the content into one element, so that a card always has two columns: title and content. */}
+          <div className={css.cell}>{cell}</div>
+        </td>
+      ))}
+      {details && (
+        <td className={css.toggle}>
+          <button
+            type="button"
+            className="mantine-focus-auto"
+            aria-expanded={isOpen}
+            aria-label={details.label(row)}
+            onClick={() => onToggle(rowKey)}
+          >
+            <Icon name={isOpen ? "chevronDown" : "chevronRight"} size={16} />
+          </button>
+        </td>
+      )}
+      {details && isOpen && <td className={css.details}>{details.render(row)}</td>}
+    </>
+  );
+});
+
 /** Table row that fills the height of the rows that are not rendered. */
 function Space({ height }: { readonly height: number }) {
-  return <tr className="space" aria-hidden style={{ height }} />;
+  return height > 0 && <tr className={css.space} aria-hidden style={{ height }} />;
+}
+
+/** Estimated heights of a row and of a card in px. */
+const ROW_PX = 62;
+const CARD_PX = 260;
+/** Gap between two cards in px, which must equal the gap in the style sheet. */
+const CARD_GAP_PX = 12;
+
+/** Number of rows from which a list renders only the rows in view. Equals the size of one API page. */
+const LONG = 100;
+/** Number of rows that are rendered beyond the view. */
+const OVERSCAN = 10;
+/** Number of rows below the view at which the next page is loaded. */
+const PREFETCH_ROWS = 30;
+
+/**
+ * Chooses the rows of a list that are in view, and loads the next page when the user scrolls near the end. `above` and
+ * `below` are the heights in px of the rows that are not rendered.
+ */
+function useRowsInView(
+  rows: readonly unknown[],
+  list: PagedList<unknown> | undefined,
+  { height, gap }: { readonly height: number; readonly gap: number },
+) {
+  const hasNextPage = list?.pages.hasNextPage ?? false;
+  const isLong = hasNextPage || (list !== undefined && rows.length > LONG);
+  const { anchor, offset } = useOffset();
+  // The rule warns because the virtualizer is a mutable object. It is not passed to memoized components here.
+  // oxlint-disable-next-line react/incompatible-library
+  const virtualizer = useWindowVirtualizer({
+    enabled: isLong,
+    count: rows.length,
+    estimateSize: () => height,
+    gap,
+    overscan: OVERSCAN,
+    // Renders rows that scroll into view in a separate task, so that scrolling itself stays smooth.
+    useFlushSync: false,
+    scrollMargin: offset,
+  });
+  const items = virtualizer.getVirtualItems();
+  const indexes = isLong ? items.map(({ index }) => index) : [...rows.keys()];
+  const first = indexes.at(0) ?? 0;
+  const last = indexes.at(-1) ?? 0;
+  const isNearEnd =
+    hasNextPage &&
+    last >= rows.length - PREFETCH_ROWS &&
+    list?.pages.isFetchingNextPage === false &&
+    !list.pages.isFetchNextPageError;
+  const more = useEffectEvent(() => list?.pages.fetchNextPage());
+  useEffect(() => {
+    if (isNearEnd) void more();
+  }, [isNearEnd]);
+  const view = useEffectEvent(() => list?.onView(first, last));
+  useEffect(() => view(), [first, last]);
+  return {
+    body: anchor,
+    isLong,
+    measure: isLong ? virtualizer.measureElement : undefined,
+    indexes,
+    above: (items.at(0)?.start ?? offset) - offset,
+    below: isLong ? virtualizer.getTotalSize() - ((items.at(-1)?.end ?? offset) - offset) : 0,
+  };
+}
+
+/** Measures the distance in px between the table's body and the top of the page, whenever content above may change. */
+function useOffset() {
+  const anchor = useRef<HTMLTableSectionElement>(null);
+  const [offset, setOffset] = useState(0);
+  useLayoutEffect(() => {
+    const measure = () => {
+      const { top } = anchor.current?.getBoundingClientRect() ?? { top: 0 };
+      setOffset(Math.round(top + window.scrollY));
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(document.body);
+    return () => observer.disconnect();
+  }, []);
+  return { anchor, offset };
 }
 
 /** Fixes the column widths that the first rendered rows have, so that columns do not change while the user scrolls. */
@@ -157,4 +266,22 @@ function useFixedWidths(areThere: boolean) {
     return () => window.removeEventListener("resize", measureAnew);
   }, []);
   return { head, widths: areThere ? widths : undefined };
+}
+
+/** Lets J and K move the focus to the first control of the next or previous row, unless the row is shown beside it. */
+function useRowKeys(body: { readonly current: HTMLTableSectionElement | null }): void {
+  const move = (step: number) => {
+    const focused = document.activeElement?.closest("tr");
+    const table = focused?.closest("table") ?? document.querySelector(`main .${css.table}`);
+    const own = body.current;
+    if (own === null || own.closest("table") !== table || hasDialog()) return;
+    if (own.querySelector("[aria-current]") !== null) return;
+    const rows = [...own.rows].filter((row) => row.querySelector("a, button") !== null);
+    const at = rows.findIndex((row) => row === focused);
+    rows[at + step]?.querySelector<HTMLElement>("a, button")?.focus();
+  };
+  useHotkeys([
+    ["j", () => move(1)],
+    ["k", () => move(-1)],
+  ]);
 }

@@ -63,6 +63,9 @@ function useTopmost(isOpen: boolean): () => boolean {
   return () => openDialogs.at(-1) === id;
 }
 
+/** Returns whether a dialog is open, to which the keys belong then. */
+export const hasDialog = () => document.querySelector("[role=dialog]") !== null;
+
 interface ConfirmProps {
   readonly opened: boolean;
   readonly onClose: () => void;

@@ -114,7 +114,7 @@ export function ChoiceFilter({
 }: {
   readonly label: string;
   readonly isLabelled?: boolean;
-  readonly className?: string;
+  readonly className?: string | undefined;
   readonly any: string;
   readonly choices: readonly (readonly [value: string, title: string])[];
   readonly value: string | undefined;
@@ -168,7 +168,7 @@ export function TextFilter({
 }: {
   readonly label: string;
   readonly isLabelled?: boolean;
-  readonly className?: string;
+  readonly className?: string | undefined;
   readonly placeholder?: string;
   readonly value: string | undefined;
   readonly error?: ReactNode;
@@ -211,7 +211,7 @@ interface TimeFieldProps {
   readonly label: string;
   readonly value: string | undefined;
   readonly onChange: (instant: string | undefined) => void;
-  readonly className?: string;
+  readonly className?: string | undefined;
 }
 
 /** Field for date and time in the user's time zone. `value` and `onChange` use UTC times in ISO 8601. */

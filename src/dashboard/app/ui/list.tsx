@@ -1,7 +1,7 @@
 import { Button, Group, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 
-import { DataTable, type DataTableProps, VirtualDataTable } from "./data-table.tsx";
+import { DataTable, type DataTableProps } from "./data-table.tsx";
 import { counted } from "./format.ts";
 import type { PagedList } from "./pages.ts";
 import { EmptyState, ErrorNotice, Loaded } from "./states.tsx";
@@ -21,11 +21,14 @@ interface ListProps<Row> {
   readonly noun?: readonly [one: string, many: string];
   /** Label of the button that loads the next page. */
   readonly more?: string;
+  /** Text below the last row of the list. */
+  readonly end?: string;
   readonly children: (rows: readonly Row[]) => ReactNode;
 }
 
 /** Shows the rows of a list, or its loading, error or empty state, and a button that loads the next page. */
-export function List<Row>({ list, empty, noun, more = "Show more", children }: ListProps<Row>) {
+export function List<Row>(props: ListProps<Row>) {
+  const { list, empty, noun, more = "Show more", end, children } = props;
   const { hasNextPage, isPlaceholderData } = list.pages;
   const rows = rowsOf(list);
   // True if the loaded pages are empty but further pages exist. A search scans a part of the list per request,
@@ -45,6 +48,11 @@ export function List<Row>({ list, empty, noun, more = "Show more", children }: L
           {noun && <RowCount count={list.slots.length} noun={noun} isPart={hasNextPage} />}
           {rows.length === 0 ? none : children(rows)}
           <ListEnd list={list} more={isPart ? "Search older ones" : more} />
+          {end !== undefined && rows.length > 0 && !hasNextPage && (
+            <Text size="sm" c="dimmed" ta="center">
+              {end}
+            </Text>
+          )}
         </Stack>
       )}
     </Loaded>
@@ -96,62 +104,18 @@ function RowCount({ count, noun, isPart }: RowCountProps) {
 }
 
 interface TableListProps<Row> extends Omit<ListProps<Row>, "children"> {
-  readonly table: Omit<DataTableProps<Row>, "rows" | "rowKey">;
+  readonly table: Omit<DataTableProps<Row>, "rows" | "list" | "rowKey">;
 }
 
-/** List in a table. Renders all rows of a list up to one API page; in longer lists only the rows in view. */
+/** List in a table. */
 export function TableList<Row extends { readonly id: number | string }>({
   table,
   ...props
 }: TableListProps<Row>) {
-  const given = { rowKey: ({ id }: Row) => id, ...table };
-  const { slots, pages } = props.list;
-  const isLong = pages.hasNextPage || slots.length > LONG;
+  const { list } = props;
   return (
     <List {...props}>
-      {(rows) =>
-        isLong ? (
-          <VirtualDataTable list={props.list} {...given} />
-        ) : (
-          <DataTable rows={rows} {...given} />
-        )
-      }
+      {() => <DataTable rows={list.slots} list={list} rowKey={({ id }) => id} {...table} />}
     </List>
-  );
-}
-
-/** Number of rows from which a table renders only the rows in view. Equals the size of one API page. */
-const LONG = 100;
-
-interface RowsProps {
-  /** Name of the list for screen readers. */
-  readonly label: string;
-  readonly children: ReactNode;
-}
-
-/** List whose entries have several lines each. */
-export function Rows({ label, children }: RowsProps) {
-  return (
-    <ul className="rows" aria-label={label}>
-      {children}
-    </ul>
-  );
-}
-
-interface RowProps {
-  readonly children: ReactNode;
-  /** Buttons at the end of the entry. */
-  readonly actions: ReactNode;
-  readonly gap?: number;
-}
-
-export function Row({ children, actions, gap = 2 }: RowProps) {
-  return (
-    <li className="row">
-      <Stack gap={gap} className="grows">
-        {children}
-      </Stack>
-      {actions}
-    </li>
   );
 }

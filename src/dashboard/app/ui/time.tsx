@@ -106,12 +106,7 @@ export function Day({ at }: { readonly at: string }) {
 }
 
 export function LastUsed({ at }: { readonly at: string | null }) {
-  if (at === null) return <>never used</>;
-  return (
-    <>
-      last used <Time at={at} />
-    </>
-  );
+  return at === null ? "Never" : <Time at={at} />;
 }
 
 const COUNTDOWN_TICK_MS = 1_000;

@@ -3,10 +3,10 @@ import { Stack } from "@mantine/core";
 import { useApi, useSession } from "../../session/session.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { PageHeader, Section } from "../../ui/layout.tsx";
-import { List, Rows } from "../../ui/list.tsx";
+import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { deviceOf } from "../../ui/user-agent.ts";
-import { SessionRow, SignOut } from "../security/sessions.tsx";
+import { sessionColumns } from "../security/sessions.tsx";
 import { Requirement } from "./requirement.tsx";
 import { type TeamSession, teamSessionsOptions, useAccessActions } from "./data.ts";
 import { TeamTokens } from "./team-tokens.tsx";
@@ -41,22 +41,15 @@ function TeamSessions() {
       title="Where your people are signed in"
       description="Browsers and apps with an active session. End any that you don’t recognize and ask the user to change the password."
     >
-      <List
+      <TableList
         list={useList(teamSessionsOptions(useApi(), company.type))}
         noun={["sign-in", "sign-ins"]}
-      >
-        {(rows) => (
-          <Rows label="Sign-ins of the team">
-            {rows.map((one) => (
-              <SessionRow
-                key={one.id}
-                session={one}
-                actions={one.is_current ? <SignOut /> : <EndTeamSession session={one} />}
-              />
-            ))}
-          </Rows>
-        )}
-      </List>
+        table={{
+          caption: "Sign-ins of the team",
+          end: "Actions",
+          columns: (one) => sessionColumns(one, <EndTeamSession session={one} />),
+        }}
+      />
     </Section>
   );
 }

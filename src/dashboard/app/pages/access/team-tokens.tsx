@@ -51,7 +51,7 @@ export function TeamTokens({ isOwner }: TeamTokensProps) {
                 {one.name !== null && `, ${KINDS[one.kind] ?? one.kind}`}
               </CellText>
             ),
-            Used: <LastUsed at={one.last_used_at} />,
+            "Last used": <LastUsed at={one.last_used_at} />,
             Where: <Uses token={one} />,
             Change: (isOwner || one.user_id === me.id) && <EndToken token={one} />,
           }),

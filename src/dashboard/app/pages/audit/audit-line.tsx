@@ -1,16 +1,12 @@
-import { Button, Group, Text, UnstyledButton } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
+import { Box, Button, Group, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useId } from "react";
 
 import { useApi } from "../../session/session.tsx";
 import { Copy } from "../../ui/copy.tsx";
 import { sentence } from "../../ui/format.ts";
-import { Icon } from "../../ui/icon.tsx";
-import { Facts } from "../../ui/layout.tsx";
+import { Dimmed, Facts } from "../../ui/layout.tsx";
 import { Tag } from "../../ui/badges.tsx";
 import { ExactTime } from "../../ui/time.tsx";
-import type { RowProps } from "../../ui/virtual-rows.tsx";
 import { companyOptions } from "../companies/data.ts";
 import { useTeamNames } from "../partner/team-data.ts";
 import { userOptions } from "../users/data.ts";
@@ -19,61 +15,40 @@ import { subscriptionsOptions } from "../webhooks/data/reads.ts";
 import { actionWords, detailPairs, isSevere } from "./audit-words.ts";
 import { useIsOperator, type AuditEntry } from "./data.ts";
 
-interface EntryProps {
+interface AuditDetailsProps {
   readonly entry: AuditEntry;
   /** Called when the user clicks an actor. The caller filters the audit log by this user id. */
   readonly onActor: (id: number) => void;
 }
 
-/** Shows an audit log entry in one line: actor, action and time. A button expands the details. */
-export function AuditLine({
-  entry,
-  rowProps,
-  onActor,
-}: EntryProps & { readonly rowProps: RowProps }) {
-  const [isOpen, { toggle }] = useDisclosure();
-  const id = useId();
-  return (
-    <li {...rowProps}>
-      <UnstyledButton
-        className="audit-line"
-        onClick={toggle}
-        aria-expanded={isOpen}
-        aria-controls={id}
-      >
-        <span className="chevron" data-open={isOpen}>
-          <Icon name="chevronRight" size={16} />
-        </span>
-        <Text span size="sm" className="shrinks">
-          <Text span fw={600} inherit>
-            {entry.actor_name ?? "Somebody"}
-          </Text>{" "}
-          {entry.company_name !== null && (
-            <Text span c="dimmed" inherit>
-              ({entry.company_name}){" "}
-            </Text>
-          )}
-          {actionWords(entry.action)}
-          <Subject details={entry.details} />
+/** Returns the columns of an audit log entry: actor and action, marks, and the time. */
+export const auditColumns = (entry: AuditEntry) => ({
+  Action: (
+    <>
+      <strong>{entry.actor_name ?? "Somebody"}</strong>{" "}
+      {entry.company_name !== null && (
+        <Text span c="dimmed" inherit>
+          ({entry.company_name}){" "}
         </Text>
-        <Mark entry={entry} />
-        <Text span size="sm" c="dimmed" className="one-line">
-          <ExactTime at={entry.at} />
-        </Text>
-      </UnstyledButton>
-      <div id={id} hidden={!isOpen}>
-        {isOpen && <Details entry={entry} onActor={onActor} />}
-      </div>
-    </li>
-  );
-}
+      )}
+      {actionWords(entry.action)}
+      <Subject details={entry.details} />
+    </>
+  ),
+  Note: <Mark entry={entry} />,
+  Time: (
+    <Dimmed>
+      <ExactTime at={entry.at} />
+    </Dimmed>
+  ),
+});
 
 /** Marks audit log entries that deserve attention: actions during an impersonation, and security-relevant actions. */
 function Mark({ entry }: { readonly entry: AuditEntry }) {
   const isImpersonated = entry.impersonator_id !== null;
   if (!isImpersonated && !isSevere(entry.action)) return null;
   return (
-    <Tag color={isImpersonated ? "yellow" : "red"} className="mark">
+    <Tag color={isImpersonated ? "yellow" : "red"}>
       {isImpersonated ? `by ${entry.impersonator_name ?? "somebody"}, impersonating` : "Warning"}
     </Tag>
   );
@@ -129,10 +104,11 @@ function SubjectCompany({ id }: { readonly id: number }) {
   return data?.name ?? `company ${id}`;
 }
 
-function Details({ entry, onActor }: EntryProps) {
+/** Shows all that is known of an entry. */
+export function AuditDetails({ entry, onActor }: AuditDetailsProps) {
   const { actor_id: actor, impersonator_id: impersonator, request_id: request } = entry;
   return (
-    <div className="audit-details">
+    <Box pb="sm" pl={{ sm: 28 }}>
       <Facts
         facts={[
           ...Object.entries({
@@ -156,7 +132,7 @@ function Details({ entry, onActor }: EntryProps) {
           Only what this user did
         </Button>
       )}
-    </div>
+    </Box>
   );
 }
 

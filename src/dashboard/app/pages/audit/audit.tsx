@@ -8,12 +8,11 @@ import { ChoiceFilter, FilterBar, TextFilter, TimeField, useFilters } from "../.
 import { counted, idOf, sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
-import { List } from "../../ui/list.tsx";
+import { TableList } from "../../ui/list.tsx";
 import { notify } from "../../ui/notify.ts";
 import { useList } from "../../ui/pages.ts";
 import { saveAs } from "../../ui/save-as.ts";
 import { EmptyState } from "../../ui/states.tsx";
-import { VirtualRows } from "../../ui/virtual-rows.tsx";
 import { allAccountsOptions } from "../partner/accounts-data.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
 import { findByEmail, userOptions } from "../users/data.ts";
@@ -26,8 +25,8 @@ import {
   auditQuery,
   FILTERS,
 } from "./audit-words.ts";
-import { AuditLine } from "./audit-line.tsx";
-import "./audit.css";
+import { auditColumns, AuditDetails } from "./audit-line.tsx";
+import css from "./audit.module.css";
 import { type AuditEntry, auditLogOptions, useIsOperator } from "./data.ts";
 
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
@@ -56,7 +55,7 @@ export function Page() {
         }
       />
       <AuditFilters filters={filters} />
-      <List
+      <TableList
         list={entries}
         noun={["entry", "entries"]}
         empty={
@@ -64,30 +63,26 @@ export function Page() {
             Extend the time range or clear the filters.
           </EmptyState>
         }
-      >
-        {() => (
-          <VirtualRows
-            label="Entries, newest first"
-            className="plain-list framed"
-            list={entries}
-            height={LINE_PX}
-          >
-            {(one, rowProps) => (
-              <AuditLine
-                key={one.id}
-                entry={one}
-                rowProps={rowProps}
+        table={{
+          caption: "Entries, newest first",
+          lines: css.lines,
+          heights: [41, 70],
+          columns: auditColumns,
+          details: {
+            label: ({ action }) => `Details: ${actionWords(action)}`,
+            render: (entry) => (
+              <AuditDetails
+                entry={entry}
                 onActor={(actor) => filters.set({ actor: String(actor) })}
               />
-            )}
-          </VirtualRows>
-        )}
-      </List>
+            ),
+          },
+        }}
+      />
     </>
   );
 }
 
-const LINE_PX = 45;
 const ACTIONS = AUDIT_CATEGORIES.map(({ group, actions }) => ({
   group,
   items: actions.map((value) => ({ value, label: sentence(actionWords(value)) })),

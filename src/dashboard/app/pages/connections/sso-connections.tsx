@@ -1,25 +1,21 @@
-import { Button, Group, Paper, Text } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import { useState } from "react";
 
 import { useApi } from "../../session/session.tsx";
-import { StateBadge, Tag } from "../../ui/badges.tsx";
+import { StateBadge } from "../../ui/badges.tsx";
 import { Copy } from "../../ui/copy.tsx";
 import { ActiveSwitch, ConfirmedAction } from "../../ui/dialog.tsx";
 import { FilterBar, useFilters } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { Facts } from "../../ui/layout.tsx";
-import { List } from "../../ui/list.tsx";
+import { CellText, Dimmed } from "../../ui/layout.tsx";
+import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
-import { ExactTime } from "../../ui/time.tsx";
-import { VirtualRows } from "../../ui/virtual-rows.tsx";
+import { Time } from "../../ui/time.tsx";
 import { CompanyName, CompanySelect } from "../companies/company-select.tsx";
 import { type SsoConnection, ssoConnectionsOptions, useSsoActions } from "./data.ts";
 import { SsoForm } from "./sso-form.tsx";
-
-/** Estimated height of a connection card in px, for a connection with one domain and a short issuer URL. */
-const CARD_PX = 262;
 
 export function SsoConnections() {
   const { get, set, count, clear } = useFilters(["company"]);
@@ -49,37 +45,43 @@ export function SsoConnections() {
           onChange={(company) => set({ company: company && String(company.id) })}
         />
       </FilterBar>
-      <List
+      <TableList
         list={connections}
         noun={["connection", "connections"]}
         empty={<NoConnection isFiltered={count > 0} onCreate={create} />}
-      >
-        {() => (
-          <VirtualRows
-            label="Connections, newest first"
-            className="plain-list"
-            list={connections}
-            height={CARD_PX}
-          >
-            {(one, rowProps) => (
-              <li key={one.id} className="spaced" {...rowProps}>
-                <Connection connection={one} onEdit={() => setEditing(one)} />
-              </li>
-            )}
-          </VirtualRows>
-        )}
-      </List>
+        table={{
+          caption: "Connections, newest first",
+          end: "Actions",
+          columns: (one) => ({
+            Company: <CellText title={<CompanyName id={one.company_id} />}>{one.issuer}</CellText>,
+            State: <StateBadge state={one.is_active ? "active" : "inactive"} />,
+            Domains: one.domains.join(", "),
+            Client: (
+              <>
+                <code>{one.client_id}</code>
+                <Group gap={4} wrap="nowrap">
+                  <Dimmed>{one.redirect_uri}</Dimmed>
+                  <Copy value={one.redirect_uri} label="Copy the redirect URI" />
+                </Group>
+              </>
+            ),
+            Passwords: one.password_login ? "Allowed" : "Not allowed",
+            Changed: <Time at={one.updated_at} />,
+            Actions: <SsoActions connection={one} onEdit={() => setEditing(one)} />,
+          }),
+        }}
+      />
       <SsoForm editing={editing} onClose={() => setEditing(undefined)} />
     </>
   );
 }
 
-interface NoConnectionProps {
+interface NoSsoActionsProps {
   readonly isFiltered: boolean;
   readonly onCreate: () => void;
 }
 
-function NoConnection({ isFiltered, onCreate }: NoConnectionProps) {
+function NoConnection({ isFiltered, onCreate }: NoSsoActionsProps) {
   return (
     <EmptyState
       icon="link"
@@ -92,62 +94,16 @@ function NoConnection({ isFiltered, onCreate }: NoConnectionProps) {
   );
 }
 
-interface ConnectionProps {
+interface SsoActionsProps {
   readonly connection: SsoConnection;
   readonly onEdit: () => void;
 }
 
-function Connection({ connection, onEdit }: ConnectionProps) {
-  const { issuer, domains, redirect_uri: redirectUri, password_login: withPassword } = connection;
-  return (
-    <Paper withBorder p="lg" component="section" aria-label={`Connection with ${issuer}`}>
-      <Group justify="space-between" align="flex-start" gap="sm">
-        <div className="shrinks">
-          <Group gap="xs">
-            <Text fw={650}>
-              <CompanyName id={connection.company_id} />
-            </Text>
-            <StateBadge state={connection.is_active ? "active" : "inactive"} />
-          </Group>
-          <Text size="sm">{issuer}</Text>
-        </div>
-        <SsoActions connection={connection} onEdit={onEdit} />
-      </Group>
-      <Facts
-        facts={Object.entries({
-          Domains: (
-            <Group gap={6}>
-              {domains.map((one) => (
-                <Tag key={one} isQuiet>
-                  {one}
-                </Tag>
-              ))}
-            </Group>
-          ),
-          "Redirect URI": (
-            <Group gap={4} wrap="nowrap">
-              <Text size="sm" ff="monospace" className="shrinks">
-                {redirectUri}
-              </Text>
-              <Copy value={redirectUri} label="Copy the redirect URI" />
-            </Group>
-          ),
-          "Client id": connection.client_id,
-          Passwords: withPassword
-            ? "Allowed. Users of these domains choose at sign-in."
-            : "Not allowed for these domains.",
-          Changed: <ExactTime at={connection.updated_at} />,
-        })}
-      />
-    </Paper>
-  );
-}
-
-function SsoActions({ connection, onEdit }: ConnectionProps) {
+function SsoActions({ connection, onEdit }: SsoActionsProps) {
   const { id, issuer, is_active: isActive } = connection;
   const { setActive, remove } = useSsoActions();
   return (
-    <Group gap="xs">
+    <Group gap="xs" justify="flex-end" className="row-actions">
       <Button size="xs" variant="default" onClick={onEdit} aria-label={`Change ${issuer}`}>
         Change
       </Button>

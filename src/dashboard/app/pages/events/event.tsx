@@ -17,7 +17,6 @@ import {
   subscriptionsOptions,
 } from "../webhooks/data/reads.ts";
 import { TestEvent } from "../webhooks/test-event.tsx";
-import "./events.css";
 import { fieldsOf, reachOf } from "./schema-fields.ts";
 
 const BACK = { href: "/events", title: "Event catalog" };

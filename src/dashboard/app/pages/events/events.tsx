@@ -1,17 +1,14 @@
 import { Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "wouter";
 
+import { DataTable } from "../../ui/data-table.tsx";
 import { TextFilter, useFilters } from "../../ui/filters.tsx";
 import { counted, sentence } from "../../ui/format.ts";
-import { PageHeader, Section } from "../../ui/layout.tsx";
-import { Row, Rows } from "../../ui/list.tsx";
+import { PageHeader, TextLink } from "../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { useReader } from "../webhooks/data/data.ts";
 import { type CatalogEvent, catalogOptions } from "../webhooks/data/reads.ts";
 import { eventsLike } from "./schema-fields.ts";
-
-import "./events.css";
 
 /** Catalog of all events that a webhook subscription can receive. */
 export function Page() {
@@ -24,11 +21,11 @@ export function Page() {
         description="Every event that ReviewRelay can send, with its fields and examples."
       />
       <Stack gap="md">
-        <search aria-label="Search events" className="event-search">
+        <search aria-label="Search events" style={{ maxWidth: 420 }}>
           <TextFilter label="Search" placeholder="Name, description or field" {...field("q")} />
         </search>
         <Loaded query={useQuery(catalogOptions(useReader()))}>
-          {({ events }) => <Found events={eventsLike(events, typed)} typed={typed} />}
+          {({ events }) => <EventList events={eventsLike(events, typed)} typed={typed} />}
         </Loaded>
       </Stack>
     </>
@@ -41,12 +38,12 @@ export function Page() {
  */
 const TEST_EVENT = "webhook.test";
 
-interface FoundProps {
+interface EventListProps {
   readonly events: readonly CatalogEvent[];
   readonly typed: string;
 }
 
-function Found({ events, typed }: FoundProps) {
+function EventList({ events, typed }: EventListProps) {
   return (
     <>
       <Text size="sm" c="dimmed" component="output" aria-live="polite">
@@ -59,36 +56,23 @@ function Found({ events, typed }: FoundProps) {
           Try a shorter one, such as “review” or “response”.
         </EmptyState>
       )}
-      {[...Map.groupBy(events, ({ category }) => category)].map(([category, own]) => (
-        <Section key={category} title={sentence(category)}>
-          <Rows label={`Events: ${category}`}>
-            {own.map((one) => (
-              <EventRow key={one.value} event={one} />
-            ))}
-          </Rows>
-        </Section>
-      ))}
+      {events.length > 0 && (
+        <DataTable
+          caption="Events"
+          rows={events}
+          rowKey={({ value }) => value}
+          columns={({ value, category, description, in_batch: inBatch }) => ({
+            Event: (
+              <TextLink href={`/events/${value}`}>
+                <code>{value}</code>
+              </TextLink>
+            ),
+            Category: sentence(category),
+            Description: description,
+            "In batches": inBatch ? "Yes" : "No",
+          })}
+        />
+      )}
     </>
-  );
-}
-
-function EventRow({ event: { value, description, in_batch: inBatch } }: { event: CatalogEvent }) {
-  return (
-    <Row
-      actions={
-        !inBatch && (
-          <Text span size="sm" c="dimmed">
-            Not in batches
-          </Text>
-        )
-      }
-    >
-      <div className="event-row">
-        <Link href={`/events/${value}`} className="event-link">
-          <code>{value}</code>
-        </Link>
-        <Text size="sm">{description}</Text>
-      </div>
-    </Row>
   );
 }

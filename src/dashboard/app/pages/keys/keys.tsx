@@ -11,7 +11,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { CellText, PageHeader } from "../../ui/layout.tsx";
 import { List, rowsOf } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
-import { Time } from "../../ui/time.tsx";
+import { LastUsed, Time } from "../../ui/time.tsx";
 import { ClientForm } from "./client-form.tsx";
 import { type ClientsPath, clientsPathOf, isPlatformPath } from "./client-model.ts";
 import {
@@ -52,7 +52,7 @@ export function Page() {
     name: <CellText title="Personal token">One per person</CellText>,
     scopes: "Full access",
     expires: "Never",
-    lastUsed: own.token ? <Time at={own.token.last_used_at} /> : "–",
+    lastUsed: own.token ? <LastUsed at={own.token.last_used_at} /> : "–",
     actions: own.token === undefined && (
       <Button
         variant="default"
@@ -160,7 +160,7 @@ function DayTokens({ children }: { readonly children: (keys: readonly Key[]) => 
         name: <CellText title={one.name}>24-hour token</CellText>,
         scopes: scopeWords(one.scopes),
         expires: <Time at={one.expires_at} mayBeAhead />,
-        lastUsed: one.last_used_at === null ? "Never" : <Time at={one.last_used_at} />,
+        lastUsed: <LastUsed at={one.last_used_at} />,
         actions: <DeleteToken token={one} />,
       })),
     );

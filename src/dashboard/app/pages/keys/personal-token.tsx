@@ -48,7 +48,8 @@ function Token({ token, regenerate, remove }: TokenProps) {
       <SecretField key={token.token} label="Token" value={token.token} />
       <Group justify="space-between" gap="sm">
         <Text size="sm" c="dimmed">
-          Generated <ExactTime at={token.created_at} />, <LastUsed at={token.last_used_at} />
+          Generated <ExactTime at={token.created_at} />. Last used:{" "}
+          <LastUsed at={token.last_used_at} />
         </Text>
         <Group gap="xs">
           <ConfirmedAction

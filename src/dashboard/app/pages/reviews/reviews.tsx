@@ -6,25 +6,22 @@ import { useApi, useSession } from "../../session/session.tsx";
 import { Highlighted, Stars, Tag } from "../../ui/badges.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { sentence } from "../../ui/format.ts";
-import { PageHeader } from "../../ui/layout.tsx";
-import { List } from "../../ui/list.tsx";
+import { CellText, PageHeader } from "../../ui/layout.tsx";
+import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { excerpt, has } from "../../ui/text-query.ts";
 import { Time } from "../../ui/time.tsx";
-import { type RowProps, VirtualRows } from "../../ui/virtual-rows.tsx";
 import { colleaguesOptions, type Review, reviewsOptions, useNames } from "./data.ts";
 import { FILTERS, FLAG_STATES, reviewQuery, searchOf, VIEWS } from "./review-model.ts";
-import "./reviews.css";
-
-/** Estimated height of a review row in px, for a review with two lines of text. */
-const ROW_PX = 96;
+import css from "./reviews.module.css";
 
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 
 export function Page() {
   const { user } = useSession();
   const filters = useFilters(FILTERS);
+  const names = useNames();
   const reviews = useList(reviewsOptions(useApi(), reviewQuery(valuesOf(filters), user.id)));
   return (
     <>
@@ -41,25 +38,23 @@ export function Page() {
         <TextFilter
           label="Text"
           isLabelled={false}
-          className="review-search"
+          className={css.search}
           placeholder="Search in reviews"
           {...filters.field("q")}
         />
       </Group>
       <ReviewFilters filters={filters} />
-      <List
+      <TableList
         list={reviews}
         noun={["review", "reviews"]}
         empty={<NoReviews q={filters.get("q")} count={filters.count} onClear={filters.clear} />}
-      >
-        {() => (
-          <VirtualRows className="plain-list" list={reviews} height={ROW_PX}>
-            {(one, rowProps) => (
-              <ReviewRow key={one.id} review={one} rowProps={rowProps} q={filters.get("q")} />
-            )}
-          </VirtualRows>
-        )}
-      </List>
+        table={{
+          caption: "Reviews, newest first",
+          lines: css.lines,
+          heights: [72, 130],
+          columns: (review) => reviewColumns(review, names, filters.get("q")),
+        }}
+      />
     </>
   );
 }
@@ -192,33 +187,29 @@ interface ReviewProps {
   readonly review: Review;
 }
 
-interface ReviewRowProps extends ReviewProps {
-  readonly rowProps: RowProps;
-  /** Search text to highlight in the review; undefined without a search. */
-  readonly q: string | undefined;
-}
-
-/** Shows one review in the list of reviews. A click anywhere in the row opens the review. */
-export function ReviewRow({ review, rowProps, q }: ReviewRowProps) {
-  const names = useNames();
+/** Returns the columns of a review. A click anywhere in the row opens the review. */
+function reviewColumns(review: Review, names: ReturnType<typeof useNames>, q: string | undefined) {
   const { id, rate, reviewer } = review;
   const name = reviewer ?? "Anonymous";
-  return (
-    <li className="review-row" {...rowProps}>
-      <Group gap="xs" className="shrinks review-who">
-        <Stars rate={rate} />
-        <Anchor component={Link} href={`/reviews/${id}`} className="covers" fw={600} c="inherit">
-          <Highlighted text={name} q={q} />
-        </Anchor>
-        <Text size="sm" c="dimmed" span>
-          {names.source(review.source_platform)} · {names.store(review.store_id)}
-        </Text>
-      </Group>
-      <Text size="sm" c="dimmed" span className="on-top one-line review-time">
-        <Time at={review.reviewed_at} />
-      </Text>
-      <Words review={review} q={q} />
-      <Group gap={6} className="review-marks">
+  return {
+    Review: (
+      <>
+        <Group gap="xs" wrap="nowrap">
+          <Stars rate={rate} />
+          <Anchor component={Link} href={`/reviews/${id}`} className="row-link">
+            <Highlighted text={name} q={q} />
+          </Anchor>
+        </Group>
+        <Words review={review} q={q} />
+      </>
+    ),
+    Source: (
+      <CellText title={names.source(review.source_platform)}>
+        {names.store(review.store_id)}
+      </CellText>
+    ),
+    State: (
+      <Group gap={6}>
         <Marks review={review} />
         {isOpen(review) && (
           <Button
@@ -233,23 +224,33 @@ export function ReviewRow({ review, rowProps, q }: ReviewRowProps) {
           </Button>
         )}
       </Group>
-    </li>
-  );
+    ),
+    Received: (
+      <span className="on-top">
+        <Time at={review.reviewed_at} />
+      </span>
+    ),
+  };
 }
 
 /** Returns whether a user can still write the first response to the review. */
 const isOpen = ({ response, removed_at: removedAt }: Review) =>
   response === null && removedAt === null;
 
+interface WordsProps extends ReviewProps {
+  /** Search text to highlight in the review; undefined without a search. */
+  readonly q: string | undefined;
+}
+
 /**
  * Shows the text of the review. If the search text occurs only in the response, an excerpt of the response is
  * shown, too.
  */
-function Words({ review: { content, response }, q }: Omit<ReviewRowProps, "rowProps">) {
+function Words({ review: { content, response }, q }: WordsProps) {
   const isInResponse =
     q !== undefined && !has(content, q) && response !== null && has(response.body, q);
   return (
-    <div className="review-text">
+    <div className={css.words}>
       {content === "" ? (
         <Text size="sm" c="dimmed" fs="italic">
           Stars without a text.

@@ -8,12 +8,11 @@ import { NewApp, NewPasskey } from "../../factors/new-factor.tsx";
 import { hasPasskeys } from "../../factors/passkeys.ts";
 import { RecoveryCodesDialog } from "../../factors/recovery-codes.tsx";
 import { useApi } from "../../session/session.tsx";
-import { Tag } from "../../ui/badges.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
 import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
 import { counted } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { Section } from "../../ui/layout.tsx";
-import { Row, Rows } from "../../ui/list.tsx";
+import { CellText, Section } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
 import { useRefresh } from "../../ui/pages.ts";
 import { Loaded } from "../../ui/states.tsx";
@@ -50,11 +49,18 @@ export function SecondFactorsSection() {
         {(own) =>
           own.factors.length > 0 && (
             <Stack>
-              <Rows label="Second factors">
-                {own.factors.map((one) => (
-                  <FactorRow key={one.id} factor={one} isOnly={own.factors.length === 1} />
-                ))}
-              </Rows>
+              <DataTable
+                caption="Second factors"
+                rows={own.factors}
+                rowKey={({ id }) => id}
+                end="Actions"
+                columns={(one) => ({
+                  Factor: <CellText title={one.name}>{KINDS[one.kind]}</CellText>,
+                  Added: <ExactTime at={one.created_at} />,
+                  "Last used": <LastUsed at={one.last_used_at} />,
+                  Actions: <RemoveFactor factor={one} isOnly={own.factors.length === 1} />,
+                })}
+              />
               <RecoveryCodesLeft left={own.recovery_codes_left} onCodes={setCodes} />
             </Stack>
           )
@@ -105,28 +111,12 @@ function AddButtons({ factors: { factors }, onAdd }: AddButtonsProps) {
   );
 }
 
-interface FactorRowProps {
+interface RemoveFactorProps {
   readonly factor: Factor;
   readonly isOnly: boolean;
 }
 
-function FactorRow({ factor, isOnly }: FactorRowProps) {
-  const { kind, name } = factor;
-  return (
-    <Row actions={<RemoveFactor factor={factor} isOnly={isOnly} />}>
-      <Group gap="xs">
-        <Icon name={kind === "totp" ? "clock" : "key"} size={16} />
-        <Text fw={600}>{name}</Text>
-        {name !== KINDS[kind] && <Tag>{KINDS[kind]}</Tag>}
-      </Group>
-      <Text size="sm" c="dimmed">
-        Added <ExactTime at={factor.created_at} />, <LastUsed at={factor.last_used_at} />
-      </Text>
-    </Row>
-  );
-}
-
-function RemoveFactor({ factor: { id, name }, isOnly }: FactorRowProps) {
+function RemoveFactor({ factor: { id, name }, isOnly }: RemoveFactorProps) {
   const api = useApi();
   const { andRead } = useRefresh(factorsOptions(api).queryKey);
   return (

@@ -1,13 +1,14 @@
-import { Button, Group, Text } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import type { ReactNode } from "react";
 
 import { allPages, answerOf, type ApiClient, apiErrorOf, atCursor } from "../../api/client.ts";
 import { useApi, useSessionState } from "../../session/session.tsx";
 import { Tag } from "../../ui/badges.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { Section } from "../../ui/layout.tsx";
-import { List, Row, Rows, rowsOf } from "../../ui/list.tsx";
+import { CellText, Dimmed, Section } from "../../ui/layout.tsx";
+import { List, rowsOf } from "../../ui/list.tsx";
 import { listOptions, type RowOf, useList, useRefresh } from "../../ui/pages.ts";
 import { ExactTime, LastUsed, Time } from "../../ui/time.tsx";
 import { deviceOf } from "../../ui/user-agent.ts";
@@ -76,15 +77,13 @@ export function SessionsSection() {
     >
       <List list={sessions} more="Show older">
         {(rows) => (
-          <Rows label="Sessions">
-            {rows.map((one) => (
-              <SessionRow
-                key={one.id}
-                session={one}
-                actions={one.is_current ? <SignOut /> : <EndSession session={one} />}
-              />
-            ))}
-          </Rows>
+          <DataTable
+            caption="Sessions"
+            rows={rows}
+            rowKey={({ id }) => id}
+            end="Actions"
+            columns={(one) => sessionColumns(one, !one.is_current && <EndSession session={one} />)}
+          />
         )}
       </List>
     </Section>
@@ -108,41 +107,42 @@ function EndOthers() {
   );
 }
 
-interface SessionRowProps {
-  readonly session: SignedIn & { readonly user_name?: string };
-  /** Button that ends the session. */
-  readonly actions: ReactNode;
-}
-
-/** Shows a session with its device and times. A session in a list of several people also names its user. */
-export function SessionRow({ session, actions }: SessionRowProps) {
+/**
+ * Returns the columns of a session, which the user may end or sign out of. In a list of several people they also name
+ * the user.
+ */
+export function sessionColumns(
+  session: SignedIn & { readonly user_name?: string },
+  endButton: ReactNode,
+): Readonly<Record<string, ReactNode>> {
   const { is_current: isCurrent, method, ip, user_agent: userAgent, client_id: clientId } = session;
   const device = deviceOf(userAgent);
-  const user = session.user_name;
-  return (
-    <Row actions={actions}>
-      <Group gap="xs">
+  return {
+    Session: (
+      <Group gap="xs" wrap="nowrap" title={userAgent ?? undefined}>
         <Icon name={clientId === null ? "user" : "plug"} size={16} />
-        <Text fw={600} title={userAgent ?? undefined}>
-          {user ?? device}
-        </Text>
-        {isCurrent && <Tag color="teal">This one</Tag>}
+        <div>
+          <Group gap="xs">
+            <CellText title={session.user_name ?? device} />
+            {isCurrent && <Tag color="teal">This one</Tag>}
+          </Group>
+          <Dimmed>
+            {session.user_name !== undefined && `${device}. `}
+            {METHODS[method] ?? method}
+            {clientId !== null && `, client ${clientId}`}
+          </Dimmed>
+        </div>
       </Group>
-      <Text size="sm" c="dimmed">
-        {user !== undefined && `${device}. `}
-        {METHODS[method] ?? method}
-        {ip !== null && `, from ${ip}`}
-        {clientId !== null && `, client ${clientId}`}
-      </Text>
-      <Text size="sm" c="dimmed">
-        Since <ExactTime at={session.created_at} />, <LastUsed at={session.last_used_at} />, ends{" "}
-        <Time at={session.expires_at} mayBeAhead /> at the latest
-      </Text>
-    </Row>
-  );
+    ),
+    "IP address": ip ?? "Unknown",
+    Since: <ExactTime at={session.created_at} />,
+    "Last used": <LastUsed at={session.last_used_at} />,
+    Ends: <Time at={session.expires_at} mayBeAhead />,
+    Actions: isCurrent ? <SignOut /> : endButton,
+  };
 }
 
-export function SignOut() {
+function SignOut() {
   const { signOut } = useSessionState();
   return (
     <Button variant="default" size="xs" onClick={signOut} aria-label="Sign out of this session">

@@ -15,8 +15,8 @@ import type { Subscription } from "../data/reads.ts";
 import { ChartStrip, ListChart } from "../stats/over-time.tsx";
 import { DeliveryPane } from "./delivery-detail.tsx";
 import { EXPORTED_AT_MOST, exportRows, type Format, lineOfMessage } from "./export-rows.ts";
-import { MessageFilters } from "./message-filters.tsx";
-import { MessageList } from "./message-list.tsx";
+import { DeliveryFilters } from "./delivery-filters.tsx";
+import { DeliveryList } from "./delivery-list.tsx";
 import { ResendButton } from "./resend.tsx";
 
 interface DeliveriesProps {
@@ -48,7 +48,7 @@ export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
   );
   return (
     <Stack gap="xs">
-      <MessageFilters
+      <DeliveryFilters
         actions={
           <>
             <ExportMenu id={subscription.id} />
@@ -59,7 +59,7 @@ export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
       {hasChart && <ListChart subscription={subscription} />}
       <div className="split" data-open={open !== undefined || undefined}>
         {/* The `key` of the list makes React mount a new list when the filter changes. */}
-        <MessageList
+        <DeliveryList
           key={search}
           {...{ subscription, live, follow, search, open }}
           onOpen={isWide ? show : undefined}

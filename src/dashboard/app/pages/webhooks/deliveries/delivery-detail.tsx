@@ -6,6 +6,7 @@ import { useSearchParams } from "wouter";
 
 import { StateBadge } from "../../../ui/badges.tsx";
 import { Copy } from "../../../ui/copy.tsx";
+import { hasDialog } from "../../../ui/dialog.tsx";
 import { Icon, type IconName } from "../../../ui/icon.tsx";
 import { Facts, TextLink } from "../../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../../ui/states.tsx";
@@ -15,8 +16,8 @@ import { type Message, messageOptions } from "../data/list-reads.ts";
 import { type Delivery, deliveryOptions, subscriptionOptions } from "../data/reads.ts";
 import { AttemptCard } from "./attempt-card.tsx";
 import { STATE_WORDS } from "./attempt-words.ts";
-import { useNeighbours } from "./live-list.tsx";
 import { RedeliverButton } from "./redeliver.tsx";
+import { useNeighbours } from "./use-messages.ts";
 
 interface PaneProps extends NeighbourProps {
   readonly onShow: (eventId: string | undefined) => void;
@@ -28,7 +29,7 @@ export function DeliveryPane({ id, eventId, onShow }: PaneProps) {
   const isActive = useQuery(subscriptionOptions(useReader(), id)).data?.is_active ?? true;
   useHotkeys([["Escape", () => !hasDialog() && onShow(undefined)]]);
   useEffect(() => {
-    document.querySelector(".line-link[aria-current]")?.scrollIntoView({ block: "nearest" });
+    document.querySelector(".row-link[aria-current]")?.scrollIntoView({ block: "nearest" });
   }, []);
   return (
     <section className="pane" aria-label="Delivery">
@@ -46,9 +47,6 @@ export function DeliveryPane({ id, eventId, onShow }: PaneProps) {
     </section>
   );
 }
-
-/** Returns whether a dialog is open, to which the keys belong then. */
-const hasDialog = () => document.querySelector("[role=dialog]") !== null;
 
 interface NeighbourProps {
   /** Id of the webhook subscription. */

@@ -1,24 +1,26 @@
 import { Button, Group } from "@mantine/core";
-import { memo, type MouseEvent, type ReactNode, useCallback, useMemo, useState } from "react";
+import { type MouseEvent, type ReactNode, useCallback, useMemo, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 
 import type { LiveState } from "../../../session/live.ts";
 import { StateBadge } from "../../../ui/badges.tsx";
+import { DataTable } from "../../../ui/data-table.tsx";
 import { milliseconds } from "../../../ui/format.ts";
-import { Icon } from "../../../ui/icon.tsx";
+import { List } from "../../../ui/list.tsx";
 import type { PagedList } from "../../../ui/pages.ts";
-import { type Follow, isModified, usePlainLinks } from "../../../ui/plain-links.ts";
+import { isModified, usePlainLinks } from "../../../ui/plain-links.ts";
 import { EmptyState } from "../../../ui/states.tsx";
-import { clockTime, shortTime, useZone, type Zone } from "../../../ui/time.tsx";
+import { clockTime, shortTime, useZone, type Zone, ZoneButton } from "../../../ui/time.tsx";
 import type { FollowAttempts } from "../data/data.ts";
 import { type MessageFilter, messageFilterOf } from "../data/filters.ts";
 import type { Message } from "../data/list-reads.ts";
 import type { Subscription } from "../data/reads.ts";
 import { ATTEMPTS, diagnosisOf, OUTCOME_WORDS, phraseOf } from "./attempt-words.ts";
-import { LiveList, useMessages, usePlace } from "./live-list.tsx";
+import css from "./delivery-list.module.css";
 import { RedeliverButton } from "./redeliver.tsx";
+import { useMessages } from "./use-messages.ts";
 
-interface MessageListProps {
+interface DeliveryListProps {
   readonly subscription: Subscription;
   readonly live: LiveState;
   readonly follow: FollowAttempts;
@@ -31,29 +33,75 @@ interface MessageListProps {
   readonly above: ReactNode;
 }
 
-/** List of the events of a subscription. A row can be expanded to show the delivery attempts of the event. */
-export function MessageList(props: MessageListProps) {
-  const { subscription, search, open: selected, onOpen, above, ...stream } = props;
-  const { id, is_active: isActive } = subscription;
+/**
+ * List of the events of a subscription, which follows an event stream. A row can be expanded to show the delivery
+ * attempts of the event.
+ */
+export function DeliveryList(props: DeliveryListProps) {
+  const { subscription, search, open, onOpen, above, live, follow } = props;
   const filter = useMemo(() => messageFilterOf(new URLSearchParams(search)), [search]);
-  const place = usePlace();
-  const list = useMessages(id, filter, { ...stream, isAtTop: place.isAtTop });
-  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
-  const toggle = useCallback(
-    (eventId: string) => setOpen((before) => before.symmetricDifference(new Set([eventId]))),
-    [],
+  const top = useRef<HTMLDivElement>(null);
+  const [isPaused, setPaused] = useState(false);
+  const isAtTop = () => !isPaused && (top.current?.getBoundingClientRect().top ?? 0) >= 0;
+  const list = useMessages(subscription.id, filter, { live, follow, isAtTop });
+  const lines = useLines(subscription, { search, open, onOpen });
+  const jump = () => {
+    top.current?.scrollIntoView({ block: "center" });
+    setPaused(false);
+    void list.showNewest();
+  };
+  return (
+    <div className="shrinks">
+      <div ref={top} />
+      <div className="list-head">
+        <div className="grows">{above}</div>
+        <ZoneButton />
+        {list.slots.length > 0 && (
+          <Button size="xs" variant="default" onClick={isPaused ? jump : () => setPaused(true)}>
+            {isPaused ? "Resume updates" : "Pause updates"}
+          </Button>
+        )}
+      </div>
+      <div aria-live="polite" className="news">
+        {list.isOutdated && (
+          <Button size="xs" onClick={jump}>
+            Show what is new
+          </Button>
+        )}
+      </div>
+      <List
+        list={list}
+        empty={<NoMessages filter={filter} pages={list.pages} />}
+        more="Load older events"
+        end="These are all. Attempts are kept for 30 days."
+      >
+        {() => (
+          <DataTable
+            caption="Events"
+            rows={list.slots}
+            list={list}
+            rowKey={eventIdOf}
+            lines={css.lines}
+            heights={HEIGHTS}
+            {...lines}
+          />
+        )}
+      </List>
+    </div>
   );
-  const heightOf = useCallback(
-    (row: Message | undefined, isNarrow: boolean) => {
-      const closed = isNarrow ? CARD_PX : LINE_PX;
-      if (row === undefined || !open.has(row.event_id)) return closed;
-      const lines = Math.max(1, row.attempts.length);
-      return closed + lines * (isNarrow ? ATTEMPT_CARD_PX : ATTEMPT_PX) + AROUND_PX;
-    },
-    [open],
-  );
+}
+
+const eventIdOf = ({ event_id: eventId }: Message): string => eventId;
+const HEIGHTS = [41, 77] as const;
+
+/** Returns the columns and the details of the list's rows, which change only with the arguments. */
+function useLines(
+  { id, is_active: isActive }: Subscription,
+  { search, open, onOpen }: Pick<DeliveryListProps, "search" | "open" | "onOpen">,
+) {
   const { base, follow } = usePlainLinks();
-  const openLine = useCallback(
+  const [zone] = useZone();
+  const onClick = useCallback(
     (event: MouseEvent<HTMLAnchorElement>) => {
       const eventId = event.currentTarget.pathname.split("/").at(-1);
       if (onOpen === undefined || eventId === undefined || isModified(event)) return follow(event);
@@ -62,38 +110,59 @@ export function MessageList(props: MessageListProps) {
     },
     [onOpen, follow],
   );
-  const [zone] = useZone();
-  const line = {
-    root: `${base}/webhooks/${id}/deliveries`,
-    query: `?${search}`,
-    follow: openLine,
-    subscriptionId: id,
-    isActive,
-    zone,
-  };
-  return (
-    <LiveList
-      place={place}
-      list={list}
-      updates={list.isOutdated ? "Show what is new" : undefined}
-      empty={<NoMessages filter={filter} pages={list.pages} />}
-      above={above}
-      label="Events"
-      noun="events"
-      columns={COLUMNS}
-      keyOf={eventIdOf}
-      heightOf={heightOf}
-      renderLine={(row) => (
-        <MessageLine
-          {...line}
-          message={row}
-          isOpen={open.has(row.event_id)}
-          isSelected={row.event_id === selected}
-          onToggle={toggle}
-        />
-      )}
-    />
-  );
+  return useMemo(() => {
+    const linkTo = ({ event_id: eventId }: Message) => ({
+      href: `${base}/webhooks/${id}/deliveries/${eventId}?${search}`,
+      onClick,
+    });
+    return {
+      columns: (message: Message) => {
+        const at = message.attempts.at(-1)?.started_at ?? message.created_at;
+        const words = stateInWords(message, zone);
+        const isSelected = message.event_id === open;
+        return {
+          Time: (
+            <time className="tabular" dateTime={at}>
+              {shortTime(at, zone)}
+            </time>
+          ),
+          Event: (
+            <>
+              <a
+                className="row-link"
+                {...linkTo(message)}
+                {...(isSelected && { "aria-current": true })}
+              >
+                {message.event}
+              </a>
+              <code>{message.event_id}</code>
+            </>
+          ),
+          Review: <Review message={message} />,
+          Attempts: <Dots message={message} />,
+          State: (
+            <>
+              <StateBadge state={message.state} />
+              <span className="finding" title={words}>
+                {words}
+              </span>
+            </>
+          ),
+        };
+      },
+      details: {
+        label: ({ event_id: eventId }: Message) => `Attempts of ${eventId}`,
+        render: (message: Message) => (
+          <Attempts message={message} zone={zone}>
+            <RedeliverButton size="xs" id={id} eventId={message.event_id} isActive={isActive} />
+            <Button size="xs" variant="subtle" component="a" {...linkTo(message)}>
+              Request and response
+            </Button>
+          </Attempts>
+        ),
+      },
+    };
+  }, [base, id, isActive, search, onClick, open, zone]);
 }
 
 interface NoMessagesProps extends Pick<PagedList<Message>, "pages"> {
@@ -134,91 +203,7 @@ function NoMessages({ filter, pages }: NoMessagesProps) {
   );
 }
 
-const LINE_PX = 40;
-const CARD_PX = 76;
-/**
- * Heights in px of the parts of an expanded row. They must equal the heights in the style sheet, because the
- * table positions its rows by them.
- */
-const ATTEMPT_PX = 26;
-const ATTEMPT_CARD_PX = 46;
-const AROUND_PX = 60;
-
-const eventIdOf = ({ event_id: eventId }: Message): string => eventId;
-
-const COLUMNS = ["Time", "Event", "Review", "Attempts", "State", "More"];
 const DOTS = 5;
-
-interface MessageLineProps {
-  /** Path prefix of the pages that show single deliveries. */
-  readonly root: string;
-  readonly follow: Follow;
-  readonly subscriptionId: string;
-  readonly isActive: boolean;
-  readonly message: Message;
-  /** Query of the list, which the page of a delivery keeps for the way back. */
-  readonly query: string;
-  readonly zone: Zone;
-  readonly isOpen: boolean;
-  readonly isSelected: boolean;
-  readonly onToggle: (eventId: string) => void;
-}
-
-/** Cells of one event in the event list. An expanded row also lists the event's delivery attempts. */
-const MessageLine = memo(function MessageLine(props: MessageLineProps) {
-  const { root, query, follow, message, isOpen, isSelected, zone, onToggle } = props;
-  const { event_id: eventId, attempts } = message;
-  const at = attempts.at(-1)?.started_at ?? message.created_at;
-  const words = stateInWords(message, zone);
-  return (
-    <>
-      <td className="cell-time tabular">
-        <time dateTime={at}>{shortTime(at, zone)}</time>
-      </td>
-      <td className="cell-event">
-        <a
-          className="line-link"
-          href={`${root}/${eventId}${query}`}
-          onClick={follow}
-          {...(isSelected && { "aria-current": true })}
-        >
-          {message.event}
-        </a>
-        <code>{eventId}</code>
-      </td>
-      <td className="cell-review">
-        <Review message={message} />
-      </td>
-      <td className="cell-dots">
-        <Dots message={message} />
-      </td>
-      <td className="cell-result">
-        <span>
-          <StateBadge state={message.state} />
-        </span>
-        <span className="finding" title={words}>
-          {words}
-        </span>
-      </td>
-      <td className="cell-more">
-        <button
-          type="button"
-          className="line-toggle mantine-focus-auto"
-          aria-expanded={isOpen}
-          aria-label={`Attempts of ${eventId}`}
-          onClick={() => onToggle(eventId)}
-        >
-          <Icon name={isOpen ? "chevronDown" : "chevronRight"} size={16} />
-        </button>
-      </td>
-      {isOpen && (
-        <td className="cell-details">
-          <Details {...props} />
-        </td>
-      )}
-    </>
-  );
-});
 
 function Review({ message }: { readonly message: Message }) {
   const { review_id: id, external_review_id: own, rate, store_name: store } = message;
@@ -239,23 +224,27 @@ function Review({ message }: { readonly message: Message }) {
 function Dots({ message: { attempts } }: { readonly message: Message }) {
   const shown = attempts.slice(-DOTS);
   return (
-    <span className="dots">
+    <span className={css.dots}>
       <span className="unseen">{attemptsInWords(attempts)}</span>
       {attempts.length > DOTS && <span aria-hidden>+{attempts.length - DOTS}</span>}
       {shown.length === 0 && <span aria-hidden>–</span>}
       {shown.map(({ id, outcome }) => (
-        <span key={id} className="dot" data-outcome={outcome} />
+        <span key={id} className={css.dot} data-outcome={outcome} />
       ))}
     </span>
   );
 }
 
-function Details(props: MessageLineProps) {
-  const { root, query, follow, subscriptionId, isActive, message, zone } = props;
-  const { attempts, event_id: eventId } = message;
+interface AttemptsProps {
+  readonly message: Message;
+  readonly zone: Zone;
+  readonly children: ReactNode;
+}
+
+function Attempts({ message: { attempts, event }, zone, children }: AttemptsProps) {
   return (
     <>
-      <ol className="message-attempts" aria-label={`Attempts of ${message.event}`}>
+      <ol className={css.attempts} aria-label={`Attempts of ${event}`}>
         {attempts.map((one) => (
           <li key={one.id}>
             <span className="tabular">
@@ -274,16 +263,7 @@ function Details(props: MessageLineProps) {
         {attempts.length === 0 && <li>No attempt yet.</li>}
       </ol>
       <Group gap="xs" h={44}>
-        <RedeliverButton size="xs" id={subscriptionId} eventId={eventId} isActive={isActive} />
-        <Button
-          size="xs"
-          variant="subtle"
-          component="a"
-          href={`${root}/${eventId}${query}`}
-          onClick={follow}
-        >
-          Request and response
-        </Button>
+        {children}
       </Group>
     </>
   );

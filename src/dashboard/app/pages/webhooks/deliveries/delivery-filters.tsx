@@ -27,13 +27,13 @@ import {
 import { useReader } from "../data/data.ts";
 import { catalogOptions } from "../data/reads.ts";
 
-interface MessageFiltersProps {
+interface DeliveryFiltersProps {
   /** Buttons at the end of the row. */
   readonly actions: ReactNode;
 }
 
 /** Filters of the event list. The address contains their values, so that a link to the filtered list can be shared. */
-export function MessageFilters({ actions }: MessageFiltersProps) {
+export function DeliveryFilters({ actions }: DeliveryFiltersProps) {
   const [isOpen, { toggle }] = useDisclosure();
   const [params] = useSearchParams();
   const { set, clear } = useFilters(MESSAGE_FILTER_NAMES);

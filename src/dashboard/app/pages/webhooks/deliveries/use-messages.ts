@@ -1,14 +1,10 @@
-import { Button, Skeleton } from "@mantine/core";
 import { type InfiniteData, useQueryClient } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useEffectEvent, useRef, useState } from "react";
+import { useEffect, useEffectEvent, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 
 import { type LiveState, useReconnect } from "../../../session/live.ts";
 import { type KeptPage, slotsOf } from "../../../ui/kept-pages.ts";
-import { listOptions, type PagedList, READ_ONCE, useList } from "../../../ui/pages.ts";
-import { ErrorNotice } from "../../../ui/states.tsx";
-import { ZoneButton } from "../../../ui/time.tsx";
-import { VirtualTable, type VirtualTableProps } from "../../../ui/virtual-table.tsx";
+import { listOptions, READ_ONCE, useList } from "../../../ui/pages.ts";
 import { type FollowAttempts, useReader } from "../data/data.ts";
 import {
   ALL_FAILURES,
@@ -19,64 +15,6 @@ import {
 } from "../data/filters.ts";
 import { type Message, readMessages } from "../data/list-reads.ts";
 import { type Reader, subscriptionKey } from "../data/reads.ts";
-
-/** Holds the place of a live list on the page, and whether the user has paused its updates. */
-export function usePlace() {
-  const top = useRef<HTMLDivElement>(null);
-  const [isPaused, setPaused] = useState(false);
-  const isAtTop = () => !isPaused && (top.current?.getBoundingClientRect().top ?? 0) >= 0;
-  return { top, isPaused, setPaused, isAtTop };
-}
-
-interface LiveListProps<Row> extends VirtualTableProps<Row> {
-  readonly place: ReturnType<typeof usePlace>;
-  readonly list: PagedList<Row> & { readonly showNewest: () => Promise<void> };
-  /** Label of the button that shows new rows; undefined if there are no new rows. */
-  readonly updates: string | undefined;
-  /** Content that replaces the table if there are no rows. */
-  readonly empty: ReactNode;
-  /** Content above the table, beside the button that pauses updates. */
-  readonly above: ReactNode;
-}
-
-/** Table that follows an event stream, with a button that pauses its updates. */
-export function LiveList<Row>({ place, updates, empty, above, ...table }: LiveListProps<Row>) {
-  const { pages, slots, showNewest } = table.list;
-  const { top, isPaused, setPaused } = place;
-  const jump = () => {
-    top.current?.scrollIntoView({ block: "center" });
-    setPaused(false);
-    void showNewest();
-  };
-  const isEmpty = slots.length === 0;
-  return (
-    <div className="shrinks">
-      <div ref={top} />
-      <div className="list-head">
-        <div className="grows">{above}</div>
-        <ZoneButton />
-        {!isEmpty && (
-          <Button size="xs" variant="default" onClick={isPaused ? jump : () => setPaused(true)}>
-            {isPaused ? "Resume updates" : "Pause updates"}
-          </Button>
-        )}
-      </div>
-      <div aria-live="polite" className="news">
-        {updates !== undefined && (
-          <Button size="xs" onClick={jump}>
-            {updates}
-          </Button>
-        )}
-      </div>
-      {pages.isPending && <Skeleton height={480} />}
-      {pages.error !== null && isEmpty && (
-        <ErrorNotice error={pages.error} retry={() => void pages.refetch()} />
-      )}
-      {pages.isSuccess && isEmpty && empty}
-      {!isEmpty && <VirtualTable {...table} />}
-    </div>
-  );
-}
 
 interface ListStream {
   readonly live: LiveState;
