@@ -6,6 +6,13 @@ const PARTNERS: readonly Role[] = ["partner_owner", "partner_admin"];
 const ACCOUNTS: readonly Role[] = ["account_owner", "account_user", "location_user"];
 const OPERATORS: readonly Role[] = ["super_admin"];
 
+/** Builds an area that has a page at its own path, and possibly more below it. */
+const area = (
+  path: string,
+  { pages, ...named }: Omit<Area, "path" | "pages"> & Partial<Pick<Area, "pages">>,
+  load: Parameters<typeof page>[0],
+): Area => ({ path, ...named, pages: { ...pages, [path]: page(load) } });
+
 /**
  * Areas in the order of the navigation menu. After the sign-in, a user lands on the first area that their role
  * may open.
@@ -22,114 +29,91 @@ const AREAS: readonly Area[] = [
       ...READING_PAGES,
     },
   },
-  {
-    path: "/events",
-    title: "Event catalog",
-    icon: "catalog",
-    roles: PARTNERS,
-    pages: {
-      "/events": page(() => import("./pages/events/events.tsx")),
-      "/events/:event": page(() => import("./pages/events/event.tsx")),
+  area(
+    "/events",
+    {
+      title: "Event catalog",
+      icon: "catalog",
+      roles: PARTNERS,
+      pages: { "/events/:event": page(() => import("./pages/events/event.tsx")) },
     },
-  },
-  {
-    path: "/reviews",
-    title: "Reviews",
-    icon: "star",
-    roles: ACCOUNTS,
-    pages: {
-      "/reviews": page(() => import("./pages/reviews/reviews.tsx")),
-      "/reviews/:id": page(() => import("./pages/reviews/review.tsx")),
+    () => import("./pages/events/events.tsx"),
+  ),
+  area(
+    "/reviews",
+    {
+      title: "Reviews",
+      icon: "star",
+      roles: ACCOUNTS,
+      pages: { "/reviews/:id": page(() => import("./pages/reviews/review.tsx")) },
     },
-  },
-  {
-    path: "/sites",
-    title: "Review sites",
-    icon: "plug",
-    roles: ACCOUNTS,
-    pages: { "/sites": page(() => import("./pages/reviews/sites.tsx")) },
-  },
-  {
-    path: "/dispatcher",
-    title: "Dispatcher",
-    icon: "activity",
-    roles: OPERATORS,
-    pages: { "/dispatcher": page(() => import("./pages/dispatcher/dispatcher.tsx")) },
-  },
-  {
-    path: "/companies",
-    title: "Companies",
-    icon: "building",
-    roles: OPERATORS,
-    pages: { "/companies": page(() => import("./pages/companies/companies.tsx")) },
-    nested: { "/companies/:partner": page(() => import("./pages/companies/partner.tsx")) },
-  },
-  {
-    path: "/users",
-    title: "Users",
-    icon: "users",
-    roles: OPERATORS,
-    pages: { "/users": page(() => import("./pages/users/users.tsx")) },
-  },
-  {
-    path: "/connections",
-    title: "Connections",
-    icon: "link",
-    roles: OPERATORS,
-    pages: { "/connections": page(() => import("./pages/connections/connections.tsx")) },
-  },
-  {
-    path: "/accounts",
-    title: "Accounts",
-    icon: "building",
-    roles: PARTNERS,
-    pages: { "/accounts": page(() => import("./pages/partner/accounts.tsx")) },
-  },
-  {
-    path: "/team",
-    title: "Team",
-    icon: "users",
-    roles: PARTNERS,
-    pages: { "/team": page(() => import("./pages/partner/team.tsx")) },
-  },
-  {
-    path: "/access",
-    title: "Team access",
-    icon: "lock",
-    roles: [...PARTNERS, "account_owner"],
-    isInPerson: true,
-    pages: { "/access": page(() => import("./pages/access/access.tsx")) },
-  },
-  {
-    path: "/embedding",
-    title: "Embedding",
-    icon: "window",
-    roles: PARTNERS,
-    pages: { "/embedding": page(() => import("./pages/partner/embedding.tsx")) },
-  },
-  {
-    path: "/audit",
-    title: "Audit log",
-    icon: "list",
-    roles: [...OPERATORS, ...PARTNERS],
-    pages: { "/audit": page(() => import("./pages/audit/audit.tsx")) },
-  },
-  {
-    path: "/keys",
-    title: "API keys",
-    icon: "key",
-    roles: ROLES,
-    isPersonal: true,
-    pages: { "/keys": page(() => import("./pages/keys/keys.tsx")) },
-  },
-  {
-    path: "/security",
-    title: "Security",
-    icon: "shield",
-    roles: ROLES,
-    isPersonal: true,
-    pages: { "/security": page(() => import("./pages/security/security.tsx")) },
-  },
+    () => import("./pages/reviews/reviews.tsx"),
+  ),
+  area(
+    "/sites",
+    { title: "Review sites", icon: "plug", roles: ACCOUNTS },
+    () => import("./pages/reviews/sites.tsx"),
+  ),
+  area(
+    "/dispatcher",
+    { title: "Dispatcher", icon: "activity", roles: OPERATORS },
+    () => import("./pages/dispatcher/dispatcher.tsx"),
+  ),
+  area(
+    "/companies",
+    {
+      title: "Companies",
+      icon: "building",
+      roles: OPERATORS,
+      nested: { "/companies/:partner": page(() => import("./pages/companies/partner.tsx")) },
+    },
+    () => import("./pages/companies/companies.tsx"),
+  ),
+  area(
+    "/users",
+    { title: "Users", icon: "users", roles: OPERATORS },
+    () => import("./pages/users/users.tsx"),
+  ),
+  area(
+    "/connections",
+    { title: "Connections", icon: "link", roles: OPERATORS },
+    () => import("./pages/connections/connections.tsx"),
+  ),
+  area(
+    "/accounts",
+    { title: "Accounts", icon: "building", roles: PARTNERS },
+    () => import("./pages/partner/accounts.tsx"),
+  ),
+  area(
+    "/team",
+    { title: "Team", icon: "users", roles: PARTNERS },
+    () => import("./pages/partner/team.tsx"),
+  ),
+  area(
+    "/access",
+    { title: "Team access", icon: "lock", roles: [...PARTNERS, "account_owner"], isInPerson: true },
+    () => import("./pages/access/access.tsx"),
+  ),
+  area(
+    "/embedding",
+    { title: "Embedding", icon: "window", roles: PARTNERS },
+    () => import("./pages/partner/embedding.tsx"),
+  ),
+  area(
+    "/audit",
+    { title: "Audit log", icon: "list", roles: [...OPERATORS, ...PARTNERS] },
+    () => import("./pages/audit/audit.tsx"),
+  ),
+  area(
+    "/keys",
+    { title: "API keys", icon: "key", roles: ROLES, isPersonal: true },
+    () => import("./pages/keys/keys.tsx"),
+  ),
+  area(
+    "/security",
+    { title: "Security", icon: "shield", roles: ROLES, isPersonal: true },
+    () => import("./pages/security/security.tsx"),
+  ),
 ];
 
 /**

@@ -229,9 +229,10 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     const lines = await entries(page).getByRole("row").allInnerTexts();
     for (const text of lines)
       expect(text.trim()).toMatch(new RegExp(`^Name of ${one.owner.email} \\(.+\\) signed in`));
+    await page.getByRole("button", { name: "Export" }).click();
     const [saved] = await Promise.all([
       page.waitForEvent("download"),
-      page.getByRole("button", { name: "Export CSV" }).click(),
+      page.getByRole("menuitem", { name: "CSV" }).click(),
     ]);
     const [head = "", ...rows] = (await Bun.file(await saved.path()).text()).trim().split("\r\n");
     expect(head).toStartWith("id,at,action,actor_id,actor_name,");

@@ -68,7 +68,7 @@ describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
     const { id, secret } = await rotated();
     const { page, faults } = await world.open(`/webhooks/${id}?tab=settings`);
     expect(await signatures(page).getByText("webhook-signature").count()).toBe(0);
-    await button(page, "Get the secret").click();
+    await button(page, "View secret").click();
     await page.getByLabel("Secret", { exact: true }).waitFor();
     expect(await page.getByLabel("Secret for Standard Webhooks").count()).toBe(0);
     await page.getByRole("switch", { name: "Send the headers of Standard Webhooks" }).click();
@@ -76,7 +76,7 @@ describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
     await button(page, "Save 1 change").click();
     expect((await request).postDataJSON()).toEqual({ standard_webhooks: true });
     await signatures(page).getByText("made with both secrets").waitFor();
-    await button(page, "Get the secret").click();
+    await button(page, "View secret").click();
     await button(page, "Show").last().click();
     const field = page.getByLabel("Secret for Standard Webhooks");
     expect(await field.inputValue()).toBe(`whsec_${btoa(secret)}`);

@@ -157,14 +157,14 @@ describe.skipIf(chromium === undefined)("one delivery", () => {
     const eventId = receiver.eventIds[0] ?? "";
     const { page, faults } = await world.open(`/webhooks/${id}/deliveries/${eventId}`);
     await page.getByText("All attempts failed").waitFor();
-    expect(await page.locator(".timeline > li").count()).toBe(4);
+    expect(await attemptItems(page).count()).toBe(4);
     await page.getByText("Check its logs around this time.").waitFor();
     await page.getByText("Attempt 1 of 4").click();
     const sent = receiver.received[0];
     await page.getByText(sent?.headers["x-svc-signature"] ?? "absent").waitFor();
-    const body = page.locator(".timeline > li").last().getByLabel("Request body", { exact: true });
+    const body = attemptItems(page).last().getByLabel("Request body", { exact: true });
     expect(await body.textContent()).toBe(JSON.stringify(JSON.parse(sent?.body ?? ""), null, 2));
-    await page.locator(".timeline > li").last().getByLabel("Format JSON").uncheck();
+    await attemptItems(page).last().getByLabel("Format JSON").uncheck();
     expect(await body.textContent()).toBe(sent?.body ?? "absent");
     expect(await seriousFaults(page)).toEqual([]);
 
@@ -208,7 +208,7 @@ describe.skipIf(chromium === undefined)("one delivery", () => {
     await hostile.stop(true);
     const path = `/webhooks/${id}/deliveries/${String(made.body["event_id"])}`;
     const { page, faults } = await world.open(path);
-    await page.getByRole("cell", { name: HOSTILE }).waitFor();
+    await page.getByRole("definition").getByText(HOSTILE).waitFor();
     expect(await page.getByLabel("Response body", { exact: true }).textContent()).toBe(HOSTILE);
     expect(await page.locator("img").count()).toBe(0);
     expect(await page.title()).not.toBe("owned");
@@ -246,6 +246,10 @@ const button = (page: Page, name: string | RegExp) => page.getByRole("button", {
 
 /** The first row is the header. */
 const rows = (page: Page) => page.getByRole("table", { name: "Events" }).getByRole("row");
+
+/** The attempts on the page of a delivery. */
+const attemptItems = (page: Page) =>
+  page.getByRole("region", { name: "Attempts" }).locator("ol > li");
 
 const settled = (id: string, count: number) =>
   until(`${count} attempts`, async () => {

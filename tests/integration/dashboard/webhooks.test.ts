@@ -232,7 +232,7 @@ describe.skipIf(chromium === undefined)("a subscription", () => {
   test("signs with a rotated secret, and also with the old one during the grace period", async () => {
     const { id, secret: before } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
-    await button(page, "Get the secret").click();
+    await button(page, "View secret").click();
     await button(page, "Show").click();
     expect(await page.getByLabel("Secret").inputValue()).toBe(before);
     await button(page, "Rotate the secret …").click();

@@ -17,7 +17,7 @@ import {
   csvLine,
   EXPORTED_AT_MOST,
   exportRows,
-} from "../../../src/dashboard/app/pages/webhooks/deliveries/export-rows.ts";
+} from "../../../src/dashboard/app/ui/export-rows.ts";
 import { guidesLike, hasWords } from "../../../src/dashboard/app/search/hit.ts";
 
 describe("a line of CSV", () => {

@@ -10,8 +10,6 @@ import { factorRequests, type NewFactor } from "./data.ts";
 import { CodeField, FactorError } from "./proof-form.tsx";
 import { QrCode } from "./qr-code.tsx";
 
-import "./factors.css";
-
 interface NewFactorProps {
   /** Client with the token of a session, or of a sign-in whose user must set up a factor. */
   readonly api: ApiClient;

@@ -1,4 +1,5 @@
 import { encode } from "uqr";
+import css from "./factors.module.css";
 
 /** Width of the empty margin that readers of QR codes need, in modules. */
 const MARGIN = 4;
@@ -19,7 +20,7 @@ export function QrCode({ value, label }: QrCodeProps) {
       role="img"
       aria-label={label}
       viewBox={`0 0 ${size} ${size}`}
-      className="qr-code"
+      className={css.qrCode}
       shapeRendering="crispEdges"
     >
       <rect width={size} height={size} fill="#fff" />

@@ -2,9 +2,8 @@ import { Alert, Button, CopyButton, Group, Stack } from "@mantine/core";
 
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { saveAs } from "../ui/save-as.ts";
-
-import "./factors.css";
+import { saveAs } from "../ui/export-menu.tsx";
+import css from "./factors.module.css";
 
 interface RecoveryCodesProps {
   readonly codes: readonly string[];
@@ -23,7 +22,7 @@ export function RecoveryCodes({ codes, done, onDone }: RecoveryCodesProps) {
         Keep them apart from your phone and computer, such as on paper: they are shown this once.
         Each code works once if you lose your other factors.
       </Alert>
-      <ul className="recovery-codes mono" aria-label="Recovery codes">
+      <ul className={`${css.recoveryCodes} mono`} aria-label="Recovery codes">
         {codes.map((code) => (
           <li key={code}>{code}</li>
         ))}

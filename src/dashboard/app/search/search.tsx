@@ -21,7 +21,7 @@ export function Search({ areas }: { readonly areas: readonly Area[] }) {
         leftSection={<Icon name="search" size={16} />}
         onClick={open}
       >
-        <span className="search-words">Search</span>
+        <span className="unseen-on-phones">Search</span>
         <Text span size="xs" c="dimmed" ml={6} visibleFrom="sm" aria-hidden>
           Ctrl K
         </Text>

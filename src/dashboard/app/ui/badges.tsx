@@ -125,3 +125,24 @@ export function Highlighted({ text, q }: HighlightedProps) {
     </Fragment>
   ));
 }
+
+const LIVE_WORDS = {
+  connecting: "Connecting …",
+  live: "Updates live",
+  waiting: "Reconnecting …",
+} as const;
+
+interface LiveBadgeProps {
+  readonly state: keyof typeof LIVE_WORDS;
+  readonly children?: ReactNode;
+}
+
+/** Shows whether the event stream currently updates the page. On phones the dot stands for the usual words. */
+export function LiveBadge({ state, children }: LiveBadgeProps) {
+  return (
+    <Text size="sm" c="dimmed" component="output" className="live-badge" data-state={state}>
+      <span className="live-dot" aria-hidden />
+      {children || <span className="unseen-on-phones">{LIVE_WORDS[state]}</span>}
+    </Text>
+  );
+}

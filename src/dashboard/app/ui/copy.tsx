@@ -1,5 +1,5 @@
-import { ActionIcon, Button, CopyButton, Group, TextInput, Tooltip } from "@mantine/core";
-import { type ReactNode, useState } from "react";
+import { ActionIcon, CopyButton, Group, Tooltip } from "@mantine/core";
+import type { ReactNode } from "react";
 
 import { Icon } from "./icon.tsx";
 
@@ -22,32 +22,6 @@ export function Copy({ value, label }: { readonly value: string; readonly label:
   );
 }
 
-/** Shows a secret as dots until the user asks to see it. */
-export function SecretField({ label, value }: { readonly label: string; readonly value: string }) {
-  const [isShown, setShown] = useState(false);
-  return (
-    <Group align="flex-end" gap="xs">
-      <TextInput
-        label={label}
-        value={isShown ? value : "•".repeat(Math.min(value.length, 32))}
-        readOnly
-        className="grows secret"
-        classNames={{ input: "mono" }}
-      />
-      <Button variant="default" onClick={() => setShown(!isShown)} aria-pressed={isShown}>
-        {isShown ? "Hide" : "Show"}
-      </Button>
-      <CopyButton value={value}>
-        {({ copied, copy }) => (
-          <Button onClick={copy} leftSection={<Icon name={copied ? "check" : "copy"} size={16} />}>
-            {copied ? "Copied" : "Copy"}
-          </Button>
-        )}
-      </CopyButton>
-    </Group>
-  );
-}
-
 /** Shows text verbatim in a scrollable box, and never interprets it as markup. */
 export function CodeBlock({
   label,
@@ -66,7 +40,7 @@ export function CodeBlock({
   readonly isJson?: boolean;
 }) {
   return (
-    <figure className="code-figure">
+    <figure>
       <Group justify="space-between" gap="xs">
         <figcaption>{label}</figcaption>
         <Copy value={copied} label={`Copy: ${label}`} />

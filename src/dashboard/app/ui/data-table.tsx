@@ -22,8 +22,8 @@ type Key = string | number;
 /** Content that a button at the end of each row shows below the row. */
 interface Details<Row> {
   /** Returns the label of the button. */
-  label(row: Row): string;
-  render(row: Row): ReactNode;
+  label(this: void, row: Row): string;
+  render(this: void, row: Row): ReactNode;
 }
 
 /** Declares methods and not function properties, so that the memoized rows accept the table of any row. */
@@ -32,7 +32,7 @@ interface Columns<Row> {
    * Returns the content of each cell of a row by column title. All rows must return the same titles in the same
    * order.
    */
-  columns(row: Row): Readonly<Record<string, ReactNode>>;
+  columns(this: void, row: Row): Readonly<Record<string, ReactNode>>;
   /** Title of the last column, which contains the buttons of each row. */
   readonly end?: string | undefined;
   readonly details?: Details<Row> | undefined;

@@ -11,6 +11,7 @@ import { useDisclosure } from "@mantine/hooks";
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useId } from "react";
 
+import { Icon } from "./icon.tsx";
 import { notify } from "./notify.ts";
 import { ErrorNotice } from "./states.tsx";
 
@@ -40,6 +41,28 @@ export function Dialog({ title, children, withCloseButton = true, ...props }: Di
         <Modal.Body>{children}</Modal.Body>
       </Modal.Content>
     </Modal.Root>
+  );
+}
+
+interface DialogButtonProps {
+  readonly label: string;
+  readonly title?: string;
+  /** Returns the form of the dialog, which calls `close` when it is done. */
+  readonly children: (close: () => void) => ReactNode;
+}
+
+/** Button that opens a dialog with the form of something new. */
+export function DialogButton({ label, title = label, children }: DialogButtonProps) {
+  const [opened, { open, close }] = useDisclosure();
+  return (
+    <>
+      <Button leftSection={<Icon name="plus" size={16} />} onClick={open}>
+        {label}
+      </Button>
+      <Dialog opened={opened} onClose={close} title={title} size="lg">
+        {children(close)}
+      </Dialog>
+    </>
   );
 }
 

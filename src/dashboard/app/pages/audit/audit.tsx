@@ -1,22 +1,20 @@
 import { Button, CloseButton, Select, TextInput } from "@mantine/core";
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { useApi, useSession } from "../../session/session.tsx";
 import { explain } from "../../ui/explain.ts";
+import { ExportMenu } from "../../ui/export-menu.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, TimeField, useFilters } from "../../ui/filters.tsx";
-import { counted, idOf, sentence } from "../../ui/format.ts";
+import { idOf, sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
-import { notify } from "../../ui/notify.ts";
 import { useList } from "../../ui/pages.ts";
-import { saveAs } from "../../ui/save-as.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { allAccountsOptions } from "../partner/accounts-data.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
 import { findByEmail, userOptions } from "../users/data.ts";
-import { exportRows } from "../webhooks/deliveries/export-rows.ts";
 import {
   ACTION_WORDS,
   actionWords,
@@ -88,33 +86,19 @@ const ACTIONS = AUDIT_CATEGORIES.map(({ group, actions }) => ({
   items: actions.map((value) => ({ value, label: sentence(actionWords(value)) })),
 }));
 
-/** Saves the entries that the filters match, at most 10,000, as CSV. */
+/** Saves the entries that the filters match. */
 function ExportButton({ query }: { readonly query: AuditQuery }) {
   const { load } = auditLogOptions(useApi(), useIsOperator(), query);
-  const { mutate, isPending } = useMutation({
-    mutationFn: () =>
-      exportRows<AuditEntry>({
-        format: "csv",
-        read: async (cursor) => {
-          const { rows = [], next } = await load(cursor);
-          return { data: [...rows], next_cursor: next };
-        },
-        lineOf: ({ details, ...entry }) => ({ ...entry, details: JSON.stringify(details) }),
-        onProgress: () => {},
-        signal: new AbortController().signal,
-      }),
-    onSuccess: ({ parts, count, isCut }) => {
-      saveAs("audit-log.csv", "text/csv", parts);
-      notify.done(
-        `${counted(count, "entry", "entries")} exported${isCut ? "; older ones were left out" : ""}.`,
-      );
-    },
-    onError: (error) => notify.failed(error),
-  });
   return (
-    <Button variant="default" loading={isPending} onClick={() => mutate()}>
-      Export CSV
-    </Button>
+    <ExportMenu<AuditEntry>
+      name="audit-log"
+      noun={["entry", "entries"]}
+      start={() => async (cursor) => {
+        const { rows = [], next } = await load(cursor);
+        return { data: [...rows], next_cursor: next };
+      }}
+      lineOf={({ details, ...entry }) => ({ ...entry, details: JSON.stringify(details) })}
+    />
   );
 }
 

@@ -1,13 +1,11 @@
-import { Anchor, Button, Group, Tabs } from "@mantine/core";
-import { useState } from "react";
+import { Anchor, Group, Tabs } from "@mantine/core";
 import { Link } from "wouter";
 
 import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
-import { ActiveSwitch, ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
+import { ActiveSwitch, ConfirmedAction, DialogButton } from "../../ui/dialog.tsx";
 import { FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
-import { Icon } from "../../ui/icon.tsx";
 import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
@@ -26,18 +24,12 @@ import {
 export function Page() {
   const { get, set } = useFilters(["tab", "name", "active", "partner"]);
   const tab = get("tab") === "accounts" ? "accounts" : "partners";
-  const [creating, setCreating] = useState<"partners" | "accounts">();
-  const stop = () => setCreating(undefined);
   return (
     <>
       <PageHeader
         title="Companies"
         description="Partners resell the platform under their own brand. Their accounts are the businesses whose stores are reviewed."
-        actions={
-          <Button leftSection={<Icon name="plus" size={16} />} onClick={() => setCreating(tab)}>
-            {tab === "accounts" ? "New account" : "New partner"}
-          </Button>
-        }
+        actions={<NewCompanyButton type={tab === "accounts" ? "account" : "partner"} />}
       />
       <Tabs
         value={tab}
@@ -56,27 +48,28 @@ export function Page() {
           <Tabs.Tab value="accounts">Accounts</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="partners">
-          <PartnerList onCreate={() => setCreating("partners")} />
+          <PartnerList />
         </Tabs.Panel>
         <Tabs.Panel value="accounts">
-          <AccountList onCreate={() => setCreating("accounts")} />
+          <AccountList />
         </Tabs.Panel>
       </Tabs>
-      <Dialog opened={creating === "partners"} onClose={stop} title="New partner" size="lg">
-        <NewPartner onClose={stop} />
-      </Dialog>
-      <Dialog opened={creating === "accounts"} onClose={stop} title="New account" size="lg">
-        <NewAccount onClose={stop} />
-      </Dialog>
     </>
   );
 }
 
-interface CompanyListProps {
-  readonly onCreate: () => void;
+/** Button that opens the form of a new company. */
+function NewCompanyButton({ type }: { readonly type: CompanyType }) {
+  return (
+    <DialogButton key={type} label={`New ${type}`}>
+      {(close) =>
+        type === "partner" ? <NewPartner onClose={close} /> : <NewAccount onClose={close} />
+      }
+    </DialogButton>
+  );
 }
 
-export function PartnerList({ onCreate }: CompanyListProps) {
+export function PartnerList() {
   const { get, field, count, clear } = useFilters(["name", "active"]);
   return (
     <>
@@ -87,7 +80,7 @@ export function PartnerList({ onCreate }: CompanyListProps) {
       <TableList
         list={useList(partnersOptions(useApi(), filterOf(get)))}
         noun={["partner", "partners"]}
-        empty={<NoCompany isFiltered={count > 0} type="partner" onCreate={onCreate} />}
+        empty={<NoCompany isFiltered={count > 0} type="partner" />}
         table={{
           caption: "Partners, newest first",
           end: "Change",
@@ -107,7 +100,7 @@ export function PartnerList({ onCreate }: CompanyListProps) {
   );
 }
 
-export function AccountList({ onCreate }: CompanyListProps) {
+export function AccountList() {
   const { get, set, field, count, clear } = useFilters(["name", "active", "partner"]);
   const partnerId = idOf(get("partner"));
   const filter = { ...filterOf(get), ...(partnerId !== undefined && { partner_id: partnerId }) };
@@ -127,7 +120,7 @@ export function AccountList({ onCreate }: CompanyListProps) {
       <TableList
         list={useList(accountsOptions(useApi(), filter))}
         noun={["account", "accounts"]}
-        empty={<NoCompany isFiltered={count > 0} type="account" onCreate={onCreate} />}
+        empty={<NoCompany isFiltered={count > 0} type="account" />}
         table={{
           caption: "Accounts, newest first",
           end: "Change",
@@ -190,12 +183,12 @@ function AccountsLink({ partnerId }: { readonly partnerId: number }) {
   );
 }
 
-interface NoCompanyProps extends CompanyListProps {
+interface NoCompanyProps {
   readonly isFiltered: boolean;
   readonly type: CompanyType;
 }
 
-function NoCompany({ isFiltered, type, onCreate }: NoCompanyProps) {
+function NoCompany({ isFiltered, type }: NoCompanyProps) {
   if (isFiltered)
     return (
       <EmptyState icon="search" title={`No ${type} matches`}>
@@ -206,7 +199,7 @@ function NoCompany({ isFiltered, type, onCreate }: NoCompanyProps) {
     <EmptyState
       icon="building"
       title={`There is no ${type} yet`}
-      action={<Button onClick={onCreate}>New {type}</Button>}
+      action={<NewCompanyButton type={type} />}
     >
       {type === "partner"
         ? "Create a partner first. Accounts and webhooks belong to a partner."

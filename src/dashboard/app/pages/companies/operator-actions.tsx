@@ -4,7 +4,7 @@ import { useState } from "react";
 
 import { answerOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { SecretField } from "../../ui/copy.tsx";
+import { SecretField } from "../../ui/secret.tsx";
 import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
 import { notify } from "../../ui/notify.ts";
 import { Time } from "../../ui/time.tsx";

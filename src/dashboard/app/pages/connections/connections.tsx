@@ -1,15 +1,14 @@
-import { Button, Code, Group, Stack, Tabs, Text, TextInput } from "@mantine/core";
+import { Code, Group, Tabs, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
 import { useApi } from "../../session/session.tsx";
-import { SecretField } from "../../ui/copy.tsx";
-import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
+import { ConfirmedAction, DialogButton } from "../../ui/dialog.tsx";
 import { useFilters } from "../../ui/filters.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
-import { Icon } from "../../ui/icon.tsx";
 import { CellText, PageHeader } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
+import { SecretDialog } from "../../ui/secret.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { type ProviderSecret, providersOptions, useProviderActions } from "./data.ts";
 import { SsoConnections } from "./sso-connections.tsx";
@@ -47,28 +46,25 @@ export function Page() {
  * separate secret.
  */
 export function Providers() {
-  const [isCreating, setCreating] = useState(false);
-  const stop = () => setCreating(false);
   const [secret, setSecret] = useState<ProviderSecret>();
+  const create = (
+    <DialogButton label="New provider">
+      {(close) => <NewProvider onClose={close} onSecret={setSecret} />}
+    </DialogButton>
+  );
   return (
     <>
       <Group justify="space-between" mb="md" gap="sm">
         <Text size="sm" c="dimmed" maw={620} flex="1 1 280px">
           A provider reports the events of a review site, signed with its secret.
         </Text>
-        <Button leftSection={<Icon name="plus" size={16} />} onClick={() => setCreating(true)}>
-          New provider
-        </Button>
+        {create}
       </Group>
       <TableList
         list={useList(providersOptions(useApi()))}
         noun={["provider", "providers"]}
         empty={
-          <EmptyState
-            icon="plug"
-            title="No providers yet"
-            action={<Button onClick={() => setCreating(true)}>New provider</Button>}
-          >
+          <EmptyState icon="plug" title="No providers yet" action={create}>
             Create a provider for each review site and configure its secret in the puller.
           </EmptyState>
         }
@@ -91,10 +87,16 @@ export function Providers() {
           }),
         }}
       />
-      <Dialog opened={isCreating} onClose={stop} title="New provider" size="lg">
-        <NewProvider onClose={stop} onSecret={setSecret} />
-      </Dialog>
-      <ProviderSecretDialog provider={secret} onClose={() => setSecret(undefined)} />
+      <SecretDialog
+        title={`The secret of ${secret?.name ?? ""}`}
+        label="Secret"
+        secret={secret?.secret}
+        onClose={() => setSecret(undefined)}
+      >
+        <Text size="sm">
+          Whoever sends events signs the body with it, in <Code>X-Provider-Signature</Code>.
+        </Text>
+      </SecretDialog>
     </>
   );
 }
@@ -154,37 +156,5 @@ function NewProvider({ onClose, onSecret }: NewProviderProps) {
         {...form.text("slug")}
       />
     </Form>
-  );
-}
-
-interface ProviderSecretDialogProps {
-  /** Secret to show. The dialog is open while this is defined. */
-  readonly provider: ProviderSecret | undefined;
-  readonly onClose: () => void;
-}
-
-/** Shows the secret of a new provider once. The API never returns this secret again. */
-function ProviderSecretDialog({ provider, onClose }: ProviderSecretDialogProps) {
-  return (
-    <Dialog
-      opened={provider !== undefined}
-      onClose={onClose}
-      title={`The secret of ${provider?.name ?? ""}`}
-      closeOnClickOutside={false}
-      size="lg"
-    >
-      <Stack>
-        <Text size="sm">
-          Copy it now: it is not shown again. Whoever sends events signs the body with it, in{" "}
-          <Code>X-Provider-Signature</Code>.
-        </Text>
-        {provider && <SecretField label="Secret" value={provider.secret} />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            I have stored it
-          </Button>
-        </Group>
-      </Stack>
-    </Dialog>
   );
 }

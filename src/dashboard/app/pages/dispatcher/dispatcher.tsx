@@ -1,10 +1,10 @@
-import { Group, Paper, SimpleGrid, Stack, Text } from "@mantine/core";
-import type { ReactNode } from "react";
+import { Paper, SimpleGrid, Stack, Text } from "@mantine/core";
+import type { CSSProperties } from "react";
 
 import type { LiveState } from "../../session/live.ts";
-import { Verdict } from "../../ui/badges.tsx";
+import { LiveBadge, Verdict } from "../../ui/badges.tsx";
 import { counted, duration, number } from "../../ui/format.ts";
-import { Dimmed, PageHeader, Panel } from "../../ui/layout.tsx";
+import { NamedValue, PageHeader, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { useNow } from "../../ui/time.tsx";
 import {
@@ -15,7 +15,7 @@ import {
 } from "./dispatcher-tables.tsx";
 import { concernsOf, latenessOf, lettersOf } from "./concerns.ts";
 import { type DispatcherState, useDispatcherState } from "./data.ts";
-import "./dispatcher.css";
+import css from "./dispatcher.module.css";
 
 /**
  * Maximum age of the shown state. The server sends the state every two seconds, so an older state is marked as
@@ -46,11 +46,10 @@ function Freshness({ live, at }: { readonly live: LiveState; readonly at: number
   if (at === 0) return null;
   const isStale = now - at > STALE_MS;
   return (
-    <Text size="sm" c="dimmed" component="output" className="freshness" data-stale={isStale}>
-      {isStale
-        ? `Not live: as it was ${duration(tens((now - at) / 1_000))} ago. ${live === "live" ? "Waiting for news." : "Connecting again."}`
-        : "Updates live"}
-    </Text>
+    <LiveBadge state={isStale ? "waiting" : "live"}>
+      {isStale &&
+        `Not live: as it was ${duration(tens((now - at) / 1_000))} ago. ${live === "live" ? "Waiting for news." : "Connecting again."}`}
+    </LiveBadge>
   );
 }
 
@@ -97,44 +96,29 @@ function Concerns({ concerns }: { readonly concerns: readonly string[] }) {
 
 function Totals({ state: { lag, mails, dispatchers, shards, truncated } }: StateProps) {
   return (
-    <SimpleGrid cols={{ base: 2, sm: 4 }}>
-      <Total title="Lag" value={duration(lag.lag_s)}>
-        age of the oldest event that could be sent
-      </Total>
-      <Total title="Queued events" value={number(lag.entries) + (truncated ? "+" : "")}>
-        of {counted(lag.subscriptions, "subscription")}
-      </Total>
-      <Total title="Queued mails" value={number(mails.queued)}>
-        codes, notices, warnings
-      </Total>
-      <Total title="Dispatchers" value={number(dispatchers.length)}>
-        share the {shards.length} shards
-      </Total>
-    </SimpleGrid>
-  );
-}
-
-interface TotalProps {
-  readonly title: string;
-  readonly value: string;
-  readonly children: ReactNode;
-}
-
-function Total({ title, value, children }: TotalProps) {
-  return (
-    <Paper withBorder p="md">
-      <Text size="sm" c="dimmed">
-        {title}
-      </Text>
-      <Text className="total">{value}</Text>
-      <Dimmed>{children}</Dimmed>
+    <Paper withBorder p="md" component="dl" className="value-grid">
+      <NamedValue name="Lag" hint="age of the oldest event that could be sent">
+        {duration(lag.lag_s)}
+      </NamedValue>
+      <NamedValue name="Queued events" hint={`of ${counted(lag.subscriptions, "subscription")}`}>
+        {number(lag.entries) + (truncated ? "+" : "")}
+      </NamedValue>
+      <NamedValue name="Queued mails" hint="codes, notices, warnings">
+        {number(mails.queued)}
+      </NamedValue>
+      <NamedValue name="Dispatchers" hint={`share the ${shards.length} shards`}>
+        {number(dispatchers.length)}
+      </NamedValue>
     </Paper>
   );
 }
 
 type Shard = DispatcherState["shards"][number];
-/** Number of shard colours in the style sheet. More dispatchers than colours are distinguished by their letters. */
-const SHARD_COLORS = 8;
+
+/** Returns a hue for a dispatcher. The golden angle keeps neighbours apart; the letters tell similar ones apart. */
+const hueOf = (index: number): CSSProperties & { readonly "--hue": number } => ({
+  "--hue": (210 + index * 137) % 360,
+});
 
 /**
  * Shows all shards as a grid. Colour and letter of a shard identify its dispatcher, and a ring marks a late
@@ -143,31 +127,28 @@ const SHARD_COLORS = 8;
 function Shards({ state }: { readonly state: DispatcherState }) {
   const letters = lettersOf(state.dispatchers);
   const owners = [...letters.keys()];
-  const colorIndexOf = (id: string | null) =>
-    id === null ? "none" : owners.indexOf(id) % SHARD_COLORS;
   return (
     <>
-      <div className="shards" aria-hidden>
+      <SimpleGrid cols={{ base: 8, sm: 16 }} spacing={4} verticalSpacing={4} aria-hidden>
         {state.shards.map((one) => (
           <div
             key={one.id}
-            className="shard"
+            className={css.shard}
             data-late={latenessOf(one)}
-            data-ground={colorIndexOf(one.dispatcher_id)}
+            data-owned={one.dispatcher_id !== null || undefined}
+            style={hueOf(owners.indexOf(one.dispatcher_id ?? ""))}
             title={textOf(one, letters)}
           >
             <span>{one.id}</span>
-            <span className="shard-owner">{letterOf(one, letters) ?? "–"}</span>
+            <span className={css.shardOwner}>{letterOf(one, letters) ?? "–"}</span>
           </div>
         ))}
-      </div>
-      <Group gap="md" mt="sm">
-        <Text size="sm" c="dimmed">
-          Each shard carries a share of the subscriptions. The letter is its dispatcher; a dashed
-          one has none, a ringed one is late.
-        </Text>
-      </Group>
-      <details className="shard-list">
+      </SimpleGrid>
+      <Text size="sm" c="dimmed" mt="sm">
+        Each shard carries a share of the subscriptions. The letter is its dispatcher; a dashed one
+        has none, a ringed one is late.
+      </Text>
+      <details className={css.shardList}>
         <summary>Show as text</summary>
         <ul>
           {state.shards.map((one) => (

@@ -1,8 +1,8 @@
-import { Checkbox, Radio, Stack, Switch, Textarea, TextInput } from "@mantine/core";
+import { Checkbox, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 
 import { apiErrorOf } from "../../api/client.ts";
 import { Dialog } from "../../ui/dialog.tsx";
-import { Form, type FormState, useForm } from "../../ui/form.tsx";
+import { Choice, Form, type FormState, useForm } from "../../ui/form.tsx";
 import { discardDraft } from "../../ui/drafts.ts";
 import { notify } from "../../ui/notify.ts";
 import {
@@ -78,9 +78,23 @@ function NewClient({ path, onClose, onSecret }: NewClientProps) {
       onCancel={onClose}
     >
       <NameField form={form} />
-      <KindField
-        isConfidential={form.draft.confidential}
-        onChange={(confidential) => form.edit({ confidential })}
+      {/* The kind cannot change after the creation. */}
+      <Choice
+        label="Where it runs"
+        value={form.draft.confidential ? "confidential" : "public"}
+        onChange={(kind) => form.edit({ confidential: kind === "confidential" })}
+        options={[
+          {
+            value: "confidential",
+            label: "On a server",
+            description: "Can keep a secret (confidential client).",
+          },
+          {
+            value: "public",
+            label: "In a browser or on a phone",
+            description: "Cannot keep a secret (public client), so it must use PKCE.",
+          },
+        ]}
       />
       <AccessFields form={form} path={path} />
     </Form>
@@ -166,35 +180,6 @@ function AccessFields({ form, path }: FieldsProps & { readonly path: ClientsPath
         error={form.errorOf("grantTypes")}
       />
     </>
-  );
-}
-
-interface KindFieldProps {
-  readonly isConfidential: boolean;
-  readonly onChange: (isConfidential: boolean) => void;
-}
-
-/** Selects whether the OAuth client is public or confidential. The kind cannot change after the creation. */
-function KindField({ isConfidential, onChange }: KindFieldProps) {
-  return (
-    <Radio.Group
-      label="Where it runs"
-      value={isConfidential ? "confidential" : "public"}
-      onChange={(next) => onChange(next === "confidential")}
-    >
-      <Stack gap={8} mt={8}>
-        <Radio
-          value="confidential"
-          label="On a server"
-          description="Can keep a secret (confidential client)."
-        />
-        <Radio
-          value="public"
-          label="In a browser or on a phone"
-          description="Cannot keep a secret (public client), so it must use PKCE."
-        />
-      </Stack>
-    </Radio.Group>
   );
 }
 

@@ -11,6 +11,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { CellText, PageHeader } from "../../ui/layout.tsx";
 import { List, rowsOf } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
+import { SecretDialog } from "../../ui/secret.tsx";
 import { LastUsed, Time } from "../../ui/time.tsx";
 import { ClientForm } from "./client-form.tsx";
 import { type ClientsPath, clientsPathOf, isPlatformPath } from "./client-model.ts";
@@ -23,11 +24,10 @@ import {
   type TokenDraft,
   useApiTokenActions,
 } from "./data.ts";
-import { ClientActions, ClientSecret } from "./oauth-clients.tsx";
+import { ClientActions } from "./oauth-clients.tsx";
 import { PersonalToken, usePersonalToken } from "./personal-token.tsx";
 import { ScopesField } from "./scopes-field.tsx";
 import { scopeWords } from "./scopes.ts";
-import { ShownOnce } from "./shown-once.tsx";
 
 /** One line of the table: the personal token, a token for a day, or an OAuth client. */
 interface Key {
@@ -92,7 +92,7 @@ export function Page() {
       <Dialog opened={creating === "token"} onClose={close} title="Create a 24-hour token" centered>
         <NewToken onClose={close} onSecret={setToken} />
       </Dialog>
-      <ShownOnce
+      <SecretDialog
         title="Your new token"
         label="API token"
         secret={token}
@@ -205,7 +205,17 @@ function Clients({ path, isCreating, onClose, before }: ClientsProps) {
         onClose={() => (isCreating ? onClose() : setEditing(undefined))}
         onSecret={setSecret}
       />
-      <ClientSecret client={secret} onClose={() => setSecret(undefined)} />
+      <SecretDialog
+        title="Client secret"
+        label="client_secret"
+        secret={secret?.client_secret ?? undefined}
+        onClose={() => setSecret(undefined)}
+      >
+        <Text size="sm">
+          Use it on your server only, with the client ID <code>{secret?.client_id}</code>. Never put
+          it in a browser or a mobile app.
+        </Text>
+      </SecretDialog>
     </>
   );
 }

@@ -1,4 +1,4 @@
-import { Button, Menu, Text } from "@mantine/core";
+import { Button, Menu } from "@mantine/core";
 import { useState } from "react";
 
 import { Confirm } from "../../ui/dialog.tsx";
@@ -6,7 +6,6 @@ import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import type { ClientsPath } from "./client-model.ts";
 import { type NewClientSecret, type OAuthClient, useOAuthClientActions } from "./data.ts";
-import { ShownOnce } from "./shown-once.tsx";
 
 interface ClientActionsProps {
   readonly client: OAuthClient;
@@ -96,30 +95,5 @@ function ClientMenu({ client, onEdit, onAsk }: ClientMenuProps) {
         </Menu.Item>
       </Menu.Dropdown>
     </Menu>
-  );
-}
-
-interface ClientSecretProps {
-  readonly client: NewClientSecret | undefined;
-  readonly onClose: () => void;
-}
-
-/**
- * Shows the secret of an OAuth client once, after its creation or a rotation. The dialog stays closed for a
- * public client, which has no secret.
- */
-export function ClientSecret({ client, onClose }: ClientSecretProps) {
-  return (
-    <ShownOnce
-      title="Client secret"
-      label="client_secret"
-      secret={client?.client_secret ?? undefined}
-      onClose={onClose}
-    >
-      <Text size="sm">
-        Use it on your server only, with the client ID <code>{client?.client_id}</code>. Never put
-        it in a browser or a mobile app.
-      </Text>
-    </ShownOnce>
   );
 }

@@ -14,10 +14,11 @@ import { useState } from "react";
 import { answerOf, type ApiClient, type DataOf } from "../../api/client.ts";
 import { BASE_URL } from "../../api/connect.ts";
 import { useApi } from "../../session/session.tsx";
-import { CodeBlock, SecretField } from "../../ui/copy.tsx";
+import { CodeBlock } from "../../ui/copy.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { PageHeader, Section } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
+import { SecretField } from "../../ui/secret.tsx";
 import { ErrorNotice, Loaded } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 

@@ -1,12 +1,10 @@
-import { Button, Group, NativeSelect, Text, TextInput } from "@mantine/core";
-import { useState } from "react";
+import { Group, NativeSelect, Text, TextInput } from "@mantine/core";
 
 import { roleName } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
-import { ActionButton, ActiveSwitch, ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
+import { ActionButton, ActiveSwitch, ConfirmedAction, DialogButton } from "../../ui/dialog.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
-import { Icon } from "../../ui/icon.tsx";
 import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
 import { rowsOf, TableList } from "../../ui/list.tsx";
 import { notify } from "../../ui/notify.ts";
@@ -32,8 +30,6 @@ function lastOwnerOf(team: PagedList<TeamUser>): TeamUser | undefined {
 
 /** Page of the partner's team. Owners can change the team; admins can only read it. */
 export function Page() {
-  const [isInviting, setInviting] = useState(false);
-  const stop = () => setInviting(false);
   const { user: me } = useSession();
   const isOwner = me.role === "partner_owner";
   const team = useList(teamOptions(useApi()));
@@ -48,9 +44,9 @@ export function Page() {
         }
         actions={
           isOwner && (
-            <Button leftSection={<Icon name="plus" size={16} />} onClick={() => setInviting(true)}>
-              Invite
-            </Button>
+            <DialogButton label="Invite" title="Invite to the team">
+              {(close) => <Invitation onClose={close} />}
+            </DialogButton>
           )
         }
       />
@@ -78,9 +74,6 @@ export function Page() {
           }),
         }}
       />
-      <Dialog opened={isInviting} onClose={stop} title="Invite to the team">
-        <Invitation onClose={stop} />
-      </Dialog>
     </>
   );
 }

@@ -9,6 +9,7 @@ import { ErrorNotice } from "../../ui/states.tsx";
 import { useReviewActions, type Review } from "./data.ts";
 import { FLAG_MEANING, transitionsOf } from "./review-model.ts";
 import { Dimmed } from "../../ui/layout.tsx";
+import css from "./review.module.css";
 
 const MAX_CHARS = 1_000;
 
@@ -44,7 +45,7 @@ function FlagState({ flag: { status, reason } }: { readonly flag: NonNullable<Re
         {FLAG_MEANING[status]}
       </Text>
       {reason !== null && (
-        <Text size="sm" c="dimmed" mt={4} className="as-written">
+        <Text size="sm" c="dimmed" mt={4} className={css.asWritten}>
           Reason: {reason}
         </Text>
       )}
@@ -60,7 +61,7 @@ function FlagMoves({ review }: { readonly review: Review }) {
   });
   return (
     <Stack gap="xs">
-      <Group gap="xs" component="fieldset" className="bare-fieldset">
+      <Group gap="xs" component="fieldset">
         <Text size="sm" fw={500} component="legend" mb={6}>
           What came of it?
         </Text>

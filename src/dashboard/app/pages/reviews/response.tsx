@@ -8,6 +8,7 @@ import { number } from "../../ui/format.ts";
 import { notify } from "../../ui/notify.ts";
 import { Time } from "../../ui/time.tsx";
 import { useNames, useReviewActions, type Review } from "./data.ts";
+import css from "./review.module.css";
 
 const MAX_CHARS = 10_000;
 
@@ -41,7 +42,7 @@ function ResponseText({ review, response, onEdit }: ResponseTextProps) {
   const { deleteResponse } = useReviewActions(review.id);
   return (
     <Stack gap="sm">
-      <Text className="as-written">{response.body}</Text>
+      <Text className={css.asWritten}>{response.body}</Text>
       <Text size="sm" c="dimmed">
         {response.user_id === null ? "Written on the site" : names.user(response.user_id)},{" "}
         <Time at={response.responded_at} />

@@ -24,7 +24,7 @@ import {
 import { Flag } from "./flag.tsx";
 import { Timeline } from "./timeline.tsx";
 import { Response } from "./response.tsx";
-import "./reviews.css";
+import css from "./review.module.css";
 
 const BACK = { href: "/reviews", title: "Reviews" };
 
@@ -48,15 +48,15 @@ function ReviewPage({ review }: { readonly review: ReviewWithHistory }) {
         description={`${names.store(review.store_id)} · ${source}`}
         back={BACK}
       />
-      <div className="review-page">
-        <Stack gap="lg" className="review-main">
+      <div className={css.reviewPage}>
+        <Stack gap="lg" className={css.reviewMain}>
           {review.removed_at !== null && <Removed at={review.removed_at} source={source} />}
           <ReviewText review={review} />
           <Panel title="Response" state={review.response === null ? "none" : "given"}>
             <Response review={review} source={source} />
           </Panel>
         </Stack>
-        <Stack gap="lg" className="review-side">
+        <Stack gap="lg" className={css.reviewSide}>
           <Panel title="Assigned to">
             <Assignment review={review} />
           </Panel>
@@ -64,7 +64,7 @@ function ReviewPage({ review }: { readonly review: ReviewWithHistory }) {
             <Flag review={review} source={source} />
           </Panel>
         </Stack>
-        <div className="review-history">
+        <div className={css.reviewHistory}>
           <Panel title="Notes and history">
             <Stack gap="lg">
               <Notes review={review} />
@@ -81,7 +81,7 @@ function ReviewText({ review }: { readonly review: Review }) {
   return (
     <Paper withBorder p="lg" component="article" aria-label="The review">
       <Stars rate={review.rate} />
-      <Text size="lg" mt="xs" className="as-written">
+      <Text size="lg" mt="xs" className={css.asWritten}>
         {review.content === "" ? (
           <Text span inherit c="dimmed" fs="italic">
             Stars without a text.

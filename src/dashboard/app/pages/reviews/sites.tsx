@@ -10,8 +10,7 @@ import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { Day } from "../../ui/time.tsx";
 import { byStore, errorText, isBroken, type StoreGroup } from "./site-words.ts";
 import { sitesOptions, type StoreReviewSite } from "./data.ts";
-
-import "./sites.css";
+import css from "./sites.module.css";
 
 export function Page() {
   return (
@@ -69,9 +68,9 @@ function Store({ store }: { readonly store: StoreGroup<StoreReviewSite> }) {
       <Title order={2} size="h4" mb="xs">
         {store.name}
       </Title>
-      <ul className="plain-list divided">
+      <ul className={`plain-list ${css.divided}`}>
         {store.connections.map((one) => (
-          <li key={one.id} className="site-row">
+          <li key={one.id} className={css.siteRow}>
             <Text fw={600}>{one.name}</Text>
             <Axis title="Reading reviews" axis={one.pull} />
             <Axis title="Posting responses" axis={one.post} />

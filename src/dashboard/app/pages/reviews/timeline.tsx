@@ -4,6 +4,7 @@ import { Icon, type IconName } from "../../ui/icon.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useNames } from "./data.ts";
 import { describeEntry, type DESCRIPTIONS, type HistoryEntry, isDescribed } from "./history.ts";
+import css from "./review.module.css";
 
 const ICONS: Readonly<Record<keyof typeof DESCRIPTIONS, IconName>> = {
   review_received: "star",
@@ -25,7 +26,7 @@ const ICONS: Readonly<Record<keyof typeof DESCRIPTIONS, IconName>> = {
 /** Shows the history of a review, the latest entry first. */
 export function Timeline({ entries }: { readonly entries: readonly HistoryEntry[] }) {
   return (
-    <ol className="history" reversed aria-label="History, latest first">
+    <ol className={css.history} reversed aria-label="History, latest first">
       {entries.toReversed().map((one) => (
         <TimelineEntry key={one.id} entry={one} />
       ))}
@@ -51,7 +52,7 @@ function TimelineEntry({ entry }: { readonly entry: HistoryEntry }) {
           </Text>
         </Text>
         {quote !== undefined && (
-          <Text size="sm" component="blockquote" className="as-written quote">
+          <Text size="sm" component="blockquote" className={`${css.asWritten} ${css.quote}`}>
             {quote}
           </Text>
         )}

@@ -5,10 +5,9 @@ import { type ReactNode, useState } from "react";
 import { roleName, ROLES } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { Highlighted, StateBadge } from "../../ui/badges.tsx";
-import { ActionButton, ActiveSwitch, Confirm, Dialog } from "../../ui/dialog.tsx";
+import { ActionButton, ActiveSwitch, Confirm, DialogButton } from "../../ui/dialog.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
-import { Icon } from "../../ui/icon.tsx";
 import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
@@ -23,8 +22,6 @@ const FILTERS = ["company", "role", "q", "active"] as const;
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 
 export function Page() {
-  const [isCreating, setCreating] = useState(false);
-  const stop = () => setCreating(false);
   const [resetting, setResetting] = useState<User>();
   const [isResetting, { open, close }] = useDisclosure();
   const reset = (user: User) => {
@@ -39,9 +36,7 @@ export function Page() {
         title="Users"
         description="Everyone who can sign in: operators, partners and accounts."
         actions={
-          <Button leftSection={<Icon name="plus" size={16} />} onClick={() => setCreating(true)}>
-            New user
-          </Button>
+          <DialogButton label="New user">{(stop) => <NewUser onClose={stop} />}</DialogButton>
         }
       />
       <UserFilters filters={filters} />
@@ -59,9 +54,6 @@ export function Page() {
           columns: (user) => columnsOf(user, q, reset),
         }}
       />
-      <Dialog opened={isCreating} onClose={stop} title="New user" size="lg">
-        <NewUser onClose={stop} />
-      </Dialog>
       <ResetFactors user={resetting} opened={isResetting} onClose={close} />
     </>
   );

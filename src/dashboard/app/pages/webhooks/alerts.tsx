@@ -4,7 +4,6 @@ import {
   Checkbox,
   Group,
   NumberInput,
-  Radio,
   Stack,
   Text,
   Textarea,
@@ -15,12 +14,12 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 
 import { useApi } from "../../session/session.tsx";
-import { SecretField } from "../../ui/copy.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
-import { Form, type FormState, useForm } from "../../ui/form.tsx";
+import { Choice, Form, type FormState, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader, Section } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
+import { SecretOnRequest } from "../../ui/secret.tsx";
 import { ErrorNotice, Loaded } from "../../ui/states.tsx";
 import {
   ALERT_FIELDS,
@@ -33,7 +32,6 @@ import {
   useAlertActions,
 } from "./alert-data.ts";
 import { labelled } from "./form/endpoint-fields.tsx";
-import "./webhooks.css";
 
 export function Page() {
   const alerts = useQuery(alertsOptions(useApi()));
@@ -107,16 +105,15 @@ function Mails({ form, children }: FieldsProps & { readonly children: ReactNode 
   const { toOwners, digestMinutes } = form.draft;
   return (
     <Section title="Email">
-      <Radio.Group
+      <Choice
         label="Recipients"
         value={toOwners ? "owners" : "others"}
         onChange={(value) => form.edit({ toOwners: value === "owners" })}
-      >
-        <Stack gap="xs" mt="xs">
-          <Radio value="owners" label="Owners of your company" />
-          <Radio value="others" label="Specific addresses" />
-        </Stack>
-      </Radio.Group>
+        options={[
+          { value: "owners", label: "Owners of your company" },
+          { value: "others", label: "Specific addresses" },
+        ]}
+      />
       {!toOwners && (
         <Textarea
           label="Addresses"
@@ -283,13 +280,10 @@ interface AlertSecretProps {
   readonly onRotated: (secret: string) => void;
 }
 
-/**
- * Shows the signing secret of alerts: immediately after it was created or rotated, otherwise on request,
- * because the API writes each read into the audit log.
- */
+const byLabel = (secret: string) => ({ "Alert secret": secret });
+
 function AlertSecret({ fingerprint, fresh, onRotated }: AlertSecretProps) {
   const { readSecret, rotateSecret } = useAlertActions();
-  const { data: secret = fresh, mutate, error } = useMutation({ mutationFn: readSecret });
   return (
     <Section
       title="Alert signing secret"
@@ -301,15 +295,10 @@ function AlertSecret({ fingerprint, fresh, onRotated }: AlertSecretProps) {
       }
     >
       <Group align="flex-start">
-        {secret === undefined ? (
-          <Button variant="default" onClick={() => mutate()}>
-            Show secret
-          </Button>
-        ) : (
-          <div className="takes-line">
-            <SecretField label="Alert secret" value={secret} />
-          </div>
-        )}
+        <SecretOnRequest
+          fresh={fresh === undefined ? undefined : byLabel(fresh)}
+          read={async () => byLabel(await readSecret())}
+        />
         <ConfirmedAction
           label="Rotate secret …"
           button={{ leftSection: <Icon name="refresh" size={16} /> }}
@@ -324,7 +313,6 @@ function AlertSecret({ fingerprint, fresh, onRotated }: AlertSecretProps) {
           </Text>
         </ConfirmedAction>
       </Group>
-      {error !== null && <ErrorNotice error={error} />}
     </Section>
   );
 }

@@ -6,7 +6,7 @@ import { type ReactNode, useEffect, useRef, useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 
 import { fieldError } from "../../api/client.ts";
-import { Form, type FormState, SubmitButton, useForm } from "../../ui/form.tsx";
+import { Choice, Form, type FormState, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
@@ -21,10 +21,10 @@ import {
 import { KINDS } from "./data/subscription-words.ts";
 import { useCreateSubscription, useSubscriptionActions } from "./data/use-subscription-actions.ts";
 import { DeliveryFields } from "./form/delivery-fields.tsx";
-import { Choice, EndpointFields } from "./form/endpoint-fields.tsx";
-import { freshSecrets, keepSecrets, Secret, VerifyCode } from "./form/verify-code.tsx";
+import { EndpointFields } from "./form/endpoint-fields.tsx";
+import { freshSecrets, keepSecrets, SigningSecret, VerifyCode } from "./form/verify-code.tsx";
 import { TestEvent } from "./test-event.tsx";
-import "./webhooks.css";
+import css from "./webhooks.module.css";
 
 /**
  * Page that creates a subscription in the steps endpoint, events and verification. In the verification step the
@@ -105,7 +105,7 @@ function VerifyStep({ id }: { readonly id: string }) {
           Put it into the secret store of your endpoint, not into its code. You can look at it again
           in the settings at any time.
         </Text>
-        <Secret id={id} {...(fresh !== undefined && { fresh })} />
+        <SigningSecret id={id} {...(fresh !== undefined && { fresh })} />
       </Part>
       <Part number={2} title="Check signatures with it">
         <VerifyCode />
@@ -284,7 +284,7 @@ function StepTitle({ step }: { readonly step: number }) {
     shown.current = step;
   }, [step]);
   return (
-    <Title order={2} size="h4" ref={heading} tabIndex={-1} className="quiet-focus">
+    <Title order={2} size="h4" ref={heading} tabIndex={-1} className={css.quietFocus}>
       {step === 0 ? "Where events go" : "What is sent"}
     </Title>
   );
@@ -332,7 +332,7 @@ function CreationSteps({ active, onStep }: CreationStepsProps) {
       {...(onStep && { onStepClick: onStep })}
       size="sm"
       wrap={false}
-      className="creation-steps"
+      className={css.creationSteps}
       completedIcon={<Icon name="check" size={16} />}
       mb="lg"
       maw={760}

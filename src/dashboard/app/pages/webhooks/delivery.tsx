@@ -8,8 +8,6 @@ import { deliveryOptions, subscriptionOptions } from "./data/reads.ts";
 import { DeliveryDetail, NeighbourButtons, useListSearch } from "./deliveries/delivery-detail.tsx";
 import { RedeliverButton } from "./deliveries/redeliver.tsx";
 
-import "./webhooks.css";
-
 /** Page that shows one event and all attempts to deliver it to one subscription, with headers and bodies. */
 export function Page() {
   const { id = "", eventId = "" } = useParams();

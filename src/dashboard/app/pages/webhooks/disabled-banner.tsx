@@ -5,6 +5,7 @@ import { useState } from "react";
 
 import { Confirm } from "../../ui/dialog.tsx";
 import { counted, number } from "../../ui/format.ts";
+import { Choice } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
@@ -12,7 +13,6 @@ import { diagnosisOf, phraseOf } from "./deliveries/attempt-words.ts";
 import { useIsReadOnly, useReader } from "./data/data.ts";
 import { type Health, healthOptions, incidentOptions, type Subscription } from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
-import { Choice } from "./form/endpoint-fields.tsx";
 import { disabledBecause } from "./data/subscription-words.ts";
 import { CancelTest } from "./test-event.tsx";
 import { TextLink } from "../../ui/layout.tsx";

@@ -4,8 +4,8 @@ import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { useParams, useSearchParams } from "wouter";
 
-import type { LiveState } from "../../session/live.ts";
 import { page } from "../../shell/page.tsx";
+import { LiveBadge } from "../../ui/badges.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Dimmed, Facts, PageHeader } from "../../ui/layout.tsx";
@@ -19,7 +19,6 @@ import { eventsInWords, kindTitle, NOTHING_SENT } from "./data/subscription-word
 import { ConditionBadge } from "./stats/health-summary.tsx";
 import { Overview } from "./overview.tsx";
 import { EnablingTest, TestEvent } from "./test-event.tsx";
-import "./webhooks.css";
 
 const Settings = page(() =>
   import("./form/settings.tsx").then((file) => ({ Page: file.Settings })),
@@ -197,20 +196,4 @@ function settingsOf(one: Subscription): Readonly<Record<string, ReactNode>> {
     Changed: <ExactTime at={one.updated_at} />,
     Id: <code>{one.id}</code>,
   };
-}
-
-const WORDS: Readonly<Record<LiveState, string>> = {
-  connecting: "Connecting …",
-  live: "Updates live",
-  waiting: "Reconnecting …",
-};
-
-/** Badge that shows whether the event stream currently updates the page. */
-function LiveBadge({ state }: { readonly state: LiveState }) {
-  return (
-    <Text size="sm" c="dimmed" component="output" className="live-badge" data-state={state}>
-      <span className="live-dot" aria-hidden />
-      <span className="live-words">{WORDS[state]}</span>
-    </Text>
-  );
 }

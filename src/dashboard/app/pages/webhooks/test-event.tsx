@@ -12,8 +12,7 @@ import { diagnosisOf } from "./deliveries/attempt-words.ts";
 import { useReader } from "./data/data.ts";
 import { type Delivery, deliveryOptions, type Subscription } from "./data/reads.ts";
 import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
-
-import "./webhooks.css";
+import css from "./webhooks.module.css";
 
 interface TestEventProps {
   readonly id: string;
@@ -117,7 +116,7 @@ function Progress({ id, eventId }: { readonly id: string; readonly eventId: stri
     return error === null ? <Text size="sm">Queued …</Text> : <ErrorNotice error={error} />;
   return (
     <Stack gap="sm">
-      <ul className="steps">
+      <ul className={css.steps}>
         <li data-state="done">Queued, signed with the current secret</li>
         {data.attempts.map((attempt) => (
           <li key={attempt.id} data-state={attempt.outcome === "delivered" ? "done" : "failed"}>

@@ -3,7 +3,6 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 
 import { useSession } from "../../session/session.tsx";
-import { Sparkline } from "../../ui/chart/sparkline.tsx";
 import { milliseconds, number, percent } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { NamedValue, PageHeader, TextLink } from "../../ui/layout.tsx";
@@ -29,9 +28,8 @@ import {
   kindTitle,
 } from "./data/subscription-words.ts";
 import { diagnosisOf, phraseOf } from "./deliveries/attempt-words.ts";
-import { ConditionBadge } from "./stats/health-summary.tsx";
-import { attemptsInWords } from "./stats/stats-series.ts";
-import "./webhooks.css";
+import { AttemptsSparkline, ConditionBadge } from "./stats/health-summary.tsx";
+import css from "./webhooks.module.css";
 
 export function Page() {
   const subscriptions = useQuery(subscriptionsOptions(useReader()));
@@ -91,7 +89,7 @@ function EmptySlot({ kind }: { readonly kind: (typeof KINDS)[number] }) {
   const { title, purpose } = kind;
   const mayCreate = useSeesSecrets();
   return (
-    <Paper component="section" p="md" className="free-slot" aria-label={`${title}: free`}>
+    <Paper component="section" p="md" className={css.freeSlot} aria-label={`${title}: free`}>
       <Group justify="space-between" gap="sm">
         <div className="grows section-words">
           <Title order={2} size="h5">
@@ -115,14 +113,9 @@ function EmptySlot({ kind }: { readonly kind: (typeof KINDS)[number] }) {
 function DaySparkline({ id }: { readonly id: string }) {
   const stats = useQuery(statsOptions(useReader(), id, "24h")).data;
   if (stats === undefined) return <Skeleton height={52} />;
-  const bars = stats.points.map(({ successes, failures }) => ({ good: successes, bad: failures }));
-  const words = `Last 24 hours: ${attemptsInWords(stats)}`;
   return (
     <div className="shrinks">
-      <Sparkline bars={bars} label={words} />
-      <Text size="xs" c="dimmed" mt={4} aria-hidden>
-        {words}
-      </Text>
+      <AttemptsSparkline stats={stats} period="Last 24 hours" mt={4} />
     </div>
   );
 }
@@ -164,7 +157,7 @@ function SlotRow({ subscription }: { readonly subscription: Subscription }) {
         {health === undefined ? (
           <Skeleton height={52} />
         ) : (
-          <div className="slot-figures">
+          <div className={css.slotFigures}>
             <dl className="value-grid">
               <NamedValue name="Success rate (24 h)">
                 {health.success_rate_24h === null ? "–" : percent(health.success_rate_24h)}
@@ -214,7 +207,7 @@ function LastFailure({ id }: { readonly id: string }) {
 function SetUp({ subscription: { id, is_active: isActive } }: SlotStateSubscription) {
   const mayVerify = useSeesSecrets() && isActive;
   return (
-    <ul className="steps" aria-label="Set-up">
+    <ul className={css.steps} aria-label="Set-up">
       <li data-state="done">Endpoint added</li>
       <li data-state="waiting">
         First delivery accepted

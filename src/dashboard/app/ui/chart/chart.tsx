@@ -3,7 +3,6 @@ import {
   Group,
   NativeSelect,
   Paper,
-  Table,
   Text,
   Title,
   useComputedColorScheme,
@@ -12,6 +11,7 @@ import { type ReactNode, useEffect, useEffectEvent, useMemo, useRef, useState } 
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
+import { DataTable } from "../data-table.tsx";
 import { chartOptions } from "./chart-options.ts";
 import {
   type ChartPoint,
@@ -171,30 +171,17 @@ function ChartTable({ title, times, series, format, formatTime }: ChartProps) {
         // The box is focusable, so that keyboard users can scroll it.
         // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
         <section className="scroll-box" tabIndex={0} aria-label={`${title}: table`}>
-          <Table fz="xs" className="tabular" stickyHeader>
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th scope="col">From</Table.Th>
-                {series.map(({ label }) => (
-                  <Table.Th key={label} scope="col" ta="right">
-                    {label}
-                  </Table.Th>
-                ))}
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {times.map((time, i) => (
-                <Table.Tr key={time}>
-                  <Table.Td>{formatTime(time)}</Table.Td>
-                  {series.map(({ label, values }) => (
-                    <Table.Td key={label} ta="right">
-                      {textOf(values[i], format)}
-                    </Table.Td>
-                  ))}
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
+          <DataTable
+            caption={title}
+            rows={times.map((time, index) => ({ time, index }))}
+            rowKey={({ time }) => time}
+            columns={({ time, index }) => ({
+              From: formatTime(time),
+              ...Object.fromEntries(
+                series.map(({ label, values }) => [label, textOf(values[index], format)]),
+              ),
+            })}
+          />
         </section>
       )}
     </details>

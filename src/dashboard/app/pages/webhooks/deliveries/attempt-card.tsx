@@ -6,7 +6,6 @@ import {
   SimpleGrid,
   Stack,
   Switch,
-  Table,
   Text,
   Title,
 } from "@mantine/core";
@@ -15,10 +14,12 @@ import { type ReactNode, useState } from "react";
 import { CodeBlock } from "../../../ui/copy.tsx";
 import { inLines, milliseconds } from "../../../ui/format.ts";
 import { Icon } from "../../../ui/icon.tsx";
+import { Facts } from "../../../ui/layout.tsx";
 import { ExactTime } from "../../../ui/time.tsx";
 import { asCurl, diagnosisOf, OUTCOME_WORDS, phraseOf } from "./attempt-words.ts";
 import type { Attempt } from "../data/reads.ts";
 import { ATTEMPTS } from "./attempt-words.ts";
+import css from "./deliveries.module.css";
 
 interface AttemptProps {
   readonly attempt: Attempt;
@@ -43,7 +44,7 @@ export function AttemptCard({ attempt, url, isFollowed, isOpenAtFirst }: Attempt
       withBorder
       component="li"
       p="md"
-      className="timeline-item"
+      className={css.timelineItem}
       data-outcome={attempt.outcome}
     >
       <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -68,7 +69,7 @@ function Glance({ attempt, isFollowed }: Pick<AttemptCardProps, "attempt" | "isF
   const { outcome, round } = attempt;
   const word = outcome === "retry" && isFollowed ? "Retried" : OUTCOME_WORDS[outcome];
   return (
-    <span className="attempt-glance">
+    <span className={css.attemptGlance}>
       <Text span fw={650}>
         Attempt {attempt.attempt} of {ATTEMPTS}
         {round > 1 && `, round ${round}`}
@@ -186,7 +187,14 @@ interface HttpMessageProps {
 function HttpMessage({ name, headers, body }: HttpMessageProps) {
   return (
     <Stack gap="sm">
-      <HeaderTable headers={headers} />
+      <Facts
+        facts={Object.entries(headers).map(([header, value]) => [
+          header,
+          <span key={header} className="mono">
+            {typeof value === "string" ? value : value.join(", ")}
+          </span>,
+        ])}
+      />
       {body === "" ? (
         <Text size="sm" c="dimmed">
           The body was empty.
@@ -195,25 +203,6 @@ function HttpMessage({ name, headers, body }: HttpMessageProps) {
         <Body name={name} body={body} />
       )}
     </Stack>
-  );
-}
-
-function HeaderTable({ headers }: { readonly headers: Headers }) {
-  return (
-    <Table fz="xs" layout="fixed" verticalSpacing={3} horizontalSpacing={0} withRowBorders={false}>
-      <Table.Tbody>
-        {Object.entries(headers).map(([header, value]) => (
-          <Table.Tr key={header}>
-            <Table.Th scope="row" w="42%" fw={600}>
-              {header}
-            </Table.Th>
-            <Table.Td ff="monospace">
-              {typeof value === "string" ? value : value.join(", ")}
-            </Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
   );
 }
 

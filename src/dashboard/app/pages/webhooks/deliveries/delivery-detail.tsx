@@ -18,6 +18,7 @@ import { AttemptCard } from "./attempt-card.tsx";
 import { STATE_WORDS } from "./attempt-words.ts";
 import { RedeliverButton } from "./redeliver.tsx";
 import { useNeighbours } from "./use-messages.ts";
+import css from "./deliveries.module.css";
 
 interface PaneProps extends NeighbourProps {
   readonly onShow: (eventId: string | undefined) => void;
@@ -32,7 +33,7 @@ export function DeliveryPane({ id, eventId, onShow }: PaneProps) {
     document.querySelector(".row-link[aria-current]")?.scrollIntoView({ block: "nearest" });
   }, []);
   return (
-    <section className="pane" aria-label="Delivery">
+    <section className={css.pane} aria-label="Delivery">
       <Group justify="space-between" gap="xs" mb="sm">
         <Title order={2} size="h4">
           {delivery.data?.event ?? "Delivery"}
@@ -145,7 +146,7 @@ function Attempts({ delivery: { attempts, state }, url }: AttemptsProps) {
           {STATE_WORDS[state]}
         </EmptyState>
       ) : (
-        <ol className="timeline" reversed>
+        <ol className={css.timeline} reversed>
           {newestFirst.map((attempt, i) => (
             <AttemptCard
               key={attempt.id}

@@ -1,4 +1,4 @@
-import { Autocomplete, Button, Group, NativeSelect, Select, TextInput } from "@mantine/core";
+import { Autocomplete, Button, Group, NativeSelect, Select } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
@@ -26,6 +26,7 @@ import {
 } from "../data/filters.ts";
 import { useReader } from "../data/data.ts";
 import { catalogOptions } from "../data/reads.ts";
+import css from "./deliveries.module.css";
 
 interface DeliveryFiltersProps {
   /** Buttons at the end of the row. */
@@ -45,7 +46,11 @@ export function DeliveryFilters({ actions }: DeliveryFiltersProps) {
   const [isMore, setMore] = useState(hidden.length > 0);
   const field = { filter, set };
   return (
-    <search aria-label="Filter events" className="attempt-filters" data-open={isOpen || undefined}>
+    <search
+      aria-label="Filter events"
+      className={css.attemptFilters}
+      data-open={isOpen || undefined}
+    >
       <Group gap="xs">
         <Button variant="default" hiddenFrom="sm" aria-expanded={isOpen} onClick={toggle}>
           Filters
@@ -55,14 +60,14 @@ export function DeliveryFilters({ actions }: DeliveryFiltersProps) {
         <ChoiceFilter
           label="State"
           isLabelled={false}
-          className="filter"
+          className={css.filter}
           any="Any state"
           choices={STATES.map((value) => [value, sentence(value)])}
           value={filter.state}
           onChange={(state) => set({ state })}
         />
         <Button
-          className="filter-button"
+          className={css.filterButton}
           variant={isFailures ? "filled" : "default"}
           aria-pressed={isFailures}
           onClick={() => set({ outcome: isFailures ? undefined : ALL_FAILURES })}
@@ -70,7 +75,7 @@ export function DeliveryFilters({ actions }: DeliveryFiltersProps) {
           All failures
         </Button>
         <Button
-          className="filter-button"
+          className={css.filterButton}
           variant="subtle"
           px="xs"
           aria-expanded={isMore}
@@ -104,7 +109,7 @@ interface FieldProps {
 /** Filters by review. The field accepts our id of the review or the review site's id. */
 function ReviewField({ filter, set }: FieldProps) {
   return (
-    <div className="filter">
+    <div className={css.filter}>
       <TextFilter
         label="Review"
         isLabelled={false}
@@ -141,7 +146,7 @@ function TimePreset({ filter: { within, since, until }, set }: FieldProps) {
     <>
       <NativeSelect
         aria-label="Time"
-        className="filter"
+        className={css.filter}
         value={isCustom || (within === undefined && hasTimes) ? CUSTOM : (within ?? "")}
         onChange={(event) => choose(event.currentTarget.value)}
       >
@@ -157,13 +162,13 @@ function TimePreset({ filter: { within, since, until }, set }: FieldProps) {
         <>
           <TimeField
             label="Since"
-            className="filter time"
+            className={`${css.filter} ${css.time}`}
             value={since}
             onChange={(instant) => set({ since: instant })}
           />
           <TimeField
             label="Until"
-            className="filter time"
+            className={`${css.filter} ${css.time}`}
             value={until}
             onChange={(instant) => set({ until: instant })}
           />
@@ -177,11 +182,25 @@ function MoreFields({ filter, set }: FieldProps) {
   return (
     <>
       <EventField value={filter.event} onChange={(event) => set({ event })} />
-      <EventIdField value={filter.event_id ?? ""} onChange={(id) => set({ event_id: id })} />
-      <StatusField filter={filter} set={set} />
+      <CompleteField
+        label="Event id"
+        placeholder="01JD…"
+        value={filter.event_id}
+        read={idIn}
+        error="An id has 26 characters."
+        onChange={(id) => set({ event_id: id })}
+      />
+      <CompleteField
+        label="Status"
+        placeholder="404, 5xx or none"
+        data={STATUS_CHOICES}
+        value={filter.status}
+        read={statusIn}
+        onChange={(status) => set({ status })}
+      />
       <ChoiceFilter
         label="Attempt outcome"
-        className="filter"
+        className={css.filter}
         any="Any"
         choices={[
           [ALL_FAILURES, "Not delivered"],
@@ -190,7 +209,7 @@ function MoreFields({ filter, set }: FieldProps) {
         value={filter.outcome}
         onChange={(outcome) => set({ outcome })}
       />
-      <div className="filter">
+      <div className={css.filter}>
         <TextFilter
           label="Error or response"
           placeholder="timeout, or text of the response"
@@ -204,31 +223,44 @@ function MoreFields({ filter, set }: FieldProps) {
 
 const STATUS_CHOICES = ["2xx", "3xx", "4xx", "5xx", "none"];
 
-/**
- * Filters by HTTP status. The filter applies as soon as the typed text is a complete status code or class such
- * as `5xx`.
- */
-function StatusField({ filter: { status }, set }: FieldProps) {
-  const [text, setText] = useTypedText(status ?? "", statusIn);
-  const change = (next: string) => {
-    setText(next);
-    if (statusIn(next) !== (status ?? "")) set({ status: statusIn(next) });
-  };
-  return (
-    <Autocomplete
-      label="Status"
-      placeholder="404, 5xx or none"
-      className="filter"
-      data={STATUS_CHOICES}
-      value={text}
-      onChange={change}
-    />
-  );
+const statusIn = (text: string) => valueIn(text.trim().toLowerCase(), isStatus);
+const idIn = (text: string) => valueIn(text.trim().toUpperCase(), isUlid);
+const valueIn = (text: string, isComplete: (text: string) => boolean) =>
+  isComplete(text) ? text : "";
+
+interface CompleteFieldProps {
+  readonly value: string | undefined;
+  /** Returns the value that a text stands for, or an empty text while it is incomplete. */
+  readonly read: (text: string) => string;
+  readonly onChange: (value: string) => void;
+  readonly error?: string;
+  readonly label: string;
+  readonly placeholder: string;
+  readonly data?: string[];
 }
 
-function statusIn(text: string): string {
-  const status = text.trim().toLowerCase();
-  return isStatus(status) ? status : "";
+/**
+ * Field of a filter that applies as soon as the typed text is complete, such as an id of 26 characters or a status class
+ * like `5xx`.
+ */
+function CompleteField({ value = "", read, onChange, error, ...field }: CompleteFieldProps) {
+  const [text, setText] = useTypedText(value, read);
+  const [isLeft, setLeft] = useState(false);
+  return (
+    <Autocomplete
+      className={css.filter}
+      spellCheck={false}
+      value={text}
+      error={isLeft && text.trim() !== "" && read(text) === "" && error}
+      onFocus={() => setLeft(false)}
+      onBlur={() => setLeft(true)}
+      onChange={(next) => {
+        setText(next);
+        if (read(next) !== value) onChange(read(next));
+      }}
+      {...field}
+    />
+  );
 }
 
 interface EventFieldProps {
@@ -246,7 +278,7 @@ function EventField({ value, onChange }: EventFieldProps) {
     <Select
       label="Event"
       placeholder="Any"
-      className="filter"
+      className={css.filter}
       data={events?.map((event) => event.value) ?? []}
       disabled={events === undefined}
       searchable
@@ -257,37 +289,4 @@ function EventField({ value, onChange }: EventFieldProps) {
       onChange={(event) => onChange(event ?? undefined)}
     />
   );
-}
-
-interface EventIdFieldProps {
-  readonly value: string;
-  readonly onChange: (value: string) => void;
-}
-
-/** Filters by event id. The filter applies as soon as the typed text is a complete id of 26 characters. */
-function EventIdField({ value, onChange }: EventIdFieldProps) {
-  const [text, setText] = useTypedText(value, idIn);
-  const [isLeft, setLeft] = useState(false);
-  const change = (next: string) => {
-    setText(next);
-    if (idIn(next) !== value) onChange(idIn(next));
-  };
-  return (
-    <TextInput
-      label="Event id"
-      placeholder="01JD…"
-      className="filter"
-      spellCheck={false}
-      value={text}
-      error={isLeft && text.trim() !== "" && idIn(text) === "" && "An id has 26 characters."}
-      onFocus={() => setLeft(false)}
-      onBlur={() => setLeft(true)}
-      onChange={(event) => change(event.currentTarget.value)}
-    />
-  );
-}
-
-function idIn(text: string): string {
-  const id = text.trim().toUpperCase();
-  return isUlid(id) ? id : "";
 }

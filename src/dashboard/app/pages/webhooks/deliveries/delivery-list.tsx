@@ -1,6 +1,6 @@
 import { Button, Group } from "@mantine/core";
-import { type MouseEvent, type ReactNode, useCallback, useMemo, useRef, useState } from "react";
-import { useSearchParams } from "wouter";
+import { type MouseEvent, type ReactNode, useMemo, useRef, useState } from "react";
+import { Link, useSearchParams } from "wouter";
 
 import type { LiveState } from "../../../session/live.ts";
 import { StateBadge } from "../../../ui/badges.tsx";
@@ -8,7 +8,6 @@ import { DataTable } from "../../../ui/data-table.tsx";
 import { milliseconds } from "../../../ui/format.ts";
 import { List } from "../../../ui/list.tsx";
 import type { PagedList } from "../../../ui/pages.ts";
-import { isModified, usePlainLinks } from "../../../ui/plain-links.ts";
 import { EmptyState } from "../../../ui/states.tsx";
 import { clockTime, shortTime, useZone, type Zone, ZoneButton } from "../../../ui/time.tsx";
 import type { FollowAttempts } from "../data/data.ts";
@@ -53,7 +52,7 @@ export function DeliveryList(props: DeliveryListProps) {
   return (
     <div className="shrinks">
       <div ref={top} />
-      <div className="list-head">
+      <div className={css.listHead}>
         <div className="grows">{above}</div>
         <ZoneButton />
         {list.slots.length > 0 && (
@@ -62,7 +61,7 @@ export function DeliveryList(props: DeliveryListProps) {
           </Button>
         )}
       </div>
-      <div aria-live="polite" className="news">
+      <div aria-live="polite" className={css.news}>
         {list.isOutdated && (
           <Button size="xs" onClick={jump}>
             Show what is new
@@ -99,27 +98,20 @@ function useLines(
   { id, is_active: isActive }: Subscription,
   { search, open, onOpen }: Pick<DeliveryListProps, "search" | "open" | "onOpen">,
 ) {
-  const { base, follow } = usePlainLinks();
   const [zone] = useZone();
-  const onClick = useCallback(
-    (event: MouseEvent<HTMLAnchorElement>) => {
-      const eventId = event.currentTarget.pathname.split("/").at(-1);
-      if (onOpen === undefined || eventId === undefined || isModified(event)) return follow(event);
-      event.preventDefault();
-      return onOpen(eventId);
-    },
-    [onOpen, follow],
-  );
   return useMemo(() => {
     const linkTo = ({ event_id: eventId }: Message) => ({
-      href: `${base}/webhooks/${id}/deliveries/${eventId}?${search}`,
-      onClick,
+      href: `/webhooks/${id}/deliveries/${eventId}?${search}`,
+      onClick: (event: MouseEvent) => {
+        if (onOpen === undefined) return;
+        event.preventDefault();
+        onOpen(eventId);
+      },
     });
     return {
       columns: (message: Message) => {
         const at = message.attempts.at(-1)?.started_at ?? message.created_at;
         const words = stateInWords(message, zone);
-        const isSelected = message.event_id === open;
         return {
           Time: (
             <time className="tabular" dateTime={at}>
@@ -128,13 +120,13 @@ function useLines(
           ),
           Event: (
             <>
-              <a
+              <Link
                 className="row-link"
                 {...linkTo(message)}
-                {...(isSelected && { "aria-current": true })}
+                {...(message.event_id === open && { "aria-current": true })}
               >
                 {message.event}
-              </a>
+              </Link>
               <code>{message.event_id}</code>
             </>
           ),
@@ -155,14 +147,14 @@ function useLines(
         render: (message: Message) => (
           <Attempts message={message} zone={zone}>
             <RedeliverButton size="xs" id={id} eventId={message.event_id} isActive={isActive} />
-            <Button size="xs" variant="subtle" component="a" {...linkTo(message)}>
+            <Button size="xs" variant="subtle" component={Link} {...linkTo(message)}>
               Request and response
             </Button>
           </Attempts>
         ),
       },
     };
-  }, [base, id, isActive, search, onClick, open, zone]);
+  }, [id, isActive, search, onOpen, open, zone]);
 }
 
 interface NoMessagesProps extends Pick<PagedList<Message>, "pages"> {

@@ -1,4 +1,4 @@
-import { Alert, Button, Group, Progress, Radio, Stack, Text } from "@mantine/core";
+import { Alert, Button, Group, Progress, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useRef, useState } from "react";
@@ -6,6 +6,7 @@ import { useSearchParams } from "wouter";
 
 import { Confirm } from "../../../ui/dialog.tsx";
 import { TimeField } from "../../../ui/filters.tsx";
+import { Choice } from "../../../ui/form.tsx";
 import { counted, number } from "../../../ui/format.ts";
 import { Icon } from "../../../ui/icon.tsx";
 import { notify } from "../../../ui/notify.ts";
@@ -82,19 +83,18 @@ function ResendDialog({ subscription, onClose }: ResendProps & { readonly onClos
     >
       <Stack>
         {!isActive && <Alert color="yellow">{NOTHING_SENT}</Alert>}
-        <Radio.Group
+        <Choice
           label="Which events"
           value={isFiltered ? "filtered" : "undelivered"}
           onChange={(what) => setFiltered(what === "filtered")}
-        >
-          <Stack gap="xs" mt={4}>
-            <Radio value="undelivered" label="All undelivered events of a period" />
-            <Radio
-              value="filtered"
-              label={hasFilter ? "The events that match the filters" : "All events of the list"}
-            />
-          </Stack>
-        </Radio.Group>
+          options={[
+            { value: "undelivered", label: "All undelivered events of a period" },
+            {
+              value: "filtered",
+              label: hasFilter ? "The events that match the filters" : "All events of the list",
+            },
+          ]}
+        />
         <Text size="sm" aria-live="polite">
           {isFiltered
             ? words

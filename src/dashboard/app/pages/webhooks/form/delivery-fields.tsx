@@ -4,12 +4,13 @@ import { useState } from "react";
 
 import { EVENT_EXAMPLES } from "../../../api/event-examples.ts";
 import { CodeBlock } from "../../../ui/copy.tsx";
-import type { FormState } from "../../../ui/form.tsx";
+import { Choice, type FormState } from "../../../ui/form.tsx";
 import { counted, inLines, sentence } from "../../../ui/format.ts";
 import { useReader } from "../data/data.ts";
 import type { Draft } from "../data/draft.ts";
 import { type CatalogEvent, catalogOptions } from "../data/reads.ts";
-import { Choice, labelled } from "./endpoint-fields.tsx";
+import { labelled } from "./endpoint-fields.tsx";
+import css from "./delivery-fields.module.css";
 
 interface FieldsProps {
   readonly form: FormState<Draft>;
@@ -211,7 +212,7 @@ function SomeEvents({ all, events, onChange }: SomeEventsProps) {
         : events.filter((value) => !values.includes(value)),
     );
   return (
-    <Stack gap="sm" className="nested">
+    <Stack gap="sm" className={css.nested}>
       <TextInput
         label="Search events"
         type="search"
@@ -245,7 +246,7 @@ function Category({ category, some, events, set }: CategoryProps) {
   const values = some.map(({ value }) => value);
   const count = values.filter((value) => events.includes(value)).length;
   return (
-    <fieldset className="category">
+    <fieldset>
       <legend className="unseen">{sentence(category)} events</legend>
       <Checkbox
         label={
@@ -263,11 +264,11 @@ function Category({ category, some, events, set }: CategoryProps) {
         indeterminate={count > 0 && count < values.length}
         onChange={(event) => set(values, event.currentTarget.checked)}
       />
-      <div className="event-grid">
+      <div className={css.eventGrid}>
         {some.map(({ value, description }) => (
           <Checkbox
             key={value}
-            label={<code className="event-name">{value}</code>}
+            label={<code className={css.eventName}>{value}</code>}
             description={description}
             checked={events.includes(value)}
             onChange={(event) => set([value], event.currentTarget.checked)}

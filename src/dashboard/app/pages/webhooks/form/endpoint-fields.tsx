@@ -1,6 +1,5 @@
-import { Radio, Select, Stack, TextInput } from "@mantine/core";
+import { Select, Stack, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
 
 import type { FormState } from "../../../ui/form.tsx";
 import { useReader } from "../data/data.ts";
@@ -72,44 +71,4 @@ function IntervalField({ form }: FieldsProps) {
 /** Builds a sentence from a field name and the API's validation error, such as `The label` + `must not be empty`. */
 export function labelled(name: string, error: string | undefined): string | undefined {
   return error === undefined ? undefined : `${name} ${error}.`;
-}
-
-interface Option<T extends string> {
-  readonly value: T;
-  readonly label: string;
-  readonly description: ReactNode;
-  readonly isDisabled?: boolean;
-}
-
-interface ChoiceProps<T extends string> {
-  readonly label: string;
-  readonly value: T;
-  readonly options: readonly Option<T>[];
-  readonly onChange: (value: T) => void;
-  readonly error?: string | undefined;
-}
-
-/** Radio buttons for a choice between a few options, each with an explanation. */
-export function Choice<T extends string>(props: ChoiceProps<T>) {
-  const { label, value, options, onChange, error } = props;
-  const choose = (text: string) => {
-    const option = options.find((one) => one.value === text);
-    if (option) onChange(option.value);
-  };
-  return (
-    <Radio.Group label={label} value={value} onChange={choose} error={error}>
-      <Stack gap="xs" mt={6}>
-        {options.map((option) => (
-          <Radio
-            key={option.value}
-            className="choice"
-            value={option.value}
-            label={option.label}
-            description={option.description}
-            disabled={option.isDisabled ?? false}
-          />
-        ))}
-      </Stack>
-    </Radio.Group>
-  );
 }

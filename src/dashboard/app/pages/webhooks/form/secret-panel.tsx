@@ -4,12 +4,12 @@ import { useState } from "react";
 
 import { ConfirmedAction } from "../../../ui/dialog.tsx";
 import { Icon } from "../../../ui/icon.tsx";
-import { Section, useFocusFallback } from "../../../ui/layout.tsx";
+import { Facts, Section, useFocusFallback } from "../../../ui/layout.tsx";
 import { Countdown, ExactTime, useCountdown } from "../../../ui/time.tsx";
 import { useSeesSecrets } from "../data/data.ts";
 import type { Subscription } from "../data/reads.ts";
 import { type Secrets, useSubscriptionActions } from "../data/use-subscription-actions.ts";
-import { Secret, SecretForms, VerifyCode } from "./verify-code.tsx";
+import { SigningSecret, VerifyCode } from "./verify-code.tsx";
 
 interface PanelProps {
   readonly subscription: Subscription;
@@ -29,7 +29,7 @@ export function SecretPanel({ subscription }: PanelProps) {
       {/* The `key` mounts a new component after a rotation or a change of the forms, so that what was read disappears. */}
       {seesSecrets ? (
         <Group align="flex-start">
-          <Secret key={`${fingerprint} ${standard}`} id={id} />
+          <SigningSecret key={`${fingerprint} ${standard}`} id={id} />
           <RotateButton key={String(standard)} id={id} />
         </Group>
       ) : (
@@ -50,30 +50,30 @@ function Signatures({ subscription }: PanelProps) {
   const container = useFocusFallback(String(isRunning));
   return (
     <section ref={container} tabIndex={-1} className="panel" aria-label="Signatures sent now">
-      <dl className="signatures">
-        <dt>
-          <code>X-SVC-Signature</code>
-        </dt>
-        <dd>made with the present secret</dd>
-        <dt>
-          <code>X-SVC-Signature-Previous</code>
-        </dt>
-        {isRunning && until !== null ? (
-          <dd>
-            made with the former secret, until <ExactTime at={until} />, <Countdown to={until} />
-          </dd>
-        ) : (
-          <dd>not sent</dd>
-        )}
-        {standard && (
-          <>
-            <dt>
-              <code>webhook-signature</code>
-            </dt>
-            <dd>made with {isRunning ? "both secrets" : "the present secret"}</dd>
-          </>
-        )}
-      </dl>
+      <Facts
+        facts={[
+          ["X-SVC-Signature", "made with the present secret"],
+          [
+            "X-SVC-Signature-Previous",
+            isRunning && until !== null ? (
+              <>
+                made with the former secret, until <ExactTime at={until} />,{" "}
+                <Countdown to={until} />
+              </>
+            ) : (
+              "not sent"
+            ),
+          ],
+          ...(standard
+            ? [
+                [
+                  "webhook-signature",
+                  `made with ${isRunning ? "both secrets" : "the present secret"}`,
+                ] as const,
+              ]
+            : []),
+        ]}
+      />
       {isRunning && (
         <>
           <Text size="sm" my="sm">
@@ -119,7 +119,7 @@ function RotateButton({ id }: { readonly id: string }) {
   const [secrets, setSecrets] = useState<Secrets>();
   return (
     <>
-      {secrets !== undefined && <SecretForms label="New secret" secrets={secrets} />}
+      {secrets !== undefined && <SigningSecret id={id} fresh={secrets} label="New secret" />}
       <ConfirmedAction
         label="Rotate the secret …"
         button={{ leftSection: <Icon name="refresh" size={16} /> }}

@@ -1,9 +1,9 @@
-import { Anchor, Button, Stack, Tabs, Text } from "@mantine/core";
-import { type QueryClient, useMutation } from "@tanstack/react-query";
+import { Anchor, Tabs, Text } from "@mantine/core";
+import type { QueryClient } from "@tanstack/react-query";
 
 import { VERIFY_SNIPPETS } from "../../../api/verify-snippets.ts";
-import { CodeBlock, SecretField } from "../../../ui/copy.tsx";
-import { ErrorNotice } from "../../../ui/states.tsx";
+import { CodeBlock } from "../../../ui/copy.tsx";
+import { SecretOnRequest } from "../../../ui/secret.tsx";
 import { type Secrets, useSubscriptionActions } from "../data/use-subscription-actions.ts";
 
 export function VerifyCode() {
@@ -36,44 +36,25 @@ export function VerifyCode() {
 }
 
 interface SecretProps {
+  /** Id of the webhook subscription. */
   readonly id: string;
-  /** Signing secret that was just created; absent otherwise. */
-  readonly fresh?: Secrets;
+  /** Signing secret that was just created or rotated; undefined otherwise. */
+  readonly fresh?: Secrets | undefined;
+  readonly label?: string;
 }
 
-interface SecretFormsProps {
-  readonly label: string;
-  readonly secrets: Secrets;
-}
-
-/** Shows a secret, and below it the form that libraries of Standard Webhooks take, if the subscription asks for it. */
-export function SecretForms({ label, secrets }: SecretFormsProps) {
-  const { secret, standard_webhooks_secret: standard } = secrets;
-  return (
-    <Stack gap="xs" className="takes-line">
-      <SecretField label={label} value={secret} />
-      {standard !== null && (
-        <SecretField label={`${label} for Standard Webhooks`} value={standard} />
-      )}
-    </Stack>
-  );
-}
-
-/**
- * Shows the signing secret: immediately after its creation, otherwise on request, because the API writes each
- * read into the audit log.
- */
-export function Secret({ id, fresh }: SecretProps) {
+/** Shows the signing secret, and the form that libraries of Standard Webhooks take, if the subscription asks for it. */
+export function SigningSecret({ id, fresh, label = "Secret" }: SecretProps) {
   const { readSecret } = useSubscriptionActions(id);
-  const { data: secrets = fresh, mutate, error } = useMutation({ mutationFn: readSecret });
-  if (secrets !== undefined) return <SecretForms label="Secret" secrets={secrets} />;
+  const byLabel = ({ secret, standard_webhooks_secret: standard }: Secrets) => ({
+    [label]: secret,
+    ...(standard !== null && { [`${label} for Standard Webhooks`]: standard }),
+  });
   return (
-    <Stack gap="xs" align="flex-start">
-      <Button variant="default" onClick={() => mutate()}>
-        Get the secret
-      </Button>
-      {error !== null && <ErrorNotice error={error} />}
-    </Stack>
+    <SecretOnRequest
+      fresh={fresh && byLabel(fresh)}
+      read={async () => byLabel(await readSecret())}
+    />
   );
 }
 

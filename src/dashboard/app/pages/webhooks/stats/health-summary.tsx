@@ -1,12 +1,15 @@
+import { Text, type TextProps } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 
 import { stateColor, Tag } from "../../../ui/badges.tsx";
+import { Sparkline } from "../../../ui/chart/sparkline.tsx";
 import { duration, milliseconds, number, percent, sentence } from "../../../ui/format.ts";
 import { NamedValue } from "../../../ui/layout.tsx";
 import { Time } from "../../../ui/time.tsx";
 import { useReader } from "../data/data.ts";
 import { type Health, healthOptions, type Subscription } from "../data/reads.ts";
 import { conditionOf } from "../data/subscription-words.ts";
+import { attemptsInWords, type ShownStats } from "./stats-series.ts";
 
 /** Shows the state of a subscription; while deliveries fail in part, with their success rate. */
 export function ConditionBadge({ subscription }: { readonly subscription: Subscription }) {
@@ -18,6 +21,25 @@ export function ConditionBadge({ subscription }: { readonly subscription: Subscr
       {sentence(condition)}
       {typeof rate === "number" && ` · ${percent(rate)}`}
     </Tag>
+  );
+}
+
+interface AttemptsSparklineProps extends TextProps {
+  readonly stats: Pick<ShownStats, "points">;
+  readonly period: string;
+}
+
+/** Shows the delivery attempts of a period as a small bar chart, and their numbers as text. */
+export function AttemptsSparkline({ stats, period, ...text }: AttemptsSparklineProps) {
+  const bars = stats.points.map(({ successes, failures }) => ({ good: successes, bad: failures }));
+  const words = `${period}: ${attemptsInWords(stats)}`;
+  return (
+    <>
+      <Sparkline bars={bars} label={words} />
+      <Text size="xs" c="dimmed" {...text} aria-hidden>
+        {words}
+      </Text>
+    </>
   );
 }
 

@@ -3,7 +3,6 @@ import { useId } from "react";
 import { Link, useSearchParams } from "wouter";
 
 import { page } from "../../../shell/page.tsx";
-import { Sparkline } from "../../../ui/chart/sparkline.tsx";
 import { useFilters } from "../../../ui/filters.tsx";
 import { Icon } from "../../../ui/icon.tsx";
 import { Loaded } from "../../../ui/states.tsx";
@@ -20,8 +19,9 @@ import {
   spanOf,
   STATS_RANGES,
 } from "../data/stats-range.ts";
-import { attemptsInWords } from "./stats-series.ts";
+import { AttemptsSparkline } from "./health-summary.tsx";
 import { useShownStats } from "./use-shown-stats.ts";
+import css from "./over-time.module.css";
 
 // Loads the charts as a separate script chunk, so that lists and settings do not wait for the chart library.
 
@@ -64,7 +64,7 @@ export function ChartStrip({ subscription, isOpen, onToggle }: StripProps) {
   const span = hasTime ? spanOf(filter, now) : "24h";
   if (hasOtherFilters(filter) || span === undefined) return null;
   return (
-    <Group gap="xs" wrap="nowrap" className="strip">
+    <Group gap="xs" wrap="nowrap" className={css.strip}>
       <Button
         variant="subtle"
         size="xs"
@@ -84,19 +84,8 @@ export function ChartStrip({ subscription, isOpen, onToggle }: StripProps) {
 function Strip({ id, span }: { readonly id: string; readonly span: Span }) {
   const { stats } = useShownStats(id, span);
   if (stats === undefined) return null;
-  const bars = stats.points.map(({ successes, failures }) => ({ good: successes, bad: failures }));
   const period = typeof span === "string" ? `Last ${STATS_RANGES[span].label}` : formatPeriod(span);
-  const words = `${period}: ${attemptsInWords(stats)}`;
-  return (
-    <>
-      <div className="grows strip-bars">
-        <Sparkline bars={bars} label={words} />
-      </div>
-      <Text size="xs" c="dimmed" visibleFrom="lg" className="one-line" aria-hidden>
-        {words}
-      </Text>
-    </>
-  );
+  return <AttemptsSparkline stats={stats} period={period} visibleFrom="lg" className="one-line" />;
 }
 
 const hasOtherFilters = (filter: object): boolean =>
@@ -120,17 +109,10 @@ export function ListChart({ subscription }: ListChartProps) {
         Chart of the attempts
       </Title>
       {hasPeriod && (
-        <Group gap="sm" mb="xs">
-          {typeof span === "object" && <Text size="sm">{formatPeriod(span)}</Text>}
-          <Button
-            variant="subtle"
-            size="compact-sm"
-            leftSection={<Icon name="x" size={14} />}
-            onClick={() => set({ since: undefined, until: undefined })}
-          >
-            Remove the period
-          </Button>
-        </Group>
+        <SelectedPeriod
+          period={typeof span === "object" ? span : undefined}
+          onClear={() => set({ since: undefined, until: undefined })}
+        />
       )}
       {span !== undefined && (
         <Shown
@@ -165,12 +147,8 @@ function Shown({ subscription, span, onSelect }: ShownProps) {
   );
 }
 
-interface OverTimeProps {
-  readonly subscription: Subscription;
-}
-
 /** Charts of a subscription, for a range that ends now or for a period that the user selected in a chart. */
-export function OverTime({ subscription: { id, disabled_at: disabledAt } }: OverTimeProps) {
+export function OverTime({ subscription: { id, disabled_at: disabledAt } }: ListChartProps) {
   const [params, setParams] = useSearchParams();
   const range = rangeOf(params.get("range"));
   const period = periodOf(params);
@@ -194,7 +172,13 @@ export function OverTime({ subscription: { id, disabled_at: disabledAt } }: Over
         />
       </Group>
       <div aria-live="polite">
-        {period && <Selected id={id} period={period} onClear={() => show({})} />}
+        {period && (
+          <SelectedPeriod
+            period={period}
+            href={`/webhooks/${id}?${new URLSearchParams({ tab: "deliveries", ...period })}`}
+            onClear={() => show({})}
+          />
+        )}
       </div>
       {query.isPending ? (
         <Skeleton height={620} />
@@ -213,20 +197,22 @@ export function OverTime({ subscription: { id, disabled_at: disabledAt } }: Over
   );
 }
 
-interface SelectedProps {
-  readonly id: string;
-  readonly period: Period;
+interface SelectedPeriodProps {
+  readonly period: Period | undefined;
+  /** Path of the deliveries of the period; absent on their own page. */
+  readonly href?: string;
   readonly onClear: () => void;
 }
 
-function Selected({ id, period, onClear }: SelectedProps) {
-  const search = new URLSearchParams({ tab: "deliveries", ...period });
+function SelectedPeriod({ period, href, onClear }: SelectedPeriodProps) {
   return (
     <Group gap="sm" mb="sm">
-      <Text size="sm">{formatPeriod(period)}</Text>
-      <Anchor component={Link} href={`/webhooks/${id}?${search}`} size="sm">
-        Its deliveries
-      </Anchor>
+      {period && <Text size="sm">{formatPeriod(period)}</Text>}
+      {href !== undefined && (
+        <Anchor component={Link} href={href} size="sm">
+          Its deliveries
+        </Anchor>
+      )}
       <Button
         variant="subtle"
         size="compact-sm"

@@ -1,5 +1,4 @@
-import type { CursorPage } from "../../../api/client.ts";
-import type { Message } from "../data/list-reads.ts";
+import type { CursorPage } from "../api/client.ts";
 
 export type Format = "csv" | "json";
 
@@ -53,24 +52,7 @@ function written<Row>(
 }
 
 type Cell = string | number | null;
-type Line = Readonly<Record<string, Cell>>;
-
-/**
- * Returns the CSV columns of an event: the event's own fields, the number of its attempts, and the details of
- * the last attempt.
- */
-export function lineOfMessage({ attempts, ...message }: Message): Line {
-  const last = attempts.at(-1);
-  return {
-    ...message,
-    attempts: attempts.length,
-    last_attempt_at: last?.started_at ?? null,
-    last_outcome: last?.outcome ?? null,
-    last_status_code: last?.status_code ?? null,
-    last_error_code: last?.error_code ?? null,
-    last_duration_ms: last?.duration_ms ?? null,
-  };
-}
+export type Line = Readonly<Record<string, Cell>>;
 
 /** Returns the CSV header line. CSV lines end with CRLF (RFC 4180). */
 export function csvHead(line: Line): string {
