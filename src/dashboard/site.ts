@@ -44,13 +44,21 @@ export function dashboardSite({ read = builtDashboard, framedBy }: SiteOptions) 
       }));
   const respond = async ({ request, path }: { request: Request; path: string }) => {
     const { document, assets } = await ready();
-    if (!path.startsWith(ASSETS)) return page(document, []);
+    if (!path.startsWith(ASSETS))
+      return page(document, [], "frame-src 'self'; frame-ancestors 'none'");
     const asset = assets.get(path.slice(ASSETS.length));
     if (asset === undefined) throw new Problem("not_found");
     return file(asset, request);
   };
-  const respondFramed = async ({ params }: { params: { key: string } }) =>
-    page((await ready()).document, await framedBy(params.key));
+  const respondFramed = async ({ params }: { params: { key: string } }) => {
+    const origins = await framedBy(params.key);
+    // This origin may frame the portal, too, for the preview on the page "Embedding".
+    return page(
+      (await ready()).document,
+      origins,
+      `frame-ancestors ${["'self'", ...origins].join(" ")}`,
+    );
+  };
   return new Elysia({ name: "dashboard", detail: { hide: true } })
     .get("/", () => new Response(null, { status: 302, headers: { Location: PATH } }))
     .get(PATH, respond)
@@ -62,16 +70,16 @@ export function dashboardSite({ read = builtDashboard, framedBy }: SiteOptions) 
 /**
  * Renders the HTML document. It must not be cached, because the address of an SSO callback contains a one-time
  * code and the nonce is valid for one response only. In a portal page, the document lists the origins that may
- * frame it, so that the page sends messages to no other origin.
+ * frame it, so that the page sends messages to no other origin. `frames` is the part of the policy about frames.
  */
-function page(document: string, ancestors: readonly string[]): Response {
+function page(document: string, origins: readonly string[], frames: string): Response {
   const nonce = randomBytes(16).toString("base64");
-  const html = document.replaceAll(NONCE, nonce).replace(FRAMED_BY, ancestors.join(" "));
+  const html = document.replaceAll(NONCE, nonce).replace(FRAMED_BY, origins.join(" "));
   return new Response(html, {
     headers: {
       ...HEADERS,
       "Content-Type": "text/html; charset=utf-8",
-      "Content-Security-Policy": contentSecurityPolicy(nonce, ancestors),
+      "Content-Security-Policy": contentSecurityPolicy(nonce, frames),
       "Cache-Control": "no-store",
       "Cross-Origin-Opener-Policy": "same-origin",
     },
@@ -82,7 +90,7 @@ function page(document: string, ancestors: readonly string[]): Response {
  * Builds the content security policy: scripts, styles and requests of this origin only, and logos from any
  * HTTPS host. The nonce allows the style elements that Mantine creates.
  */
-function contentSecurityPolicy(nonce: string, ancestors: readonly string[]): string {
+function contentSecurityPolicy(nonce: string, frames: string): string {
   return [
     "default-src 'none'",
     "script-src 'self'",
@@ -91,7 +99,7 @@ function contentSecurityPolicy(nonce: string, ancestors: readonly string[]): str
     "connect-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",
-    `frame-ancestors ${ancestors.length === 0 ? "'none'" : ancestors.join(" ")}`,
+    frames,
   ].join("; ");
 }
 

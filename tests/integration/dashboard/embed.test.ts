@@ -185,7 +185,7 @@ describe.skipIf(chromium === undefined)("the page about embedding", () => {
     { width: 1280, colorScheme: "light" },
     { width: 390, colorScheme: "dark" },
   ] as const)(
-    "lists origins, shows which one is invalid, and creates a link to try: %p",
+    "lists origins, shows which one is invalid, creates a link to try, and previews the portal: %p",
     async (look) => {
       const { page, faults } = await openSignedIn(browser, {
         root,
@@ -211,6 +211,12 @@ describe.skipIf(chromium === undefined)("the page about embedding", () => {
         .getByLabel("On your server", { exact: true })
         .getByText('"access":"write"')
         .waitFor();
+      await page.getByRole("button", { name: "Load preview" }).click();
+      const shown = page.frameLocator('iframe[title="Preview"]');
+      await shown.getByRole("heading", { level: 1, name: "Webhooks" }).waitFor();
+      expect(await shown.getByRole("link", { name: "Set up immediate delivery" }).count()).toBe(0);
+      await page.getByText("Dark", { exact: true }).click();
+      await shown.locator('html[data-mantine-color-scheme="dark"] h1').waitFor();
       expect(await allErrors(page)).toEqual([]);
       await picture(page, `embedding-${look.width}`);
       expect(faults).toEqual([]);

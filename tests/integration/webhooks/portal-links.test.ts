@@ -349,13 +349,13 @@ describe("the origins that may frame the portal", () => {
     );
   }
 
-  test("are none until the partner sets them, and never those of other partners", async () => {
+  test("are only our own until the partner sets them, and never those of other partners", async () => {
     expect((await ask(owner, "/partner/embedding")).body).toEqual({ origins: [] });
-    expect(await policyOf(owner)).toBe("frame-ancestors 'none'");
+    expect(await policyOf(owner)).toBe("frame-ancestors 'self'");
     const origins = ["https://a--b.example-1.com:65535", "http://localhost:1"];
     expect((await allow(origins)).body).toEqual({ origins });
-    expect(await policyOf(owner)).toBe(`frame-ancestors ${origins.join(" ")}`);
-    expect(await policyOf(rival)).toBe("frame-ancestors 'none'");
+    expect(await policyOf(owner)).toBe(`frame-ancestors 'self' ${origins.join(" ")}`);
+    expect(await policyOf(rival)).toBe("frame-ancestors 'self'");
     expect((await audited("EMBEDDING_UPDATED"))?.details).toMatchObject({
       origins: 2,
       token: { kind: "access", client_id: null },
@@ -364,7 +364,7 @@ describe("the origins that may frame the portal", () => {
     const unknown = await api.call("GET", "/embed/01j00000000000000000000000/webhooks", {
       root: true,
     });
-    expect(unknown.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
+    expect(unknown.headers.get("content-security-policy")).toContain("frame-ancestors 'self'");
     const dashboard = await api.call("GET", "/dashboard", { root: true });
     expect(dashboard.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
     await allow([]);

@@ -1,13 +1,4 @@
-import {
-  Anchor,
-  Button,
-  Group,
-  Radio,
-  SegmentedControl,
-  Stack,
-  Text,
-  Textarea,
-} from "@mantine/core";
+import { Anchor, Button, Group, SegmentedControl, Stack, Text, Textarea } from "@mantine/core";
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
@@ -15,12 +6,13 @@ import { answerOf, type ApiClient, type DataOf } from "../../api/client.ts";
 import { BASE_URL } from "../../api/connect.ts";
 import { useApi } from "../../session/session.tsx";
 import { CodeBlock } from "../../ui/copy.tsx";
-import { Form, useForm } from "../../ui/form.tsx";
+import { SecretField } from "../../ui/secret.tsx";
+import { Choice, Form, useForm } from "../../ui/form.tsx";
 import { PageHeader, Section } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
-import { SecretField } from "../../ui/secret.tsx";
 import { ErrorNotice, Loaded } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
+import css from "./embedding.module.css";
 
 const embeddingOptions = (api: ApiClient) =>
   queryOptions({
@@ -112,67 +104,108 @@ function Origins({ settings }: { readonly settings: DataOf<typeof embeddingOptio
 
 type Theme = "light" | "dark" | "auto";
 
-/** Opens the portal as a visitor sees it, and shows the request and the frame that do so from a product. */
+/** Makes a link to try, and shows the request and the frame that open the portal from a product, beside a preview. */
 function TryLink() {
   const { makeLink } = useEmbeddingActions();
   const [access, setAccess] = useState<LinkAccess>("read");
   const [theme, setTheme] = useState<Theme>("auto");
-  const options = { pages: ["webhooks"], access, ...(theme !== "auto" && { theme }) } as const;
+  const [hasPreview, setPreview] = useState(false);
+  const themed = { pages: ["webhooks"], ...(theme !== "auto" && { theme }) } as const;
+  const options = { ...themed, access };
   const { mutate, data, error, isPending } = useMutation({ mutationFn: () => makeLink(options) });
   return (
     <Section
       title="Preview"
       description="A single-use link, valid for one hour, signed in as you. In your product, your server creates one for each visit."
     >
-      <Group gap="xl" align="flex-start">
-        <Radio.Group
-          label="Permissions"
-          value={access}
-          onChange={(value) => setAccess(value === "write" ? "write" : "read")}
-        >
-          <Stack gap="xs" mt="xs">
-            <Radio value="read" label="View only" />
-            <Radio value="write" label="Change, test, resend, and show secrets" />
-          </Stack>
-        </Radio.Group>
-        <div>
-          <Text size="sm" fw={500} mb={4} id="theme">
-            Theme
-          </Text>
-          <SegmentedControl
-            aria-labelledby="theme"
-            data={[
-              { value: "auto", label: "Browser" },
-              { value: "light", label: "Light" },
-              { value: "dark", label: "Dark" },
+      <div className="with-preview">
+        <Stack miw={0}>
+          <Choice
+            label="Permissions"
+            value={access}
+            onChange={setAccess}
+            options={[
+              { value: "read", label: "View only" },
+              { value: "write", label: "Change, test, resend, and show secrets" },
             ]}
-            value={theme}
-            onChange={(value) => setTheme(value)}
           />
+          <div>
+            <Text size="sm" fw={500} mb={4} id="theme">
+              Theme
+            </Text>
+            <SegmentedControl
+              aria-labelledby="theme"
+              data={[
+                { value: "auto", label: "Browser" },
+                { value: "light", label: "Light" },
+                { value: "dark", label: "Dark" },
+              ]}
+              value={theme}
+              onChange={setTheme}
+            />
+          </div>
+          <Group>
+            <Button variant="default" onClick={() => mutate()} loading={isPending}>
+              Create link
+            </Button>
+            {data !== undefined && (
+              <Button component="a" href={data.url} target="_blank" rel="noopener">
+                Open preview
+              </Button>
+            )}
+          </Group>
+          {error !== null && <ErrorNotice error={error} />}
+          {data !== undefined && (
+            <>
+              <SecretField key={data.url} label="Link" value={data.url} />
+              <Text size="sm" c="dimmed">
+                Works once and expires <Time at={data.expires_at} mayBeAhead />.
+              </Text>
+            </>
+          )}
+          <CodeBlock label="On your server" code={requestFor(options)} />
+          <CodeBlock label="On your page" code={FRAME} />
+        </Stack>
+        <div className={css.preview}>
+          {hasPreview ? (
+            <LivePreview options={{ ...themed, access: "read" }} />
+          ) : (
+            <Stack align="center" p="lg" ta="center">
+              <Text size="sm" c="dimmed">
+                In your colour and the chosen theme, for viewing only. It is one visit in the audit
+                log.
+              </Text>
+              <Button onClick={() => setPreview(true)}>Load preview</Button>
+            </Stack>
+          )}
         </div>
-      </Group>
-      <Group>
-        <Button variant="default" onClick={() => mutate()} loading={isPending}>
-          Create link
-        </Button>
-        {data !== undefined && (
-          <Button component="a" href={data.url} target="_blank" rel="noopener">
-            Open preview
-          </Button>
-        )}
-      </Group>
-      {error !== null && <ErrorNotice error={error} />}
-      {data !== undefined && (
-        <>
-          <SecretField key={data.url} label="Link" value={data.url} />
-          <Text size="sm" c="dimmed">
-            Works once and expires <Time at={data.expires_at} mayBeAhead />.
-          </Text>
-        </>
-      )}
-      <CodeBlock label="On your server" code={requestFor(options)} />
-      <CodeBlock label="On your page" code={FRAME} />
+      </div>
     </Section>
+  );
+}
+
+/**
+ * Shows the portal in a frame, in the colour and with the logo of the company. The link is for viewing only, and each
+ * theme has its own, because a link works once.
+ */
+function LivePreview({ options }: { readonly options: LinkOptions }) {
+  const { makeLink } = useEmbeddingActions();
+  const link = useQuery({
+    queryKey: ["embedding", "preview", options],
+    queryFn: () => makeLink(options),
+    gcTime: 0,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  return (
+    <Loaded query={link}>
+      {({ url }) => {
+        // The policy of this page allows frames of its own origin only, whatever host the link names.
+        const { pathname, search, hash } = new URL(url);
+        // A sandbox would keep these pages from their own API.
+        // oxlint-disable-next-line react/iframe-missing-sandbox
+        return <iframe title="Preview" src={pathname + search + hash} />;
+      }}
+    </Loaded>
   );
 }
 
