@@ -100,6 +100,10 @@ describe("a request head", () => {
     ],
     ["150 headers", requestText("GET /x HTTP/1.1", "X: a\r\n".repeat(149)), 404],
     ["200 headers", requestText("GET /x HTTP/1.1", "X: a\r\n".repeat(199)), 431],
+    ["version 1.0", requestText("GET /x HTTP/1.0"), 404],
+    ["version 1.2", requestText("GET /x HTTP/1.2"), 505],
+    ["version 2.0", requestText("GET /x HTTP/2.0"), 505],
+    ["no version", requestText("GET /x"), 505],
   ])("with %s has the status of contract 2.5", async (_, bytes, status) => {
     const { statuses } = await sendRaw(api.root, bytes, { answers: 1 });
     expect(statuses).toEqual([status]);

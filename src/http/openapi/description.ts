@@ -244,7 +244,7 @@ The rate limit is 600 requests a minute per user or, without a token, 1,200 per 
 Every response has an \`X-Request-Id\`. It repeats that of the request if that has up to 128 letters, digits, \`.\`, \`_\` and \`-\`.
 An operation without a body still rejects one that is too long (413), of another type (415) or not JSON (400).
 Any operation may return 500 \`internal_error\`: the server failed, and a retry may succeed.
-A path or a header longer than about 16,000 bytes, or more than 150 headers, gets 431 without a body, and the connection closes.
+A path or a header longer than about 16,000 bytes, or more than 150 headers, gets 431 without a body, another version than HTTP/1.0 and 1.1 gets 505, and the connection closes.
 A token needs the scopes that an operation lists; \`*\` covers all.`;
 
 const header = (description: string, type = "string"): JsonObject => ({
