@@ -132,7 +132,13 @@ const jobs: Job[] = [
   alertsJob(
     {
       ...config,
-      ...{ config, db, clock, log, box, schedule, deliver },
+      config,
+      db,
+      clock,
+      log,
+      box,
+      schedule,
+      deliver,
       standingOf: (tx, one) => standingOf({ db: tx, clock }, one),
     },
     stop,

@@ -56,7 +56,9 @@ export async function mailAlerts(
     // Only `raiseAlerts` writes causes, so each has this shape.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const alerts = rows.map((row) => ({ ...row, cause: row.cause as Cause }));
-    const [{ partnerId = 0, subscriptionId: id = "", settings } = {}] = rows;
+    const [first] = rows;
+    if (first === undefined) continue;
+    const { partnerId, subscriptionId: id, settings } = first;
     const isOne = rows.every((row) => row.subscriptionId === id);
     const standing = isOne ? await deps.standingOf(tx, { id, partnerId }) : undefined;
     for (const to of recipientsOf(partners.get(partnerId) ?? [], settings))

@@ -48,6 +48,7 @@ describe.each(["subscription", "review"] as const)("order by %s", (ordering) => 
         done.push(name);
         await ACTIONS[name]?.(model, draw);
         await checkCounts(model, await checkEvents(model));
+        await checkWaiting(model);
         world.clock.advance(STEP_MS);
         await checkStats(model);
       }
@@ -102,6 +103,7 @@ const ACTIONS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<voi
     };
     const answer = await post(model, "/enable", body);
     model.isActive = !body.test;
+    if (model.isActive) model.failed = 0;
     for (const one of model.queue)
       if (body.held === "skip" || one.id === model.pending) model.end(one, "skipped");
     model.pending = body.test ? String(answer["test_event_id"]) : null;
@@ -112,6 +114,7 @@ const ACTIONS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<voi
     const sent = sendable(model, await load(model), draw).filter(({ isTest }) => !isTest);
     await post(model, "/disable");
     await post(model, "/enable", { held: "skip" });
+    model.failed = 0;
     for (const one of model.queue) model.end(one, "skipped");
     // These attempts must fail, because the model has already settled their events as skipped.
     const failing = new Prng(0);
@@ -196,6 +199,8 @@ class Model {
   pending: string | null = null;
   expired = 0;
   delivered = 0;
+  /** Permanent failures in a row. */
+  failed = 0;
   /** Times of the attempts that were not answered 2xx. */
   readonly failures: Date[] = [];
   readonly events = new Map<string, ExpectedEvent>();
@@ -318,7 +323,10 @@ async function commit(
     if (kind === "delivered") model.delivered++;
     else model.failures.push(startedAt);
     const told = model.events.get(entry.eventId);
-    if (told?.state === "queued" && kind !== "retry") model.end(told, kind);
+    if (told?.state !== "queued" || kind === "retry") continue;
+    model.end(told, kind);
+    if (kind === "delivered") model.failed = 0;
+    else if (model.isActive) model.failed += 1;
   }
   if (records.length === 0) return;
   const group = { records, now: world.clock.now(), monotonicMs: 0 };
@@ -355,6 +363,36 @@ async function listed(model: Model, state?: State): Promise<Record<string, State
   const rows = pages.flat().map((row) => [row.event_id, row.state]);
   expect(new Set(rows.map(([id]) => id)).size).toBe(rows.length);
   return Object.fromEntries(rows);
+}
+
+/** Checks that the success rate of the last hour is that of the chart of the same steps. */
+async function checkHour(model: Model, rate: unknown): Promise<void> {
+  const now = world.clock.now().getTime();
+  const since = new Date(Math.floor((now - 3_600_000) / STEP_MS) * STEP_MS).toISOString();
+  const query = new URLSearchParams({ since, step: "300" });
+  const { body } = await world.ask("GET", `/${model.id}/stats?${query.toString()}`);
+  const points = body["points"] as { successes: number; failures: number }[];
+  const successes = points.reduce((sum, one) => sum + one.successes, 0);
+  const attempts = points.reduce((sum, one) => sum + one.failures, successes);
+  expect(rate).toBe(attempts === 0 ? null : successes / attempts);
+}
+
+/** Checks how many events wait behind each one that waits for a retry: those after it in its lane. */
+async function checkWaiting(model: Model): Promise<void> {
+  const path = `/partner/webhooks/${model.id}/messages?state=waiting`;
+  const pages = await everyPage<{ event_id: string; waiting_behind: number | null }>(
+    world.api,
+    path,
+    world.tokens.owner,
+  );
+  for (const { event_id: id, waiting_behind: behind } of pages.flat()) {
+    const place = model.queue.findIndex((one) => one.id === id);
+    const one = model.queue[place];
+    if (one === undefined || one.isTest) continue;
+    const isBehind = (other: ExpectedEvent) =>
+      !other.isTest && (model.ordering === "subscription" || other.reviewId === one.reviewId);
+    expect(behind).toBe(model.queue.slice(place + 1).filter(isBehind).length);
+  }
 }
 
 async function checkEvents(model: Model): Promise<Readonly<Record<string, State>>> {
@@ -459,6 +497,8 @@ async function checkChart(model: Model): Promise<void> {
   const { delivered, failures } = model;
   const total = delivered + failures.length;
   expect(rate).toBe(total === 0 ? null : delivered / total);
+  expect(subscription?.body["consecutive_failure_count"]).toBe(model.failed);
+  await checkHour(model, health?.body["success_rate_1h"]);
   expect(summary("Delivered")).toBe(String(delivered));
   expect(summary("Not delivered")).toBe(String(failures.length));
   if (!model.isActive) expect(summary("Held")).toBe(String(model.queue.length));
