@@ -76,6 +76,16 @@ describe.skipIf(chromium === undefined)("the incident card", () => {
     expect(receiver.received[0]?.headers["x-svc-event"]).toBe("webhook.test");
     expect(await allErrors(page)).toEqual([]);
     await shoot(page, "enabled-test");
+    await until("the end of the incident", async () => {
+      const { body } = await world.ask("GET", `/${id}/incidents`);
+      return (body["incidents"] as unknown[]).length === 1;
+    });
+    await page.reload();
+    const past = page.getByRole("region", { name: "Past incidents" });
+    await past.getByText("Disabled, then recovered").waitFor();
+    await past.getByText("HTTP 410").waitFor();
+    expect(await allErrors(page)).toEqual([]);
+    await shoot(page, "past-incidents");
   });
 
   test("stays disabled where the test fails, in every look", async () => {
