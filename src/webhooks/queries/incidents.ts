@@ -4,7 +4,7 @@ import type { DbOrTx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { alerts, incidents } from "../../../db/schema/alerts.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
-import { nullable, rows, statement, value } from "../../../db/statement.ts";
+import { rows, statement, value } from "../../../db/statement.ts";
 import { addMs, parseInstant } from "../../lib/clock.ts";
 
 /** The most incidents that the history reads. */
@@ -49,8 +49,8 @@ const failures = statement({
   },
   columns: {
     ord: value("integer"),
-    statusCode: nullable(deliveryAttempts.statusCode),
-    errorCode: nullable(deliveryAttempts.errorCode),
+    statusCode: deliveryAttempts.statusCode,
+    errorCode: deliveryAttempts.errorCode,
     attempts: value("integer"),
   },
   text: ({ id, ranges, limit }) => sql`
