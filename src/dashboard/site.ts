@@ -50,14 +50,11 @@ export function dashboardSite({ read = builtDashboard, framedBy }: SiteOptions) 
     if (asset === undefined) throw new Problem("not_found");
     return file(asset, request);
   };
-  const respondFramed = async ({ params }: { params: { key: string } }) => {
+  const respondFramed = async ({ params, request }: FramedRequest) => {
     const origins = await framedBy(params.key);
-    // This origin may frame the portal, too, for the preview on the page "Embedding".
-    return page(
-      (await ready()).document,
-      origins,
-      `frame-ancestors ${["'self'", ...origins].join(" ")}`,
-    );
+    const ancestors = isOwnFrame(request) ? ["'self'", ...origins] : origins;
+    const frames = `frame-ancestors ${ancestors.join(" ") || "'none'"}`;
+    return page((await ready()).document, origins, frames);
   };
   return new Elysia({ name: "dashboard", detail: { hide: true } })
     .get("/", () => new Response(null, { status: 302, headers: { Location: PATH } }))
@@ -65,6 +62,18 @@ export function dashboardSite({ read = builtDashboard, framedBy }: SiteOptions) 
     .get(`${PATH}/*`, respond)
     .get(`${PORTAL}/:key`, respondFramed)
     .get(`${PORTAL}/:key/*`, respondFramed);
+}
+
+interface FramedRequest {
+  readonly params: { readonly key: string };
+  readonly request: Request;
+}
+
+/** Whether a page of this origin loads the portal into a frame: the preview on the dashboard's page "Embedding". */
+function isOwnFrame({ headers }: Request): boolean {
+  return (
+    headers.get("sec-fetch-site") === "same-origin" && headers.get("sec-fetch-dest") === "iframe"
+  );
 }
 
 /**

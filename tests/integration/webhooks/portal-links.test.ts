@@ -340,22 +340,22 @@ describe("the session of a link", () => {
 describe("the origins that may frame the portal", () => {
   const allow = (origins: readonly string[], token = owner) =>
     ask(token, "/partner/embedding", "PATCH", { origins });
-  async function policyOf(token: string): Promise<string> {
+  async function policyOf(token: string, headers?: Record<string, string>): Promise<string> {
     const { pathname } = new URL(String((await link({ pages: ["webhooks"] }, token)).body["url"]));
-    const page = await api.call("GET", pathname, { root: true });
+    const page = await api.call("GET", pathname, { root: true, ...(headers && { headers }) });
     expect(page.status).toBe(200);
     return (
       /frame-ancestors [^;]*/.exec(page.headers.get("content-security-policy") ?? "")?.[0] ?? ""
     );
   }
 
-  test("are only our own until the partner sets them, and never those of other partners", async () => {
+  test("are none until the partner sets them, and never those of other partners", async () => {
     expect((await ask(owner, "/partner/embedding")).body).toEqual({ origins: [] });
-    expect(await policyOf(owner)).toBe("frame-ancestors 'self'");
+    expect(await policyOf(owner)).toBe("frame-ancestors 'none'");
     const origins = ["https://a--b.example-1.com:65535", "http://localhost:1"];
     expect((await allow(origins)).body).toEqual({ origins });
-    expect(await policyOf(owner)).toBe(`frame-ancestors 'self' ${origins.join(" ")}`);
-    expect(await policyOf(rival)).toBe("frame-ancestors 'self'");
+    expect(await policyOf(owner)).toBe(`frame-ancestors ${origins.join(" ")}`);
+    expect(await policyOf(rival)).toBe("frame-ancestors 'none'");
     expect((await audited("EMBEDDING_UPDATED"))?.details).toMatchObject({
       origins: 2,
       token: { kind: "access", client_id: null },
@@ -364,9 +364,23 @@ describe("the origins that may frame the portal", () => {
     const unknown = await api.call("GET", "/embed/01j00000000000000000000000/webhooks", {
       root: true,
     });
-    expect(unknown.headers.get("content-security-policy")).toContain("frame-ancestors 'self'");
+    expect(unknown.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
     const dashboard = await api.call("GET", "/dashboard", { root: true });
     expect(dashboard.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
+    await allow([]);
+  });
+
+  test("and our own origin, where a page of ours loads the portal into a frame", async () => {
+    const headers = { "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "iframe" };
+    expect(await policyOf(owner, headers)).toBe("frame-ancestors 'self'");
+    await allow(["https://app.example.com"]);
+    expect(await policyOf(owner, headers)).toBe("frame-ancestors 'self' https://app.example.com");
+    for (const other of [
+      { ...headers, "Sec-Fetch-Site": "cross-site" },
+      { ...headers, "Sec-Fetch-Site": "same-site" },
+      { ...headers, "Sec-Fetch-Dest": "document" },
+    ])
+      expect(await policyOf(owner, other)).toBe("frame-ancestors https://app.example.com");
     await allow([]);
   });
 
