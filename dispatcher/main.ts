@@ -139,7 +139,7 @@ const jobs: Job[] = [
       box,
       schedule,
       deliver,
-      standingOf: (tx, one) => standingOf({ db: tx, clock }, one),
+      standingOf: (one) => standingOf({ db, clock }, one),
     },
     stop,
   ),

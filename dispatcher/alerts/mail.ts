@@ -1,6 +1,7 @@
-import type { DbOrTx, Tx } from "../../db/client.ts";
+import type { Tx } from "../../db/client.ts";
 import { waitForTurn } from "../../db/server.ts";
 import { addMs, isoInstant } from "../../src/lib/clock.ts";
+import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import {
   ALERT_DEFAULTS,
@@ -29,11 +30,17 @@ interface Standing {
 export interface MailDeps {
   readonly box: SecretBox;
   readonly config: { readonly serverRoot: string };
-  /** Reads the standing of a subscription; undefined if it was deleted. */
-  readonly standingOf: (
-    db: DbOrTx,
-    one: { readonly id: string; readonly partnerId: number },
-  ) => Promise<Standing | undefined>;
+  readonly log: Pick<Log, "warn">;
+  /**
+   * Reads the standing of a subscription; undefined if it was deleted. It reads outside of the transaction of the mails,
+   * because a failure would end that.
+   */
+  readonly standingOf: (one: SubscriptionKey) => Promise<Standing | undefined>;
+}
+
+interface SubscriptionKey {
+  readonly id: string;
+  readonly partnerId: number;
 }
 
 /** Queues one mail with all pending alerts to each recipient of the partners with a due digest. */
@@ -60,7 +67,7 @@ export async function mailAlerts(
     if (first === undefined) continue;
     const { partnerId, subscriptionId: id, settings } = first;
     const isOne = rows.every((row) => row.subscriptionId === id);
-    const standing = isOne ? await deps.standingOf(tx, { id, partnerId }) : undefined;
+    const standing = isOne ? await standingIn(deps, { id, partnerId }) : undefined;
     for (const to of recipientsOf(partners.get(partnerId) ?? [], settings))
       mails.push(alertMail(alerts, to, { ...deps.config, standing }));
   }
@@ -71,6 +78,16 @@ export async function mailAlerts(
   );
   await queueMails(tx, deps, mails, at);
   return mails.length > 0;
+}
+
+/** Reads the standing of a subscription. If that fails, the mail is sent without it rather than late. */
+async function standingIn(deps: MailDeps, one: SubscriptionKey): Promise<Standing | undefined> {
+  try {
+    return await deps.standingOf(one);
+  } catch (error) {
+    deps.log.warn("alert.standing_failed", { subscription_id: one.id, ...errorFields(error) });
+    return undefined;
+  }
 }
 
 /**

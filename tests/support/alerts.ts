@@ -25,7 +25,7 @@ export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "
       schedule,
       config,
       deliver: createDeliver({ clock: systemClock, client }),
-      standingOf: (tx, one) => standingOf({ db: tx, clock: systemClock }, one),
+      standingOf: (one) => standingOf({ db: database.db, clock: systemClock }, one),
       retryDelaysMs: [100, 100, 100],
     },
     stop.signal,
@@ -52,8 +52,7 @@ export function lookForTrouble(
   everywhere: boolean,
 ): Promise<Raised[]> {
   const schedule = { wake: () => Promise.resolve() };
-  const { clock } = deps;
-  const standing: LookDeps["standingOf"] = (tx, one) => standingOf({ db: tx, clock }, one);
+  const standing: LookDeps["standingOf"] = (one) => standingOf(deps, one);
   return look(
     { ...deps, schedule, standingOf: standing },
     everywhere,

@@ -1,4 +1,4 @@
-import type { DbOrTx, Tx } from "../../../db/client.ts";
+import type { Tx } from "../../../db/client.ts";
 import { serverTime, takeTurn } from "../../../db/server.ts";
 import { addMs } from "../../lib/clock.ts";
 import { ALERT_KINDS, type AlertKind } from "../../outbox/mail.ts";
@@ -32,7 +32,7 @@ import type { WebhookDeps } from "./deps.ts";
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
-type Deps = Pick<WebhookDeps, "clock"> & { readonly db: DbOrTx };
+type Deps = Pick<WebhookDeps, "db" | "clock">;
 
 /**
  * Reads the health of a subscription (contract 6.17). `known` saves a query if the caller has just read

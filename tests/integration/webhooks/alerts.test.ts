@@ -215,6 +215,22 @@ describe("mails about alerts", () => {
     expect((await mails()).at(-1)?.subject).toEndWith("is disabled");
   });
 
+  test("are sent without the condition if that cannot be read", async () => {
+    await subscribed(5);
+    await database.db.sql`alter table attempt_stats rename to attempt_stats_away`;
+    try {
+      await look();
+    } finally {
+      await database.db.sql`alter table attempt_stats_away rename to attempt_stats`;
+    }
+    const [mail] = await mails();
+    expect(mail?.text).toContain("5 consecutive webhook events");
+    expect(mail?.text).not.toContain("Condition");
+    await setFailures(await subscribed(), 5);
+    await look();
+    expect((await mails()).at(-1)?.text).toContain("Condition");
+  });
+
   test("combine alerts of both subscriptions of a partner", async () => {
     const one = await subscribed(5);
     const batch = { intervalHours: 1, nextAt: addMs(new Date(), 3_600_000) };
