@@ -37,7 +37,7 @@ export const webhooks: Command = {
 export const subscribe: Command = {
   name: "subscribe",
   words: "URL",
-  summary: "have every event sent to an https address, and show its secret",
+  summary: "create a subscription for all events at an https address, and show its secret",
   more: `The secret is printed to the terminal: store it where your receiver reads it. Filters, minimal bodies and batches are
 set on the dashboard or through the API.`,
   flags: { label: { type: "string", help: "a name for people; default: the address's host" } },
@@ -122,7 +122,7 @@ export const deliveries: Command = {
 export const redeliver: Command = {
   name: "redeliver",
   words: "EVENT_ID …",
-  summary: "queue events again, each as a new round",
+  summary: "resend events, each as a new round",
   flags: WEBHOOK,
   wordCount: [1, 1_000],
   async run(context, given) {
@@ -138,7 +138,7 @@ export const redeliver: Command = {
 export const recover: Command = {
   name: "recover",
   words: "--since INSTANT [--until INSTANT]",
-  summary: "queue again, in order, all undelivered events of a period",
+  summary: "resend all undelivered events of a period, in order",
   flags: {
     ...WEBHOOK,
     since: { type: "string", help: AGO },

@@ -16,7 +16,7 @@ const RANDOM_DIGITS = 16;
 export const listen: Command = {
   name: "listen",
   words: "[--forward-to PORT|URL]",
-  summary: "show deliveries as they happen, and repeat them to this machine",
+  summary: "show deliveries live, and forward them to this machine",
   more: `Every request to your endpoint arrives here as a copy, with the exact headers and body, and is posted to a port of this
 machine, one after the other; no tunnel is needed. Only the endpoint's answer counts for the delivery: the port's answer
 changes nothing. After a lost connection, listen resumes where it stopped. Ctrl-C ends it.`,

@@ -59,7 +59,7 @@ function find(name: string): Command {
 }
 
 function overview(): string {
-  return `Your side of ReviewRelay's webhooks, in a terminal.
+  return `Receive, inspect and resend ReviewRelay webhooks from a terminal.
 
 Usage: reviewrelay <command> [flags]
 
@@ -73,7 +73,7 @@ ${indented([
   ["WEBHOOK_SECRET", "the secret for checking signatures"],
 ])}
 
-Exit status: 0 done, 1 refused or not valid, 64 wrong usage, 69 the server is out of reach, 77 not signed in.`;
+Exit status: 0 success, 1 rejected or invalid, 64 usage error, 69 server unreachable, 77 not signed in.`;
 }
 
 function helpOf(command: Command): string {

@@ -59,7 +59,7 @@ machine, open the address on another one and paste the address at which it ends 
 export const logout: Command = {
   name: "logout",
   words: "",
-  summary: "end the sign-in and forget its token",
+  summary: "sign out and delete the stored token",
   flags: {},
   wordCount: [0, 0],
   async run(context, given) {

@@ -38,7 +38,7 @@ export function consentPage(
     </ul>
     <p class="soft">${lifeOf(client, config)} You can end it in the dashboard, under Security.</p>
     <p class="soft">
-      Afterwards you are sent to ${destinationOf(redirectUri)}. Go on only if you trust it.
+      Afterwards you are sent to ${destinationOf(redirectUri)}. Continue only if you trust it.
     </p>
     <form method="post" action="/oauth/authorize">
       <input type="hidden" name="ticket" value="${ticket}" />

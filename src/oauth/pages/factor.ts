@@ -54,7 +54,7 @@ export function factorPage(
         autofocus
         ${fieldError}
       />
-      <button name="action" value="prove">Go on</button>
+      <button name="action" value="prove">Continue</button>
       ${passkey}
       <button class="plain quiet" name="action" value="deny" formnovalidate>
         Cancel and go back

@@ -67,7 +67,7 @@ export function signInPage(
  */
 export function redirectPage({ client }: Authorization, url: string, head: PageHead): Response {
   const body = html`<p>You come back here afterwards.</p>
-    <p><a href="${url}">Go on, if nothing happens</a></p>`;
+    <p><a href="${url}">Continue, if nothing happens</a></p>`;
   const title = "On to your company's sign-in";
   return pageResponse({ branding: client.branding, title, body, refreshTo: url }, head);
 }

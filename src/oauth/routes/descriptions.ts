@@ -240,7 +240,7 @@ export const AUTHORIZE_DETAIL: DocumentDecoration = {
 
 export const AUTHORIZE_RETURN_DETAIL: DocumentDecoration = {
   operationId: "returnFromProvider",
-  summary: "Go on with the authorization code flow after single sign-on",
+  summary: "Continue the authorization code flow after single sign-on",
   description: "The service's own page redirects here; the ticket works in that browser only.",
   parameters: [parameter("ticket", true), parameter("code"), parameter("error")],
   responses: {

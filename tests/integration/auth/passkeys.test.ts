@@ -129,7 +129,7 @@ describe.skipIf(chromium === undefined)("a passkey", () => {
     expect([late.status, late.body["code"], late.body["message"]]).toEqual([
       409,
       "limit_reached",
-      "You have as many of these as one may have; delete one first.",
+      "The limit is reached; delete one first.",
     ]);
     const list = await world.api.call("GET", "/account/second-factors", { token });
     const factors: readonly { id: string }[] = Object(list.body["factors"]);
