@@ -25,8 +25,9 @@ export async function seedWith(
 ): Promise<DemoPartner[]> {
   const folder = mkdtempSync(join(tmpdir(), "reviewrelay-demo-"));
   try {
+    // By their names in package.json, because another checkout may have the files elsewhere.
     for (const name of ["migrate", "seed"])
-      await succeed([`scripts/${name}.ts`], { ...env, DATA_DIR: folder }, tree);
+      await succeed(["run", name], { ...env, DATA_DIR: folder }, tree);
     return partnersOf(JSON.parse(readFileSync(join(folder, "demo.json"), "utf8")));
   } finally {
     rmSync(folder, { recursive: true });

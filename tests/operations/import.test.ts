@@ -135,7 +135,7 @@ async function command(name: "import" | "export", ...args: (string | Record<stri
   const startedMs = performance.now();
   const texts = args.filter((one) => typeof one === "string");
   const env = Object.assign(environment(), ...args.filter((one) => typeof one === "object"));
-  const { status, said } = await runCommand([`scripts/${name}.ts`, ...texts], env);
+  const { status, said } = await runCommand(["src/operate/main.ts", name, ...texts], env);
   const seconds = Math.round((performance.now() - startedMs) / 1_000);
   console.log(`${name} ${texts.join(" ").replaceAll(directory.path, "")}: ${seconds} s`);
   console.log(said.split("\n").slice(-18).join("\n"));

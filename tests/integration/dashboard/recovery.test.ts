@@ -83,7 +83,7 @@ describe.skipIf(chromium === undefined)("typed text", () => {
     const release = await held(page, "**/partner/webhooks/events");
     await page.goto(`${page.url()}/${id}?tab=deliveries`);
     await button(page, "More filters").click();
-    const field = page.getByRole("combobox", { name: "Event" });
+    const field = page.getByRole("combobox", { name: "Event", exact: true });
     await field.waitFor();
     expect(await field.isDisabled()).toBe(true);
     release();

@@ -422,7 +422,7 @@ const linesOf = async (path: string): Promise<Line[]> =>
     .map((text) => JSON.parse(text) as Line);
 
 function run(command: "import" | "export", args: readonly string[], on: TestDatabase = database) {
-  return runCommand([`scripts/${command}.ts`, ...args], {
+  return runCommand(["src/operate/main.ts", command, ...args], {
     DATABASE_URL: on.url,
     REDIS_URL: "redis://unused.invalid",
     MASTER_KEY: masterKey.toString("base64"),

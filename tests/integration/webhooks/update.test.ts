@@ -150,6 +150,7 @@ describe("an update is rejected", () => {
         "disabled_at",
         "disabled_reason",
         "disabled_note",
+        "pending_test_event_id",
         "last_batch_dispatched_at",
         "next_batch_at",
         "secret_fingerprint",
