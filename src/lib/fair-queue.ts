@@ -20,10 +20,11 @@ interface Limits {
  */
 export type Trust = "trusted" | "unknown" | "suspect";
 const SUSPECT: Trust = "suspect";
+const UNKNOWN: Trust = "unknown";
 
 /**
- * From this number of networks on that wait for their first turn, every second turn of them goes to the newest. Behind a
- * crowd a newcomer then waits for two tasks, and the oldest for twice those before it.
+ * Strangers are a crowd when this many of their tasks wait. They then leave a slot to trusted clients, because a hash takes
+ * longer beside another one, and a trusted client would also wait for one to end.
  */
 const CROWD = 16;
 
@@ -31,23 +32,22 @@ const CROWD = 16;
 class Network {
   /** The highest number of its tasks that run at the same time. */
   readonly share: number;
+  /** The number of waiting tasks from which on the share applies. */
+  readonly crowd: number;
   /** The networks inside this network by name, in the order of their turns. */
   readonly children = new Map<string, Network>();
   /** The waiting tasks of an innermost network; empty if there are networks inside. */
   readonly queue: Waiter[] = [];
   running = 0;
   waiting = 0;
-  /** Whether it has had a turn since it came. */
-  wasServed = false;
-  /** Whether the next turn inside it goes to the newest network of a crowd. */
-  isNewestNext = true;
 
-  constructor(share = Number.POSITIVE_INFINITY) {
+  constructor(share = Number.POSITIVE_INFINITY, crowd = 0) {
     this.share = share;
+    this.crowd = crowd;
   }
 
   get isOpen(): boolean {
-    return this.running < this.share;
+    return this.running < this.share || this.waiting < this.crowd;
   }
 }
 
@@ -72,7 +72,7 @@ interface Waiter {
  *   than one task.
  * - An outermost network never runs more than its share, and suspects run only within it. With a share of all slots
  *   but one, a newcomer starts immediately beside one busy network, or beside any number of suspects.
- * - Turns start with the oldest network. In a crowd of new ones, every second turn starts with the newest.
+ * - While many tasks of unknown clients wait, these run within that share too, so that trusted clients start at once.
  * - When the waiting room is full, the network with the most waiting tasks loses its newest one, within the kind of
  *   trust that has most. A newcomer is therefore rejected only if no network has at least two more waiting tasks
  *   than its own.
@@ -127,8 +127,10 @@ export class FairQueue {
   #branchOf(path: readonly string[]): Branch {
     let parent = this.#all;
     const networks = path.map((name, depth) => {
-      const share = depth === 1 ? this.#limits.share : undefined;
-      return (parent = parent.children.get(name) ?? new Network(share));
+      const isCrowd = depth === 0 && name === UNKNOWN;
+      const share = isCrowd || depth === 1 ? this.#limits.share : undefined;
+      const made = parent.children.get(name) ?? new Network(share, isCrowd ? CROWD : 0);
+      return (parent = made);
     });
     return { path, networks };
   }
@@ -172,12 +174,16 @@ export class FairQueue {
     this.#count(branch, { running: -1, waiting: 0 });
     // Each network goes to the end of the turns, or is removed if it is empty.
     this.#eachNetwork(branch, (network, name, parent) => {
-      network.wasServed = true;
       parent.children.delete(name);
       if (!isEmpty(network)) parent.children.set(name, network);
     });
-    // The next task starts in the same step, so that no newcomer can take the slot in between.
-    this.#next()?.start();
+    // The next tasks start in the same step, so that no newcomer can take a slot in between. They are two where a crowd
+    // has just ended.
+    while (this.#hasSlot) {
+      const next = this.#next();
+      if (next === undefined) break;
+      next.start();
+    }
   }
 
   #next(): Waiter | undefined {
@@ -217,20 +223,11 @@ function nextWaiter(network: Network, except?: Network): Waiter | undefined {
   );
   const idle = ready.filter((one) => one.running === 0);
   const busy = ready.filter((one) => one.running > 0);
-  for (const one of [...newestOfCrowd(network, idle), ...idle, ...busy]) {
+  for (const one of [...idle, ...busy]) {
     const found = nextWaiter(one);
     if (found !== undefined) return found;
   }
   return undefined;
-}
-
-/** Returns the newest of many networks that had no turn yet, at every second call; otherwise none. */
-function newestOfCrowd(parent: Network, idle: readonly Network[]): Network[] {
-  const fresh = idle.filter((one) => !one.wasServed);
-  if (fresh.length < CROWD) return [];
-  const isNewest = parent.isNewestNext;
-  parent.isNewestNext = !isNewest;
-  return isNewest ? fresh.slice(-1) : [];
 }
 
 /** Returns the child with the most waiting tasks; between equals, the one whose turn comes last. */

@@ -223,48 +223,38 @@ describe("suspects in a fair queue", () => {
   });
 });
 
-describe("a crowd of new networks in a fair queue", () => {
-  test("delays each newcomer by two tasks at most, although every network is new", async () => {
-    const { bring, endOne, order } = stage({ running: 1, waiting: 512 });
-    for (let i = 0; i < 330; i++) await bring(`crowd-${i}`);
-    for (let newcomer = 0; newcomer < 20; newcomer++) {
-      await bring(`one-${newcomer}`);
-      await endOne();
-      await endOne();
-      expect(order).toContain(`one-${newcomer}`);
-    }
-  });
-
-  test("gets every second turn from its oldest on, however many newcomers follow", async () => {
-    const { bring, endOne, order } = stage({ running: 1, waiting: 512 });
-    for (let i = 0; i < 100; i++) await bring(`crowd-${i}`);
-    for (let i = 0; i < 40; i++) {
-      await bring(`newcomer-${i}`);
-      await endOne();
-    }
-    const served = order.filter((party) => party.startsWith("crowd-"));
-    expect(served).toEqual(Array.from({ length: served.length }, (_, i) => `crowd-${i}`));
-    expect(served).toHaveLength(21);
+describe("a crowd of strangers in a fair queue", () => {
+  test("leaves a slot to trusted clients, whatever its networks", async () => {
+    const { bring, endOne, order, queue } = stage({ running: 2, waiting: 512, share: 1 });
+    for (let i = 0; i < 330; i++) await bring(`stranger-${i}`);
+    // The first two found free slots, and the first end shows the crowd.
+    await endOne();
+    expect(queue.load).toEqual({ running: 1, waiting: 328 });
+    await bring("person", 1, "trusted");
+    expect(order.at(-1)).toBe("person");
+    expect(queue.load).toEqual({ running: 2, waiting: 328 });
   });
 
   test.each([
-    [15, "crowd-1"],
-    [16, "crowd-16"],
-  ])("are at least 16 that wait: of %i, the next is %s", async (waiting, next) => {
-    const { bring, endOne, order } = stage({ running: 1, waiting: 512 });
-    for (let i = 0; i <= waiting; i++) await bring(`crowd-${i}`);
+    [16, 1],
+    [15, 2],
+  ])("is 16 tasks that wait: with %i, %i run", async (waiting, running) => {
+    const { bring, endOne, queue } = stage({ running: 2, waiting: 512, share: 1 });
+    for (let i = 0; i < waiting + 2; i++) await bring(`stranger-${i}`);
     await endOne();
-    expect(order.at(-1)).toBe(next);
+    expect(queue.load.running).toBe(running);
   });
 
-  test("is not made of networks that had their turn", async () => {
-    const { bring, endOne, order } = stage({ running: 1, waiting: 512 });
-    for (let i = 0; i < 20; i++) await bring(`crowd-${i}`, 2);
-    for (let i = 0; i < 20; i++) await endOne();
-    const first = order.slice(0, 20);
-    expect(new Set(first).size).toBe(20);
-    for (let i = 0; i < 19; i++) await endOne();
-    expect(order.slice(20)).toEqual(first);
+  test("has all slots again when it ends", async () => {
+    const { bring, endOne, order, queue } = stage({ running: 2, waiting: 512, share: 1 });
+    for (let i = 0; i < 18; i++) await bring(`stranger-${i}`);
+    await endOne();
+    expect(queue.load).toEqual({ running: 1, waiting: 16 });
+    await endOne();
+    expect(queue.load).toEqual({ running: 2, waiting: 14 });
+    for (let i = 0; i < 16; i++) await endOne();
+    expect(queue.load).toEqual({ running: 0, waiting: 0 });
+    expect(order).toEqual(Array.from({ length: 18 }, (_, i) => `stranger-${i}`));
   });
 });
 
