@@ -160,7 +160,7 @@ describe.skipIf(chromium === undefined)("the incident card", () => {
     });
     for (const look of LOOKS) {
       const { page } = await world.open(`/webhooks/${id}`, look);
-      await page.getByText("One event holds back the others").waitFor();
+      await page.getByText("An event is blocking later events").waitFor();
       expect(await page.getByRole("region", { name: "What is wrong" }).count()).toBe(0);
       expect(await page.getByText("Healthy", { exact: true }).count()).toBe(1);
       await shoot(page, `one-retry-${look.width}`);

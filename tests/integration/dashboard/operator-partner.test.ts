@@ -32,7 +32,7 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
     await row.getByRole("link", { name: "CRM" }).click();
     await page.getByRole("heading", { level: 1, name: "CRM" }).waitFor();
     await page.getByText("Viewing p1 (read-only)").waitFor();
-    await page.getByText("One event holds back the others").waitFor();
+    await page.getByText("An event is blocking later events").waitFor();
     await page.getByText("Updates live", { exact: true }).waitFor();
     expect(await page.getByRole("button", { name: CHANGES }).count()).toBe(0);
     await until("failures are red", async () => Boolean(await page.evaluate(HAS_RED)));

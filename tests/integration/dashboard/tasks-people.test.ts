@@ -162,7 +162,7 @@ describe.skipIf(chromium === undefined)("an operator, in a browser", () => {
       const said = await row.innerText();
       await walk.look("dispatcher");
       await walk.click(row.getByRole("link", { name: "CRM" }));
-      await page.getByText("One event holds back the others").waitFor();
+      await page.getByText("An event is blocking later events").waitFor();
       walk.done();
       await walk.look("subscription");
       expect(said).toMatch(/p1\s+3\s/);

@@ -128,14 +128,7 @@ function AuditFilters({
       count={count}
       inView={get("q") === undefined ? 0 : 1}
       onClear={clear}
-      search={
-        <TextFilter
-          label="Search"
-          isLabelled={false}
-          placeholder="Name, IP address, id or detail"
-          {...field("q")}
-        />
-      }
+      search={<TextFilter label="Search" placeholder="Name, IP, id, detail" {...field("q")} />}
     >
       <ChoiceFilter
         label="Category"

@@ -101,7 +101,9 @@ function Blocked({ subscription, eventId, health }: HealthProps & { readonly eve
       ?.next_attempt_at ?? null;
   const href = `/webhooks/${subscription.id}/deliveries/${eventId}`;
   const isPerReview = subscription.ordering === "review";
-  const title = isPerReview ? "One event holds back its review" : "One event holds back the others";
+  const title = isPerReview
+    ? "An event is blocking later events of its review"
+    : "An event is blocking later events";
   return (
     <Alert color="yellow" icon={<Icon name="clock" />} title={title}>
       <Text size="sm">
