@@ -2,6 +2,8 @@ import { createHash, pbkdf2, scrypt, timingSafeEqual } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { promisify } from "node:util";
 
+import { argon2 } from "./argon2.ts";
+
 /** The most memory in bytes that the verification of one hash may take. */
 const MAX_MEMORY = 128 * 1024 * 1024;
 const MAX_BCRYPT_COST = 14;
@@ -37,7 +39,7 @@ const ARGON2: Scheme = {
     if (Number(passes) > MAX_ARGON2_PASSES) return "t";
     return Number(lanes) > MAX_ARGON2_LANES ? "p" : undefined;
   },
-  verify: (password, hash) => Bun.password.verify(password, hash),
+  verify: (password, hash) => argon2.verify(password, hash),
 };
 
 const BCRYPT: Scheme = {

@@ -1,14 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 
+import { argon2, ARGON2ID_PREFIX } from "./argon2.ts";
 import { FairQueue, type Load, type Trust } from "./fair-queue.ts";
 import { verifyHash } from "./foreign-hashes.ts";
 import { networkOf, networksOf } from "./network.ts";
 import { Problem } from "./problem.ts";
 
-/** Parameters of contract 4.17. Bun computes argon2id with one lane, off the event loop. */
-const ARGON2ID = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
-const HASH_PREFIX = "$argon2id$v=19$m=19456,t=2,p=1$";
 const SALT_AND_DIGEST_BYTES = 32;
 
 /** The number of requests that may wait for a hash (contract 4.17); a further request is rejected. */
@@ -44,7 +42,7 @@ export interface Passwords {
 }
 
 /**
- * Creates the password hasher. `running` and `waiting` limit the load: one hash takes 19 MiB and about 40 ms of a
+ * Creates the password hasher. `running` and `waiting` limit the load: one hash takes 19 MiB and about 30 ms of a
  * core.
  */
 export function createPasswords(
@@ -59,11 +57,10 @@ export function createPasswords(
       new Problem("overloaded", { headers: { "Retry-After": String(RETRY_AFTER_S) } }),
   });
   const suspects = new Suspects(limits.suspectForMs ?? SUSPECT_FOR_MS);
-  const unmatchable = `${HASH_PREFIX}${randomPart()}$${randomPart()}`;
+  const unmatchable = `${ARGON2ID_PREFIX}${randomPart()}$${randomPart()}`;
   return {
     load: () => queue.load,
-    hash: (password, from = NO_ADDRESS) =>
-      queue.take(turnsOf(from), () => Bun.password.hash(password, ARGON2ID)),
+    hash: (password, from = NO_ADDRESS) => queue.take(turnsOf(from), () => argon2.hash(password)),
     async verify(password, hash, from = NO_ADDRESS, isTrusted = false) {
       const task = async () => (await verifyHash(password, hash ?? unmatchable)) && hash !== null;
       const trust = isTrusted ? "trusted" : suspects.trustIn(from);
@@ -74,7 +71,7 @@ export function createPasswords(
     get isBusy() {
       return queue.isBusy;
     },
-    needsRehash: (hash) => !hash.startsWith(HASH_PREFIX),
+    needsRehash: (hash) => !hash.startsWith(ARGON2ID_PREFIX),
   };
 }
 

@@ -6,6 +6,7 @@ import { readFile } from "node:fs/promises";
 
 import { createDeliver } from "../../../dispatcher/delivery/deliver.ts";
 import { HttpClient } from "../../../dispatcher/http/client.ts";
+import { argon2 } from "../../../src/lib/argon2.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";
 
@@ -28,7 +29,7 @@ const [lookup, hash, file] = await Promise.all([
       if (kind !== "accepted") throw new Error(kind);
     }),
   ),
-  left(Bun.password.hash("a password")),
+  left(argon2.hash("a password")),
   left(readFile("package.json")),
 ]);
 console.log(JSON.stringify({ lookup, hash, file }));

@@ -1,5 +1,6 @@
 import { describe, expect, spyOn, test } from "bun:test";
 
+import { argon2, ARGON2ID_PREFIX, argon2Of } from "../../../src/lib/argon2.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 
@@ -29,8 +30,21 @@ describe("password hashes", () => {
     expect(passwords.needsRehash(old)).toBe(true);
   });
 
+  test("are the same with and without the native library", async () => {
+    const bun = argon2Of();
+    for (const [maker, verifier] of [
+      [argon2, bun],
+      [bun, argon2],
+    ] as const) {
+      const hash = await maker.hash("Pässwörd");
+      expect(hash).toStartWith(ARGON2ID_PREFIX);
+      expect(await verifier.verify("Pässwörd", hash)).toBe(true);
+      expect(await verifier.verify("pässwörd", hash)).toBe(false);
+    }
+  });
+
   test("that are missing match no password and cost the same work", async () => {
-    const work = spyOn(Bun.password, "verify");
+    const work = spyOn(argon2, "verify");
     for (const stored of [null, await passwords.hash("secret")])
       expect(await passwords.verify("wrong", stored)).toBe(false);
     const parameters = work.mock.calls.flatMap(([, hash]) =>
