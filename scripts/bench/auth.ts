@@ -231,7 +231,7 @@ async function floods({ root }: Rig, people: readonly string[]): Promise<Row[]> 
         for (let i = 0; i < ROUNDS; i++) times.push(await admitted(root, { email, from: home(n) }));
       const late = await Promise.all(
         newcomers.map((email, n) =>
-          admitted(root, { email, from: `198.51.${turn * PHASES.length + phase}.${n + 1}` }),
+          admitted(root, { email, from: `198.${turn * PHASES.length + phase}.${n}.1` }),
         ),
       );
       rows.push({

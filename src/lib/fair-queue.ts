@@ -19,21 +19,20 @@ interface Limits {
  * one by one task. Suspects come after all others.
  */
 export type Trust = "trusted" | "unknown" | "suspect";
-const SUSPECT: Trust = "suspect";
+const TRUSTED: Trust = "trusted";
 const UNKNOWN: Trust = "unknown";
+const SUSPECT: Trust = "suspect";
 
 /**
- * Strangers are a crowd when this many of their tasks wait. They then leave a slot to trusted clients, because a hash takes
- * longer beside another one, and a trusted client would also wait for one to end.
+ * Time in ms after a task of a trusted client for which unknown ones leave a slot to the next. A hash takes longer
+ * beside another one, and with all slots taken a trusted client would also wait for one to end.
  */
-const CROWD = 16;
+const RESERVED_MS = 2_000;
 
 /** The tasks of one network, including those of all networks inside it. The outermost ones are the kinds of trust. */
 class Network {
-  /** The highest number of its tasks that run at the same time. */
-  readonly share: number;
-  /** The number of waiting tasks from which on the share applies. */
-  readonly crowd: number;
+  /** Returns the highest number of its tasks that run at the same time. */
+  readonly share: () => number;
   /** The networks inside this network by name, in the order of their turns. */
   readonly children = new Map<string, Network>();
   /** The waiting tasks of an innermost network; empty if there are networks inside. */
@@ -41,13 +40,12 @@ class Network {
   running = 0;
   waiting = 0;
 
-  constructor(share = Number.POSITIVE_INFINITY, crowd = 0) {
+  constructor(share: () => number) {
     this.share = share;
-    this.crowd = crowd;
   }
 
   get isOpen(): boolean {
-    return this.running < this.share || this.waiting < this.crowd;
+    return this.running < this.share();
   }
 }
 
@@ -72,17 +70,21 @@ interface Waiter {
  *   than one task.
  * - An outermost network never runs more than its share, and suspects run only within it. With a share of all slots
  *   but one, a newcomer starts immediately beside one busy network, or beside any number of suspects.
- * - While many tasks of unknown clients wait, these run within that share too, so that trusted clients start at once.
+ * - For two seconds after a trusted client, unknown ones run within that share too, so that trusted ones start at once.
  * - When the waiting room is full, the network with the most waiting tasks loses its newest one, within the kind of
  *   trust that has most. A newcomer is therefore rejected only if no network has at least two more waiting tasks
  *   than its own.
  */
 export class FairQueue {
   readonly #limits: Limits;
-  readonly #all = new Network();
+  readonly #all = new Network(unlimited);
+  readonly #now: () => number;
+  #reservedUntil = Number.NEGATIVE_INFINITY;
 
-  constructor(limits: Limits) {
+  /** `now` returns the time in ms. */
+  constructor(limits: Limits, now = () => performance.now()) {
     this.#limits = limits;
+    this.#now = now;
   }
 
   get load(): Load {
@@ -107,6 +109,7 @@ export class FairQueue {
     task: () => Promise<T>,
     trust: Trust = "unknown",
   ): Promise<T> {
+    if (trust === TRUSTED) this.#reservedUntil = this.#now() + RESERVED_MS;
     const branch = this.#branchOf([trust, ...path]);
     const isFree =
       this.#hasSlot &&
@@ -127,12 +130,17 @@ export class FairQueue {
   #branchOf(path: readonly string[]): Branch {
     let parent = this.#all;
     const networks = path.map((name, depth) => {
-      const isCrowd = depth === 0 && name === UNKNOWN;
-      const share = isCrowd || depth === 1 ? this.#limits.share : undefined;
-      const made = parent.children.get(name) ?? new Network(share, isCrowd ? CROWD : 0);
-      return (parent = made);
+      const known = parent.children.get(name);
+      return (parent = known ?? new Network(this.#shareOf(depth, name)));
     });
     return { path, networks };
+  }
+
+  #shareOf(depth: number, name: string): () => number {
+    const { share } = this.#limits;
+    if (depth === 1) return () => share;
+    if (depth > 0 || name !== UNKNOWN) return unlimited;
+    return () => (this.#now() < this.#reservedUntil ? share : unlimited());
   }
 
   /** Visits the networks of a branch from the innermost to the outermost, each with its parent. */
@@ -177,8 +185,8 @@ export class FairQueue {
       parent.children.delete(name);
       if (!isEmpty(network)) parent.children.set(name, network);
     });
-    // The next tasks start in the same step, so that no newcomer can take a slot in between. They are two where a crowd
-    // has just ended.
+    // The next tasks start in the same step, so that no newcomer can take a slot in between. They are two where a slot
+    // is no longer reserved.
     while (this.#hasSlot) {
       const next = this.#next();
       if (next === undefined) break;
@@ -206,6 +214,10 @@ export class FairQueue {
     }
     throw rejection();
   }
+}
+
+function unlimited(): number {
+  return Number.POSITIVE_INFINITY;
 }
 
 function isEmpty(network: Network): boolean {

@@ -223,38 +223,32 @@ describe("suspects in a fair queue", () => {
   });
 });
 
-describe("a crowd of strangers in a fair queue", () => {
-  test("leaves a slot to trusted clients, whatever its networks", async () => {
-    const { bring, endOne, order, queue } = stage({ running: 2, waiting: 512, share: 1 });
+describe("for two seconds after a trusted client, a fair queue", () => {
+  test("keeps a slot for the next one, whatever the networks of strangers", async () => {
+    const { bring, endOne, order, queue, clock } = stage({ running: 2, waiting: 512, share: 1 });
     for (let i = 0; i < 330; i++) await bring(`stranger-${i}`);
-    // The first two found free slots, and the first end shows the crowd.
+    await bring("person-0", 1, "trusted");
+    for (let i = 0; i < 2; i++) await endOne();
+    expect(order.slice(2)).toEqual(["person-0", "stranger-2"]);
     await endOne();
-    expect(queue.load).toEqual({ running: 1, waiting: 328 });
-    await bring("person", 1, "trusted");
-    expect(order.at(-1)).toBe("person");
-    expect(queue.load).toEqual({ running: 2, waiting: 328 });
+    expect(queue.load).toEqual({ running: 1, waiting: 327 });
+    clock.now = 1_999;
+    await bring("person-1", 1, "trusted");
+    expect(order.at(-1)).toBe("person-1");
   });
 
   test.each([
-    [16, 1],
-    [15, 2],
-  ])("is 16 tasks that wait: with %i, %i run", async (waiting, running) => {
-    const { bring, endOne, queue } = stage({ running: 2, waiting: 512, share: 1 });
-    for (let i = 0; i < waiting + 2; i++) await bring(`stranger-${i}`);
+    [1_999, 1],
+    [2_000, 2],
+  ])("and no longer: at %i ms, %i run", async (now, running) => {
+    const { bring, endOne, queue, clock } = stage({ running: 2, waiting: 512, share: 1 });
+    await bring("person", 1, "trusted");
+    for (let i = 0; i < 4; i++) await bring(`stranger-${i}`);
+    await endOne();
+    expect(queue.load).toEqual({ running: 1, waiting: 3 });
+    clock.now = now;
     await endOne();
     expect(queue.load.running).toBe(running);
-  });
-
-  test("has all slots again when it ends", async () => {
-    const { bring, endOne, order, queue } = stage({ running: 2, waiting: 512, share: 1 });
-    for (let i = 0; i < 18; i++) await bring(`stranger-${i}`);
-    await endOne();
-    expect(queue.load).toEqual({ running: 1, waiting: 16 });
-    await endOne();
-    expect(queue.load).toEqual({ running: 2, waiting: 14 });
-    for (let i = 0; i < 16; i++) await endOne();
-    expect(queue.load).toEqual({ running: 0, waiting: 0 });
-    expect(order).toEqual(Array.from({ length: 18 }, (_, i) => `stranger-${i}`));
   });
 });
 
@@ -283,9 +277,10 @@ describe("trusted clients in a fair queue", () => {
   });
 
   test("are passed over while their network has its share", async () => {
-    const { bring, endOne, order } = stage({ running: 3, waiting: 512, share: 1 });
+    const { bring, endOne, order, clock } = stage({ running: 3, waiting: 512, share: 1 });
     await bring("stranger-1");
     await bring("line", 2, "trusted");
+    clock.now = 2_000;
     await bring("stranger-2");
     await bring("stranger-3");
     expect(order).toEqual(["stranger-1", "line", "stranger-2"]);
@@ -309,7 +304,9 @@ describe("trusted clients in a fair queue", () => {
  */
 function stage(limits: { running: number; waiting: number; share?: number }) {
   const { share = limits.running } = limits;
-  const queue = new FairQueue({ ...limits, share, rejection: () => new Error("full") });
+  const clock = { now: 0 };
+  const rejection = () => new Error("full");
+  const queue = new FairQueue({ ...limits, share, rejection }, () => clock.now);
   const order: string[] = [];
   const refused: string[] = [];
   const ends: (() => void)[] = [];
@@ -318,6 +315,7 @@ function stage(limits: { running: number; waiting: number; share?: number }) {
   };
   return {
     queue,
+    clock,
     order,
     refused,
     async bring(party: string, count = 1, trust: Trust = "unknown") {
