@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { ulid } from "ulid";
 
 import type { Entry } from "../../../dispatcher/actor/event.ts";
+import { raiseAlerts } from "../../../dispatcher/alerts/incidents.ts";
 import { commitAttempts } from "../../../dispatcher/store/committer.ts";
 import { createStore, type DispatchStore } from "../../../dispatcher/store/store.ts";
 import { expireHeldEntries } from "../../../dispatcher/maintenance/removal-queries.ts";
@@ -12,6 +13,7 @@ import {
   outcomeSeries,
   withPresent,
 } from "../../../src/dashboard/app/pages/webhooks/stats/stats-series.ts";
+import { addMs } from "../../../src/lib/clock.ts";
 import { countStats } from "../../../src/webhooks/actions/stats.ts";
 import { everyPage } from "../../support/api.ts";
 import { silentLog } from "../../support/dispatch.ts";
@@ -52,6 +54,7 @@ describe.each(["subscription", "review"] as const)("order by %s", (ordering) => 
         world.clock.advance(STEP_MS);
         await checkStats(model);
       }
+      expect(model.pastIncidents).toBeGreaterThan(0);
     } catch (error) {
       throw new Error(`After ${done.join(", ")}`, { cause: error });
     }
@@ -84,6 +87,16 @@ const ACTIONS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<voi
     if (!model.isActive) return decide(model, draw);
     for (let i = draw.int(1, 4); i > 0 && model.isActive; i--)
       await commit(model, sendable(model, await load(model), draw), draw);
+  },
+  async outage(model, draw) {
+    if (!model.isActive) return;
+    const failing = new Prng(0);
+    failing.chance = () => false;
+    while (model.isActive) {
+      await ACTIONS["events"]?.(model, draw);
+      const { entries } = await load(model);
+      await commit(model, entries.slice(0, 1), failing, 1);
+    }
   },
   async test(model) {
     if (model.isActive) model.add(String((await post(model, "/test"))["event_id"]), null, true);
@@ -154,6 +167,11 @@ const STEPS = 40;
 
 const STEP_MS = 300_000;
 
+interface Point {
+  readonly at: string;
+  readonly latency_ms: unknown;
+}
+
 const REVIEWS = 3;
 
 const STATES = ["pending", "waiting", "held", "delivered", "failed", "skipped"] as const;
@@ -203,6 +221,9 @@ class Model {
   failed = 0;
   /** Times of the attempts that were not answered 2xx. */
   readonly failures: Date[] = [];
+  readonly attempts: { readonly at: number; readonly durationMs: number }[] = [];
+  lastSuccessAt: Date | null = null;
+  pastIncidents = 0;
   readonly events = new Map<string, ExpectedEvent>();
   /** Queued events, in the order of their sequence. */
   queue: ExpectedEvent[] = [];
@@ -309,10 +330,13 @@ async function commit(
     isBlocked ||= kind === "retry" && model.ordering === "subscription";
     const decision = kind === "retry" ? ({ kind, delayMs: 60_000 } as const) : ({ kind } as const);
     const startedAt = world.clock.now();
+    const durationMs = draw.int(1, 5_000);
+    model.attempts.push({ at: startedAt.getTime(), durationMs });
     records.push(
       attemptRecord({
         ...entryFields(entry),
-        id: ulid(startedAt.getTime() + records.length),
+        id: ulid(startedAt.getTime() + model.attempts.length),
+        durationMs,
         shard: model.shard,
         subscriptionId: model.id,
         startedAt,
@@ -320,8 +344,10 @@ async function commit(
         ...(kind === "delivered" ? { statusCode: 200, errorCode: null } : {}),
       }),
     );
-    if (kind === "delivered") model.delivered++;
-    else model.failures.push(startedAt);
+    if (kind === "delivered") {
+      model.delivered++;
+      model.lastSuccessAt = addMs(startedAt, durationMs);
+    } else model.failures.push(startedAt);
     const told = model.events.get(entry.eventId);
     if (told?.state !== "queued" || kind === "retry") continue;
     model.end(told, kind);
@@ -337,6 +363,7 @@ async function commit(
 const WEIGHTED = Object.entries({
   events: 6,
   attempts: 8,
+  outage: 1,
   test: 1,
   disable: 2,
   enable: 4,
@@ -499,6 +526,10 @@ async function checkChart(model: Model): Promise<void> {
   expect(rate).toBe(total === 0 ? null : delivered / total);
   expect(subscription?.body["consecutive_failure_count"]).toBe(model.failed);
   await checkHour(model, health?.body["success_rate_1h"]);
+  expect(health?.body["last_success_at"]).toBe(iso(model.lastSuccessAt));
+  checkLatency(model, health?.body["latency_ms_24h"], stats?.body["points"] as Point[]);
+  await checkLastFailure(model);
+  await checkPastIncidents(model);
   expect(summary("Delivered")).toBe(String(delivered));
   expect(summary("Not delivered")).toBe(String(failures.length));
   if (!model.isActive) expect(summary("Held")).toBe(String(model.queue.length));
@@ -507,4 +538,57 @@ async function checkChart(model: Model): Promise<void> {
   const sinceThen = failures.filter((at) => at.getTime() >= Date.parse(since));
   const counted = (causes as { attempts: number }[]).map(({ attempts }) => attempts);
   expect(counted.reduce((sum, one) => sum + one, 0)).toBe(sinceThen.length);
+}
+
+function iso(at: Date | null): string | null {
+  return at?.toISOString().replace("Z", "+00:00") ?? null;
+}
+
+/** Checks the latency of health and of each point of the chart, which may be 5 % from the exact one, and rounded. */
+function checkLatency({ attempts }: Model, dayLatency: unknown, points: readonly Point[]): void {
+  const near = (latency: unknown, timed: typeof attempts) => {
+    const sorted = timed.map(({ durationMs }) => durationMs).toSorted((a, b) => a - b);
+    for (const [name, share] of Object.entries({ p50: 0.5, p95: 0.95, p99: 0.99 })) {
+      const exact = sorted[Math.ceil(share * sorted.length) - 1];
+      const told = (latency as Record<string, number | null>)[name];
+      if (exact === undefined) expect(told).toBeNull();
+      else expect(Math.abs((told ?? 0) / exact - 1)).toBeLessThan(0.06);
+    }
+  };
+  near(dayLatency, attempts);
+  const begins = points.map(({ at }) => Date.parse(at));
+  for (const [i, { latency_ms: latency }] of points.entries()) {
+    const [from = 0, to = Number.POSITIVE_INFINITY] = begins.slice(i, i + 2);
+    near(
+      latency,
+      attempts.filter(({ at }) => at >= from && at < to),
+    );
+  }
+}
+
+/** Checks the failure that the list of webhooks shows as the last one. */
+async function checkLastFailure(model: Model): Promise<void> {
+  const path = `/${model.id}/messages?outcome=not_delivered&limit=1`;
+  const { body } = await world.ask("GET", path);
+  const [message] = body["data"] as { attempts: { outcome: string; started_at: string }[] }[];
+  const last = message?.attempts.findLast(({ outcome }) => outcome !== "delivered");
+  expect(last?.started_at ?? null).toBe(iso(model.failures.at(-1) ?? null));
+}
+
+/** Looks for alerts, and checks that the history counts the failed attempts of each incident that has ended. */
+async function checkPastIncidents(model: Model): Promise<void> {
+  await world.database.db.transaction((tx) => raiseAlerts(tx, [model.id], world.clock.now()));
+  const { body } = await world.ask("GET", `/${model.id}/incidents`);
+  const past = body["incidents"] as {
+    began_at: string;
+    ended_at: string;
+    failed_attempts: number;
+  }[];
+  for (const { began_at: began, ended_at: ended, failed_attempts: counted } of past) {
+    const within = model.failures.filter(
+      (at) => at.getTime() >= Date.parse(began) && at.getTime() <= Date.parse(ended),
+    );
+    expect(counted).toBe(within.length);
+  }
+  model.pastIncidents = past.length;
 }
