@@ -103,7 +103,7 @@ describe("the workflows", () => {
       }).exitCode;
     const digest = `sha256:${"0a".repeat(32)}`;
     const good = `oven/bun:1.4.4-slim@${digest}`;
-    expect(statusWith(good, `gcr.io/distroless/base-nossl-debian12:latest@${digest}`)).toBe(0);
+    expect(statusWith(good, `gcr.io/distroless/cc-debian12:latest@${digest}`)).toBe(0);
     for (const image of [
       "",
       "oven/bun:1.4.4-slim",
