@@ -13,7 +13,8 @@ interface Figures {
   readonly consecutiveFailureCount: number;
   readonly blockedAttempts: number;
   readonly blockedSince: Date | null;
-  readonly lastSuccessAt: Date | null;
+  /** Start of the last attempt that was answered 2xx. */
+  readonly lastSuccessStartedAt: Date | null;
   /** The steps of the last hour, the oldest first. */
   readonly steps: readonly StepCounts[];
 }
@@ -32,11 +33,11 @@ const STUCK_ATTEMPTS = 2;
 
 /** Derives the condition of an active subscription. */
 export function conditionOf(figures: Figures, now: Date): Condition {
-  const { consecutiveFailureCount: lost, blockedAttempts, blockedSince, lastSuccessAt } = figures;
-  const hasSucceeded = (since: number) =>
-    lastSuccessAt !== null && lastSuccessAt.getTime() >= since;
-  const isStuck = blockedSince !== null && !hasSucceeded(blockedSince.getTime());
-  const isSilent = !hasSucceeded(now.getTime() - WINDOW_MS);
+  const { consecutiveFailureCount: lost, blockedAttempts, blockedSince } = figures;
+  const succeededAt = figures.lastSuccessStartedAt?.getTime() ?? Number.NEGATIVE_INFINITY;
+  // Not by the end of the success, because the next attempt often starts in the same millisecond.
+  const isStuck = blockedSince !== null && succeededAt <= blockedSince.getTime();
+  const isSilent = succeededAt < now.getTime() - WINDOW_MS;
   if (lost >= LOST_EVENTS || (lost > 0 && isSilent)) return "failing";
   if (blockedAttempts >= STUCK_ATTEMPTS && isStuck) return "failing";
   let condition: Condition = "healthy";

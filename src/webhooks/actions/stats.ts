@@ -56,9 +56,8 @@ export async function showHealth(
   const day = tally(row.counts);
   const recent = row.counts.filter(({ at }) => at >= hour);
   const { consecutiveFailureCount: failures } = subscription;
-  const { queued, oldestRecordedAt: oldest, lastStartedAt } = row;
-  const lastSuccessAt = lastStartedAt && addMs(lastStartedAt, row.lastDurationMs ?? 0);
-  const figures = { ...row, lastSuccessAt, consecutiveFailureCount: failures };
+  const { queued, oldestRecordedAt: oldest, lastStartedAt: lastSuccessStartedAt } = row;
+  const figures = { ...row, lastSuccessStartedAt, consecutiveFailureCount: failures };
   return {
     condition: isActive
       ? conditionOf({ ...figures, steps: stepsOf(recent, hour, now) }, now)
@@ -69,7 +68,7 @@ export async function showHealth(
     blockedBy: row.blockedBy,
     blockedSince: row.blockedSince,
     blockedAttempts: row.blockedAttempts,
-    lastSuccessAt,
+    lastSuccessAt: lastSuccessStartedAt && addMs(lastSuccessStartedAt, row.lastDurationMs ?? 0),
     successRate1h: rateOf(tally(recent)),
     successRate24h: rateOf(day),
     latencyMs24h: day.latency,

@@ -8,7 +8,7 @@ const QUIET = {
   consecutiveFailureCount: 0,
   blockedAttempts: 0,
   blockedSince: null,
-  lastSuccessAt: ago(1),
+  lastSuccessStartedAt: ago(1),
   steps: [],
 };
 
@@ -43,14 +43,15 @@ describe("the condition by events", () => {
   test.each([
     [{ consecutiveFailureCount: 5 }, "failing"],
     [{ consecutiveFailureCount: 4 }, "healthy"],
-    [{ consecutiveFailureCount: 1, lastSuccessAt: ago(15) }, "healthy"],
-    [{ consecutiveFailureCount: 1, lastSuccessAt: ago(15.1) }, "failing"],
-    [{ consecutiveFailureCount: 1, lastSuccessAt: null }, "failing"],
-    [{ consecutiveFailureCount: 0, lastSuccessAt: null }, "healthy"],
+    [{ consecutiveFailureCount: 1, lastSuccessStartedAt: ago(15) }, "healthy"],
+    [{ consecutiveFailureCount: 1, lastSuccessStartedAt: ago(15.1) }, "failing"],
+    [{ consecutiveFailureCount: 1, lastSuccessStartedAt: null }, "failing"],
+    [{ consecutiveFailureCount: 0, lastSuccessStartedAt: null }, "healthy"],
     [{ blockedAttempts: 1, blockedSince: ago(0.5) }, "healthy"],
     [{ blockedAttempts: 2, blockedSince: ago(0.5) }, "failing"],
-    [{ blockedAttempts: 3, blockedSince: ago(1) }, "healthy"],
-    [{ blockedAttempts: 2, blockedSince: ago(9), lastSuccessAt: null }, "failing"],
+    [{ blockedAttempts: 2, blockedSince: ago(1) }, "failing"],
+    [{ blockedAttempts: 2, blockedSince: ago(1.1) }, "healthy"],
+    [{ blockedAttempts: 2, blockedSince: ago(9), lastSuccessStartedAt: null }, "failing"],
   ] as const)("%p", (figures, condition) =>
     expect(conditionOf({ ...QUIET, ...figures }, NOW)).toBe(condition),
   );
