@@ -51,5 +51,5 @@ test("an edit starts with the client's values, and sends unedited ones back unch
 const draft = {
   ...NEW_CLIENT,
   name: "Acme",
-  redirectUris: "\n https://a.example/cb \n\nhttp://b.example\n",
+  redirect_uris: "\n https://a.example/cb \n\nhttp://b.example\n",
 };

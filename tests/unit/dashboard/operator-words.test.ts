@@ -11,7 +11,7 @@ import {
   detailPairs,
 } from "../../../src/dashboard/app/pages/audit/audit-words.ts";
 import {
-  brandingBody,
+  companyBody,
   storeNames,
 } from "../../../src/dashboard/app/pages/companies/company-drafts.ts";
 import {
@@ -143,8 +143,11 @@ describe("the forms", () => {
   });
 
   test("leave out an empty theme", () => {
-    expect(brandingBody({ primaryColor: " ", logoUrl: "" })).toEqual({});
-    expect(brandingBody({ primaryColor: "#112233", logoUrl: " https://x.example/a " })).toEqual({
+    const company = { name: "A ", primary_color: " ", logo_url: "" };
+    expect(companyBody(company)).toEqual({ name: "A" });
+    const theme = { primary_color: "#112233", logo_url: " https://x.example/a " };
+    expect(companyBody({ ...company, ...theme })).toEqual({
+      name: "A",
       primary_color: "#112233",
       logo_url: "https://x.example/a",
     });

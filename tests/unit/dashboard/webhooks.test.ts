@@ -70,7 +70,7 @@ describe("the hint about a URL", () => {
 
 describe("a draft", () => {
   test("of a batch sends its interval, and none of the fields that a batch fixes", () => {
-    const draft = { ...newDraft("batch"), url: " https://example.com ", label: " B " };
+    const draft = { ...newDraft("batch"), webhook_url: " https://example.com ", label: " B " };
     expect(createBody(draft)).toEqual({
       delivery_kind: "batch",
       label: "B",

@@ -30,7 +30,6 @@ export function NewApp({ api, onAdded, onCancel }: NewFactorProps) {
   });
   const form = useForm({
     initial: { code: "" },
-    names: { code: "code" },
     send: ({ code }) => addApp({ code, name: "" }),
     onDone: onAdded,
     onFailed: (_, changes) => changes.edit({ code: "" }),
@@ -92,7 +91,6 @@ function Secret({ secret }: { readonly secret: string }) {
 export function NewPasskey({ api, onAdded, onCancel }: NewFactorProps) {
   const form = useForm({
     initial: { name: deviceOf(navigator.userAgent) },
-    names: { name: "name" },
     send: factorRequests(api).addPasskey,
     onDone: onAdded,
   });

@@ -95,9 +95,7 @@ function CodeForm({ isFirst, onProof }: CodeFormProps) {
   const { wait, waitAfter } = useWait();
   const form = useForm({
     initial: { code: "" },
-    names: { code: "code" },
     send: onProof,
-    onDone: () => undefined,
     onFailed: (error, changes) => {
       waitAfter(error);
       changes.edit({ code: "" });
@@ -176,12 +174,10 @@ export function CodeField(props: CodeFieldProps) {
 
 function RecoveryForm({ onProof }: Pick<ProofFormProps, "onProof">) {
   const form = useForm({
-    initial: { code: "" },
-    names: { code: "recovery_code" },
-    send: ({ code }) => onProof({ recovery_code: code.trim() }),
-    onDone: () => undefined,
+    initial: { recovery_code: "" },
+    send: (draft) => onProof({ recovery_code: draft.recovery_code.trim() }),
   });
-  const error = form.errorOf("code");
+  const error = form.errorOf("recovery_code");
   return (
     <Form
       form={form}
@@ -203,7 +199,7 @@ function RecoveryForm({ onProof }: Pick<ProofFormProps, "onProof">) {
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         autoFocus
         classNames={{ input: "mono" }}
-        {...form.text("code")}
+        {...form.text("recovery_code")}
         error={error && `The code ${error}.`}
       />
     </Form>

@@ -4,17 +4,21 @@ import { type ChangeEvent, type ReactNode, useEffect, useRef } from "react";
 
 import { apiErrorOf, fieldError } from "../api/client.ts";
 import { discardDraft, useEdits } from "./drafts.ts";
+import { notify } from "./notify.ts";
 import { ErrorNotice } from "./states.tsx";
 
 interface FormOptions<Draft, Answer> {
   /** Initial values of the form. Fields that the user has not edited show later changes of these values. */
   readonly initial: Draft;
-  /** Maps a form field to its API field, for the fields that show their own validation errors. */
-  readonly names: { readonly [Field in keyof Draft]?: string };
+  /** Maps a form field to its API field, for the fields whose name is not that of the API. */
+  readonly names?: { readonly [Field in keyof Draft]?: string };
   /** Returns changes of other fields that follow from a change, such as a label that is derived from a URL. */
   readonly alongside?: (edit: Partial<Draft>, before: Draft) => Partial<Draft>;
   readonly send: (draft: Draft) => Promise<Answer>;
-  readonly onDone: (answer: Answer, changes: FormChanges<Draft>) => void;
+  /** Notification after a submission that succeeded. */
+  readonly done?: string | ((answer: Answer) => string);
+  /** Called after a submission that succeeded. Without it, the form discards the user's changes then. */
+  readonly onDone?: (answer: Answer, changes: FormChanges<Draft>) => void;
   /**
    * Name under which the user's changes are stored until they are sent or discarded, even if the form unmounts.
    * If absent, they are not stored.
@@ -63,8 +67,9 @@ export interface FormState<out Draft> extends FormChanges<Draft> {
 export function useForm<Draft extends object, Answer>(
   options: FormOptions<Draft, Answer>,
 ): FormState<Draft> {
-  const { initial, names, alongside = () => ({}), send, onDone, onFailed } = options;
-  const { name, secrets = [] } = options;
+  const { initial, alongside = () => ({}), send, done, onFailed } = options;
+  const names: NonNullable<typeof options.names> = options.names ?? {};
+  const { onDone = () => changes.reset(), name, secrets = [] } = options;
   const [touched, setTouched] = useEdits<Draft>({ name, secrets });
   const draft: Draft = { ...initial, ...touched };
   const changes: FormChanges<Draft> = {
@@ -85,18 +90,20 @@ export function useForm<Draft extends object, Answer>(
     onSuccess: (answer) => {
       // Discards the stored changes here as well, because the form may unmount before `useEdits` can do so.
       discardDraft(name);
+      if (done !== undefined) notify.done(typeof done === "string" ? done : done(answer));
       onDone(answer, changes);
     },
     onError: (error) => onFailed?.(error, changes),
   });
   const { mutate, error, isPending } = lastTry;
-  const errorOf = (field: keyof Draft) => fieldError(error, names[field] ?? String(field));
+  const nameOf = (field: keyof Draft) => names[field] ?? String(field);
+  const errorOf = (field: keyof Draft) => fieldError(error, nameOf(field));
   return {
     ...changes,
     draft,
     errorOf,
     error,
-    isErrorAtFields: isShownBy(Object.values(names), error),
+    isErrorAtFields: isShownBy(keysOf(initial).map(nameOf), error),
     isBusy: isPending,
     text: (field) => ({
       value: String(draft[field]),
@@ -111,15 +118,21 @@ export function useForm<Draft extends object, Answer>(
   };
 }
 
+/** Returns the fields that show their own validation errors, which are all but switches. */
+const keysOf = <Draft extends object>(initial: Draft) =>
+  // The assertion is needed because `Object.keys` returns `string[]`.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  (Object.keys(initial) as (keyof Draft)[]).filter((one) => typeof initial[one] !== "boolean");
+
 /**
  * Returns whether the named fields show all validation errors of a response. A list field also shows the errors
  * of its entries, such as `stores.3`.
  */
-function isShownBy(names: readonly unknown[], error: unknown): boolean {
+function isShownBy(names: readonly string[], error: unknown): boolean {
   const wrong = Object.keys(apiErrorOf(error)?.errors ?? {});
   return (
     wrong.length > 0 &&
-    wrong.every((one) => names.some((name) => one === name || one.startsWith(`${String(name)}.`)))
+    wrong.every((one) => names.some((name) => one === name || one.startsWith(`${name}.`)))
   );
 }
 

@@ -20,9 +20,7 @@ interface NewPasswordProps {
 export function NewPassword({ email, action, onPassword, children }: NewPasswordProps) {
   const form = useForm({
     initial: { password: "" },
-    names: { password: "password" },
     send: ({ password }) => onPassword(password),
-    onDone: () => undefined,
   });
   const error = form.errorOf("password");
   return (

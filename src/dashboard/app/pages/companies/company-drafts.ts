@@ -1,89 +1,70 @@
-/* Drafts of the forms for companies. An empty text in a draft means that the value is absent. */
-
-interface Branding {
-  readonly primaryColor: string;
-  readonly logoUrl: string;
-}
-
-const NO_BRANDING: Branding = { primaryColor: "", logoUrl: "" };
-
-export interface CompanyDraft extends Branding {
-  readonly name: string;
-}
-
-/**
- * Maps a field of the draft to the API field of the same value, so that API validation errors appear at the
- * form field.
+/*
+ * Drafts of the forms for companies, under the names of the API. An empty text in a draft means that the value is
+ * absent.
  */
-export const COMPANY_FIELDS = {
-  name: "name",
-  primaryColor: "primary_color",
-  logoUrl: "logo_url",
-} as const;
+
+export interface CompanyDraft {
+  readonly name: string;
+  readonly primary_color: string;
+  readonly logo_url: string;
+}
+
+const EMPTY_COMPANY: CompanyDraft = { name: "", primary_color: "", logo_url: "" };
 
 export interface PartnerDraft extends CompanyDraft {
   readonly isWhiteLabel: boolean;
-  readonly brandName: string;
+  readonly brand_name: string;
   readonly domain: string;
 }
 
 export const EMPTY_PARTNER: PartnerDraft = {
-  name: "",
-  ...NO_BRANDING,
+  ...EMPTY_COMPANY,
   isWhiteLabel: false,
-  brandName: "",
+  brand_name: "",
   domain: "",
 };
 
 export interface AccountDraft extends CompanyDraft {
-  readonly partnerId: number | undefined;
-  readonly planId: number;
+  readonly partner_id: number | undefined;
+  readonly plan_id: number;
   /** Store names, one per line. */
   readonly stores: string;
 }
 
 export const EMPTY_ACCOUNT: AccountDraft = {
-  name: "",
-  ...NO_BRANDING,
-  partnerId: undefined,
-  planId: 0,
+  ...EMPTY_COMPANY,
+  partner_id: undefined,
+  plan_id: 0,
   stores: "",
 };
 
-export function brandingBody({ primaryColor, logoUrl }: Branding) {
+/** Returns the values that all companies have, without those that are absent. */
+export function companyBody({ name, primary_color: color, logo_url: logo }: CompanyDraft) {
   return {
-    ...(primaryColor.trim() !== "" && { primary_color: primaryColor.trim() }),
-    ...(logoUrl.trim() !== "" && { logo_url: logoUrl.trim() }),
+    name: name.trim(),
+    ...(color.trim() !== "" && { primary_color: color.trim() }),
+    ...(logo.trim() !== "" && { logo_url: logo.trim() }),
   };
 }
 
 export function partnerBody(draft: PartnerDraft) {
-  const { brandName, domain } = draft;
-  return {
-    name: draft.name.trim(),
-    ...brandingBody(draft),
-    ...(draft.isWhiteLabel && {
-      white_label: { brand_name: brandName.trim(), domain: domain.trim().toLowerCase() },
-    }),
-  };
+  const label = { brand_name: draft.brand_name.trim(), domain: draft.domain.trim().toLowerCase() };
+  return { ...companyBody(draft), ...(draft.isWhiteLabel && { white_label: label }) };
 }
 
 export function accountBody(draft: AccountDraft) {
   return {
-    name: draft.name.trim(),
+    ...companyBody(draft),
     // Id 0 stands for "no company selected". No company has this id, so the API answers with a validation error
     // for the field.
-    partner_id: draft.partnerId ?? 0,
-    plan_id: draft.planId,
+    partner_id: draft.partner_id ?? 0,
+    plan_id: draft.plan_id,
     stores: storeNames(draft.stores),
-    ...brandingBody(draft),
   };
 }
 
 /** Splits a text into store names, one per line. Repeated spaces are collapsed and empty lines skipped. */
 export function storeNames(text: string): string[] {
-  return text
-    .split("\n")
-    .map((line) => line.trim().replaceAll(/\s+/g, " "))
-    .filter((line) => line !== "");
+  const lines = text.split("\n").map((line) => line.trim().replaceAll(/\s+/g, " "));
+  return lines.filter((line) => line !== "");
 }

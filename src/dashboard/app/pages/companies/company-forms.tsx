@@ -8,10 +8,8 @@ import { useQuery } from "@tanstack/react-query";
 import { useApi } from "../../session/session.tsx";
 import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { counted } from "../../ui/format.ts";
-import { notify } from "../../ui/notify.ts";
 import {
   type AccountDraft,
-  COMPANY_FIELDS,
   type CompanyDraft,
   EMPTY_ACCOUNT,
   EMPTY_PARTNER,
@@ -35,16 +33,16 @@ function BrandingFields({ form }: { readonly form: FormState<CompanyDraft> }) {
         placeholder="#1f6feb"
         format="hex"
         withEyeDropper={false}
-        value={form.draft.primaryColor}
-        error={form.errorOf("primaryColor")}
-        onChange={(primaryColor) => form.edit({ primaryColor })}
+        value={form.draft.primary_color}
+        error={form.errorOf("primary_color")}
+        onChange={(color) => form.edit({ primary_color: color })}
       />
       <TextInput
         label="Logo"
         description="Optional. An https URL, shown in the header."
         type="url"
         placeholder="https://"
-        {...form.text("logoUrl")}
+        {...form.text("logo_url")}
       />
     </>
   );
@@ -61,17 +59,14 @@ export function NewAccount({ onClose }: NewCompanyProps) {
   // an initial value.
   const withPlan = (draft: AccountDraft) => ({
     ...draft,
-    planId: draft.planId || plans[0]?.id || 0,
+    plan_id: draft.plan_id || plans[0]?.id || 0,
   });
   const form = useForm({
     name: "new account",
     initial: EMPTY_ACCOUNT,
-    names: { ...COMPANY_FIELDS, partnerId: "partner_id", planId: "plan_id", stores: "stores" },
     send: (draft) => createAccount(withPlan(draft)),
-    onDone: ({ name }) => {
-      notify.done(`${name} is created. Give it an owner next, in Users.`);
-      onClose();
-    },
+    done: ({ name }) => `${name} is created. Give it an owner next, in Users.`,
+    onDone: onClose,
   });
   return (
     <Form form={form} action="Create account" onCancel={onClose}>
@@ -80,17 +75,17 @@ export function NewAccount({ onClose }: NewCompanyProps) {
         label="Partner"
         types={["partner"]}
         required
-        value={form.draft.partnerId}
-        error={form.errorOf("partnerId") && "Choose a partner."}
-        onChange={(partner) => form.edit({ partnerId: partner?.id })}
+        value={form.draft.partner_id}
+        error={form.errorOf("partner_id") && "Choose a partner."}
+        onChange={(partner) => form.edit({ partner_id: partner?.id })}
       />
       <NativeSelect
         label="Plan"
         required
-        value={withPlan(form.draft).planId}
-        error={form.errorOf("planId")}
+        value={withPlan(form.draft).plan_id}
+        error={form.errorOf("plan_id")}
         data={plans.map((one) => ({ value: String(one.id), label: one.name }))}
-        onChange={(event) => form.edit({ planId: Number(event.currentTarget.value) })}
+        onChange={(event) => form.edit({ plan_id: Number(event.currentTarget.value) })}
       />
       <StoresField form={form} />
       <BrandingFields form={form} />
@@ -117,16 +112,10 @@ export function NewPartner({ onClose }: NewCompanyProps) {
   const form = useForm({
     name: "new partner",
     initial: EMPTY_PARTNER,
-    names: {
-      ...COMPANY_FIELDS,
-      brandName: "white_label.brand_name",
-      domain: "white_label.domain",
-    },
+    names: { brand_name: "white_label.brand_name", domain: "white_label.domain" },
     send: createPartner,
-    onDone: ({ name }) => {
-      notify.done(`${name} is created. Give it an owner next, in Users.`);
-      onClose();
-    },
+    done: ({ name }) => `${name} is created. Give it an owner next, in Users.`,
+    onDone: onClose,
   });
   return (
     <Form form={form} action="Create partner" onCancel={onClose}>
@@ -149,7 +138,7 @@ function WhiteLabelFields({ form }: { readonly form: FormState<PartnerDraft> }) 
       />
       {isWhiteLabel && (
         <>
-          <TextInput label="Brand name" required {...form.text("brandName")} />
+          <TextInput label="Brand name" required {...form.text("brand_name")} />
           <TextInput
             label="Domain"
             description="For example reviews.partner.example. Must be unique."

@@ -133,7 +133,6 @@ function NewProvider({ onClose, onSecret }: NewProviderProps) {
   const form = useForm({
     name: "new provider",
     initial: { name: "", slug: "" },
-    names: { name: "name", slug: "slug" },
     send: create,
     onDone: (provider) => {
       onClose();

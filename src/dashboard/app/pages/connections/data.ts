@@ -2,49 +2,41 @@ import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
 
-/** Values of the form for an SSO connection before they are sent. */
-export interface SsoDraft {
-  readonly companyId: number | undefined;
-  readonly issuer: string;
-  readonly clientId: string;
+/** Values of the form for an SSO connection before they are sent, under the names of the API. */
+export interface SsoDraft extends Pick<SsoConnection, "issuer" | "client_id" | "password_login"> {
+  readonly company_id: number | undefined;
   /** Client secret at the identity provider. In an update, an empty text means that the secret does not change. */
-  readonly clientSecret: string;
+  readonly client_secret: string;
   readonly domains: readonly string[];
-  readonly passwordLogin: boolean;
 }
 
 export const EMPTY_SSO: SsoDraft = {
-  companyId: undefined,
+  company_id: undefined,
   issuer: "",
-  clientId: "",
-  clientSecret: "",
+  client_id: "",
+  client_secret: "",
   domains: [],
-  passwordLogin: true,
+  password_login: true,
 };
 
 /** Returns the settings that the API accepts in both the creation and the update of an SSO connection. */
-function ssoSettings({ issuer, clientId, domains, passwordLogin }: SsoDraft) {
-  return {
-    issuer: issuer.trim(),
-    client_id: clientId.trim(),
-    domains: [...domains],
-    password_login: passwordLogin,
-  };
-}
+const ssoSettings = ({ issuer, client_id: clientId, domains, password_login }: SsoDraft) => ({
+  issuer: issuer.trim(),
+  client_id: clientId.trim(),
+  domains: [...domains],
+  password_login,
+});
 
 function newSsoBody(draft: SsoDraft) {
-  return {
-    // Id 0 stands for "no company selected". No company has this id, so the API answers with a validation error
-    // for the field.
-    company_id: draft.companyId ?? 0,
-    client_secret: draft.clientSecret,
-    ...ssoSettings(draft),
-  };
+  // Id 0 stands for "no company selected". No company has this id, so the API answers with a validation error
+  // for the field.
+  const { company_id = 0, client_secret } = draft;
+  return { company_id, client_secret, ...ssoSettings(draft) };
 }
 
 function changedSsoBody(draft: SsoDraft) {
-  const { clientSecret } = draft;
-  return { ...ssoSettings(draft), ...(clientSecret !== "" && { client_secret: clientSecret }) };
+  const { client_secret } = draft;
+  return { ...ssoSettings(draft), ...(client_secret !== "" && { client_secret }) };
 }
 
 /** Signing secret of a new provider. The API returns it only once, in the response to the creation. */

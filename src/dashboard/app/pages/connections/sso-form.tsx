@@ -3,7 +3,6 @@ import { PasswordInput, Switch, TagsInput, TextInput } from "@mantine/core";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { discardDraft } from "../../ui/drafts.ts";
-import { notify } from "../../ui/notify.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
 import { EMPTY_SSO, type SsoConnection, type SsoDraft, useSsoActions } from "./data.ts";
 
@@ -26,86 +25,43 @@ export function SsoForm({ editing, onClose }: SsoFormProps) {
   };
   return (
     <Dialog opened={editing !== undefined} onClose={close} title={title} size="lg">
-      {editing === "new" && <NewConnection onClose={onClose} />}
-      {typeof editing === "object" && <ChangeConnection connection={editing} onClose={onClose} />}
+      {editing && <ConnectionForm editing={editing} onClose={onClose} />}
     </Dialog>
   );
 }
 
 const draftNameOf = ({ id }: SsoConnection) => `sso connection:${id}`;
 
-const FIELDS = {
-  companyId: "company_id",
-  issuer: "issuer",
-  clientId: "client_id",
-  clientSecret: "client_secret",
-  domains: "domains",
-} as const;
-
-function NewConnection({ onClose }: { readonly onClose: () => void }) {
-  const { create } = useSsoActions();
+/** Form of a connection, which creates one if there is none. */
+function ConnectionForm({ editing, onClose }: SsoFormProps) {
+  const { create, change } = useSsoActions();
+  const connection = typeof editing === "object" ? editing : undefined;
   const form = useForm({
-    name: "new sso connection",
-    secrets: ["clientSecret"],
-    initial: EMPTY_SSO,
-    names: FIELDS,
-    send: create,
-    onDone: () => {
-      notify.done("The connection is made. Give its redirect URI to the company.");
-      onClose();
-    },
+    name: connection ? draftNameOf(connection) : "new sso connection",
+    secrets: ["client_secret"],
+    initial: connection ? { ...connection, client_secret: "" } : EMPTY_SSO,
+    send: (draft: SsoDraft) => (connection ? change(connection.id, draft) : create(draft)),
+    done: connection
+      ? "The connection is changed."
+      : "The connection is made. Give its redirect URI to the company.",
+    onDone: onClose,
   });
   return (
-    <Form form={form} action="Create connection" onCancel={onClose}>
-      <CompanySelect
-        label="Company"
-        types={["partner", "account"]}
-        required
-        value={form.draft.companyId}
-        error={form.errorOf("companyId") && "Choose a partner or an account."}
-        onChange={(company) => form.edit({ companyId: company?.id })}
-      />
-      <ProviderFields form={form} isNew />
+    <Form form={form} action={connection ? "Save changes" : "Create connection"} onCancel={onClose}>
+      {connection === undefined && (
+        <CompanySelect
+          label="Company"
+          types={["partner", "account"]}
+          required
+          value={form.draft.company_id}
+          error={form.errorOf("company_id") && "Choose a partner or an account."}
+          onChange={(company) => form.edit({ company_id: company?.id })}
+        />
+      )}
+      <ProviderFields form={form} isNew={connection === undefined} />
       <PeopleFields form={form} />
     </Form>
   );
-}
-
-interface ChangeConnectionProps {
-  readonly connection: SsoConnection;
-  readonly onClose: () => void;
-}
-
-function ChangeConnection({ connection, onClose }: ChangeConnectionProps) {
-  const { change } = useSsoActions();
-  const form = useForm({
-    name: draftNameOf(connection),
-    secrets: ["clientSecret"],
-    initial: draftOf(connection),
-    names: FIELDS,
-    send: (draft) => change(connection.id, draft),
-    onDone: () => {
-      notify.done("The connection is changed.");
-      onClose();
-    },
-  });
-  return (
-    <Form form={form} action="Save changes" onCancel={onClose}>
-      <ProviderFields form={form} isNew={false} />
-      <PeopleFields form={form} />
-    </Form>
-  );
-}
-
-function draftOf(connection: SsoConnection): SsoDraft {
-  return {
-    companyId: connection.company_id,
-    issuer: connection.issuer,
-    clientId: connection.client_id,
-    clientSecret: "",
-    domains: connection.domains,
-    passwordLogin: connection.password_login,
-  };
 }
 
 interface FieldsProps {
@@ -124,7 +80,7 @@ function ProviderFields({ form, isNew }: FieldsProps & { readonly isNew: boolean
         required
         {...form.text("issuer")}
       />
-      <TextInput label="Client id" required autoComplete="off" {...form.text("clientId")} />
+      <TextInput label="Client id" required autoComplete="off" {...form.text("client_id")} />
       <PasswordInput
         label="Client secret"
         description={
@@ -134,7 +90,7 @@ function ProviderFields({ form, isNew }: FieldsProps & { readonly isNew: boolean
         }
         required={isNew}
         autoComplete="off"
-        {...form.text("clientSecret")}
+        {...form.text("client_secret")}
       />
     </>
   );
@@ -142,7 +98,7 @@ function ProviderFields({ form, isNew }: FieldsProps & { readonly isNew: boolean
 
 /** Form fields that decide which users may sign in through the connection: company and email domains. */
 function PeopleFields({ form }: FieldsProps) {
-  const { domains, passwordLogin } = form.draft;
+  const { domains, password_login: passwordLogin } = form.draft;
   return (
     <>
       <TagsInput
@@ -158,7 +114,7 @@ function PeopleFields({ form }: FieldsProps) {
         label="Allow passwords"
         description="If off, users of these domains sign in only with the identity provider. Turn it off after single sign-on has worked."
         checked={passwordLogin}
-        onChange={(event) => form.edit({ passwordLogin: event.currentTarget.checked })}
+        onChange={(event) => form.edit({ password_login: event.currentTarget.checked })}
       />
     </>
   );

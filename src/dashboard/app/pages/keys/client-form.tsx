@@ -17,117 +17,87 @@ import {
 import { type NewClientSecret, type OAuthClient, useOAuthClientActions } from "./data.ts";
 import { ScopesField } from "./scopes-field.tsx";
 
-interface NewClientProps {
+interface ClientFormProps {
   readonly path: ClientsPath;
+  /** OAuth client that the form edits, or "new" to create one; undefined while the form is closed. */
+  readonly editing: OAuthClient | "new" | undefined;
   readonly onClose: () => void;
   readonly onSecret: (client: NewClientSecret) => void;
 }
 
-interface ClientFormProps extends NewClientProps {
-  /** OAuth client that the form edits, or "new" to create one; undefined while the form is closed. */
-  readonly editing: OAuthClient | "new" | undefined;
-}
-
-export function ClientForm({ editing, ...rest }: ClientFormProps) {
+export function ClientForm(props: ClientFormProps) {
+  const { editing, onClose } = props;
   const title = typeof editing === "object" ? "Edit client" : "Create an OAuth client";
   const close = () => {
     // Discards the unsaved changes. Otherwise they would reappear when the dialog opens again, and look like
     // saved values.
     if (typeof editing === "object") discardDraft(draftNameOf(editing));
-    rest.onClose();
+    onClose();
   };
   return (
     <Dialog opened={editing !== undefined} onClose={close} title={title} size="lg">
-      {editing === "new" && <NewClient {...rest} />}
-      {typeof editing === "object" && <EditClient client={editing} {...rest} />}
+      {editing && <ClientFields {...props} />}
     </Dialog>
   );
 }
 
 const draftNameOf = ({ client_id: id }: OAuthClient) => `client:${id}`;
 
-/**
- * Maps a field of the draft to the API field of the same value, so that API validation errors appear at the
- * form field.
- */
-const FIELDS = {
-  name: "name",
-  redirectUris: "redirect_uris",
-  scopes: "scopes",
-  grantTypes: "grant_types",
-} as const;
-
-function NewClient({ path, onClose, onSecret }: NewClientProps) {
-  const { create } = useOAuthClientActions(path);
+/** Fields of a client. The form creates one if there is none. */
+function ClientFields({ path, editing, onClose, onSecret }: ClientFormProps) {
+  const { create, change } = useOAuthClientActions(path);
+  const client = typeof editing === "object" ? editing : undefined;
   const form = useForm({
-    name: "new client",
-    initial: NEW_CLIENT,
-    names: FIELDS,
-    send: create,
+    name: client ? draftNameOf(client) : "new client",
+    initial: client ? clientDraft(client) : NEW_CLIENT,
+    send: async (draft) => {
+      if (client === undefined) return create(draft);
+      await change(client.client_id, draft);
+      return undefined;
+    },
     onDone: (created) => {
       onClose();
-      onSecret(created);
+      if (created) onSecret(created);
+      else notify.done("Client updated.");
     },
   });
   return (
     <Form
       form={form}
       isCheckedByBrowser
-      isReady={isComplete(form.draft)}
-      action="Create client"
+      isReady={form.draft.scopes.length > 0 && form.draft.grant_types.length > 0}
+      action={client ? "Save" : "Create client"}
       onCancel={onClose}
     >
-      <NameField form={form} />
-      {/* The kind cannot change after the creation. */}
-      <Choice
-        label="Where it runs"
-        value={form.draft.confidential ? "confidential" : "public"}
-        onChange={(kind) => form.edit({ confidential: kind === "confidential" })}
-        options={[
-          {
-            value: "confidential",
-            label: "On a server",
-            description: "Can keep a secret (confidential client).",
-          },
-          {
-            value: "public",
-            label: "In a browser or on a phone",
-            description: "Cannot keep a secret (public client), so it must use PKCE.",
-          },
-        ]}
+      <TextInput
+        label="Name"
+        description="Shown on the consent page."
+        required
+        withAsterisk={false}
+        maxLength={100}
+        data-autofocus
+        {...form.text("name")}
       />
-      <AccessFields form={form} path={path} />
-    </Form>
-  );
-}
-
-interface EditClientProps {
-  readonly path: ClientsPath;
-  readonly client: OAuthClient;
-  readonly onClose: () => void;
-}
-
-function EditClient({ path, client, onClose }: EditClientProps) {
-  const { change } = useOAuthClientActions(path);
-  const form = useForm({
-    name: draftNameOf(client),
-    initial: clientDraft(client),
-    names: FIELDS,
-    send: (draft) => change(client.client_id, draft),
-    onDone: () => {
-      notify.done("Client updated.");
-      onClose();
-    },
-  });
-  return (
-    <Form
-      form={form}
-      isCheckedByBrowser
-      isReady={isComplete(form.draft)}
-      action="Save"
-      onCancel={onClose}
-    >
-      <NameField form={form} />
+      {/* The kind cannot change after the creation. */}
+      {client === undefined && (
+        <Choice
+          label="Where it runs"
+          value={form.draft.confidential ? "confidential" : "public"}
+          onChange={(kind) => form.edit({ confidential: kind === "confidential" })}
+          options={[
+            {
+              value: "confidential",
+              label: "On a server",
+              description: "Can keep a secret (confidential client).",
+            },
+            {
+              value: "public",
+              label: "In a browser or on a phone",
+              description: "Cannot keep a secret (public client), so it must use PKCE.",
+            },
+          ]}
+        />
+      )}
       <AccessFields form={form} path={path} />
     </Form>
   );
@@ -135,23 +105,6 @@ function EditClient({ path, client, onClose }: EditClientProps) {
 
 interface FieldsProps {
   readonly form: FormState<ClientDraft>;
-}
-
-const isComplete = ({ scopes, grantTypes }: ClientDraft): boolean =>
-  scopes.length > 0 && grantTypes.length > 0;
-
-function NameField({ form }: FieldsProps) {
-  return (
-    <TextInput
-      label="Name"
-      description="Shown on the consent page."
-      required
-      withAsterisk={false}
-      maxLength={100}
-      data-autofocus
-      {...form.text("name")}
-    />
-  );
 }
 
 /** Form fields for the redirect URIs, grant types and scopes of an OAuth client. */
@@ -165,7 +118,7 @@ function AccessFields({ form, path }: FieldsProps & { readonly path: ClientsPath
         placeholder="https://app.example.com/callback"
         autosize
         minRows={2}
-        {...form.text("redirectUris")}
+        {...form.text("redirect_uris")}
         error={redirectErrors(apiErrorOf(form.error)?.errors ?? {}, draft)}
       />
       <ScopesField
@@ -173,31 +126,20 @@ function AccessFields({ form, path }: FieldsProps & { readonly path: ClientsPath
         onChange={(scopes) => form.edit({ scopes })}
         error={form.errorOf("scopes")}
       />
-      <GrantsField
-        draft={draft}
-        onChange={(change) => form.edit(change)}
-        isPlatform={isPlatformPath(path)}
-        error={form.errorOf("grantTypes")}
-      />
+      <GrantsField form={form} isPlatform={isPlatformPath(path)} />
     </>
   );
 }
 
-interface GrantsFieldProps {
-  readonly draft: ClientDraft;
-  readonly onChange: (change: Partial<ClientDraft>) => void;
-  readonly isPlatform: boolean;
-  readonly error: string | undefined;
-}
-
-function GrantsField({ draft, onChange, isPlatform, error }: GrantsFieldProps) {
+function GrantsField({ form, isPlatform }: FieldsProps & { readonly isPlatform: boolean }) {
+  const { draft } = form;
   return (
     <>
       <Checkbox.Group
         label="Grant types"
-        value={[...draft.grantTypes]}
-        onChange={(next) => onChange({ grantTypes: next.filter(isGrantType) })}
-        error={error}
+        value={[...draft.grant_types]}
+        onChange={(next) => form.edit({ grant_types: next.filter(isGrantType) })}
+        error={form.errorOf("grant_types")}
       >
         <Stack gap={8} mt={8}>
           <Checkbox
@@ -210,7 +152,7 @@ function GrantsField({ draft, onChange, isPlatform, error }: GrantsFieldProps) {
             label="Refresh token"
             description="Users stay signed in for 30 days after each use."
           />
-          {(isPlatform || draft.grantTypes.includes("password")) && (
+          {(isPlatform || draft.grant_types.includes("password")) && (
             <Checkbox
               value="password"
               label="Password"
@@ -224,16 +166,16 @@ function GrantsField({ draft, onChange, isPlatform, error }: GrantsFieldProps) {
         <Switch
           label="Require PKCE"
           description="Turn it off only if your library does not support PKCE."
-          checked={draft.requirePkce}
-          onChange={(event) => onChange({ requirePkce: event.currentTarget.checked })}
+          checked={draft.require_pkce}
+          onChange={(event) => form.edit({ require_pkce: event.currentTarget.checked })}
         />
       )}
       {isPlatform && (
         <Switch
           label="First-party"
           description="Own app of the platform. If it has a secret, users are not asked for consent."
-          checked={draft.firstParty}
-          onChange={(event) => onChange({ firstParty: event.currentTarget.checked })}
+          checked={draft.first_party}
+          onChange={(event) => form.edit({ first_party: event.currentTarget.checked })}
         />
       )}
     </>

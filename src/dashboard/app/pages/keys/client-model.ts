@@ -22,56 +22,45 @@ type GrantType = (typeof GRANT_TYPES)[number];
 export const isGrantType = (value: string): value is GrantType =>
   GRANT_TYPES.some((one) => one === value);
 
-/** Values of the form for an OAuth client before they are sent. */
+/** Values of the form for an OAuth client before they are sent, under the names of the API. */
 export interface ClientDraft {
   readonly name: string;
   readonly confidential: boolean;
   /** Redirect URIs as text, one URI per line. */
-  readonly redirectUris: string;
+  readonly redirect_uris: string;
   readonly scopes: readonly Scope[];
-  readonly grantTypes: readonly GrantType[];
-  readonly firstParty: boolean;
-  readonly requirePkce: boolean;
+  readonly grant_types: readonly GrantType[];
+  readonly first_party: boolean;
+  readonly require_pkce: boolean;
 }
 
 export const NEW_CLIENT: ClientDraft = {
   name: "",
   confidential: true,
-  redirectUris: "",
+  redirect_uris: "",
   scopes: ["reviews:read"],
-  grantTypes: ["authorization_code", "refresh_token"],
-  firstParty: false,
-  requirePkce: true,
+  grant_types: ["authorization_code", "refresh_token"],
+  first_party: false,
+  require_pkce: true,
 };
 
-/** Fields of an OAuth client that the form reads from an API response, in the API's spelling. */
-interface ShownClient {
-  readonly name: string;
-  readonly confidential: boolean;
-  readonly redirect_uris: readonly string[];
-  readonly scopes: readonly string[];
-  readonly grant_types: readonly string[];
-  readonly first_party: boolean;
-  readonly require_pkce: boolean;
-}
+/** Fields of an OAuth client that the form reads from an API response. */
+type ShownClient = Omit<ClientDraft, "redirect_uris" | "scopes" | "grant_types"> &
+  Readonly<Record<"redirect_uris" | "scopes" | "grant_types", readonly string[]>>;
 
 export function clientDraft(client: ShownClient): ClientDraft {
   return {
-    name: client.name,
-    confidential: client.confidential,
-    redirectUris: client.redirect_uris.join("\n"),
+    ...client,
+    redirect_uris: client.redirect_uris.join("\n"),
     scopes: client.scopes.filter(isScope),
-    grantTypes: client.grant_types.filter(isGrantType),
-    firstParty: client.first_party,
-    requirePkce: client.require_pkce || !client.confidential,
+    grant_types: client.grant_types.filter(isGrantType),
+    require_pkce: client.require_pkce || !client.confidential,
   };
 }
 
-function redirectUrisOf({ redirectUris }: ClientDraft): string[] {
-  return redirectUris
-    .split("\n")
-    .map((line) => line.trim())
-    .filter((line) => line !== "");
+function redirectUrisOf({ redirect_uris: text }: ClientDraft): string[] {
+  const lines = text.split("\n").map((line) => line.trim());
+  return lines.filter((line) => line !== "");
 }
 
 /**
@@ -83,9 +72,9 @@ export function clientBody(draft: ClientDraft, isPlatform: boolean) {
     name: draft.name,
     redirect_uris: redirectUrisOf(draft),
     scopes: [...draft.scopes],
-    grant_types: [...draft.grantTypes],
-    require_pkce: draft.requirePkce || !draft.confidential,
-    ...(isPlatform && { first_party: draft.firstParty }),
+    grant_types: [...draft.grant_types],
+    require_pkce: draft.require_pkce || !draft.confidential,
+    ...(isPlatform && { first_party: draft.first_party }),
   };
 }
 

@@ -282,7 +282,6 @@ function NewToken({ onClose, onSecret }: NewTokenProps) {
   const form = useForm({
     name: "new token",
     initial: EMPTY_TOKEN,
-    names: { name: "name", scopes: "scopes" },
     send: create,
     onDone: (token) => {
       onClose();

@@ -9,7 +9,6 @@ import { CodeBlock } from "../../ui/copy.tsx";
 import { SecretField } from "../../ui/secret.tsx";
 import { Choice, Form, useForm } from "../../ui/form.tsx";
 import { PageHeader, Section } from "../../ui/layout.tsx";
-import { notify } from "../../ui/notify.ts";
 import { ErrorNotice, Loaded } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import css from "./embedding.module.css";
@@ -73,12 +72,8 @@ function Origins({ settings }: { readonly settings: DataOf<typeof embeddingOptio
   const form = useForm({
     name: "embedding",
     initial: { origins: settings.origins.join("\n") },
-    names: { origins: "origins" },
     send: ({ origins }) => save(origins),
-    onDone: (_, changes) => {
-      changes.reset();
-      notify.done("Saved.");
-    },
+    done: "Saved.",
   });
   const originError = form.errorOf("origins");
   return (

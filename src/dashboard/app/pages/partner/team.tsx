@@ -7,7 +7,6 @@ import { ActionButton, ActiveSwitch, ConfirmedAction, DialogButton } from "../..
 import { Form, useForm } from "../../ui/form.tsx";
 import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
 import { rowsOf, TableList } from "../../ui/list.tsx";
-import { notify } from "../../ui/notify.ts";
 import { type PagedList, useList } from "../../ui/pages.ts";
 import { Time } from "../../ui/time.tsx";
 import {
@@ -92,12 +91,9 @@ function Invitation({ onClose }: { readonly onClose: () => void }) {
   const form = useForm({
     name: "invitation",
     initial: EMPTY,
-    names: { name: "name", email: "email", role: "role" },
     send: invite,
-    onDone: ({ email }) => {
-      notify.done(`${email} is invited.`);
-      onClose();
-    },
+    done: ({ email }) => `${email} is invited.`,
+    onDone: onClose,
   });
   const { role } = form.draft;
   return (

@@ -89,12 +89,8 @@ function FlagForm({ review, source }: FlagProps) {
   const form = useForm({
     name: `review:${review.id}:flag`,
     initial: { reason: "" },
-    names: { reason: "reason" },
     send: ({ reason }) => flag(reason),
-    onDone: (_, changes) => {
-      changes.reset();
-      notify.done("The review is flagged.");
-    },
+    done: "The review is flagged.",
   });
   return (
     <Form

@@ -5,7 +5,6 @@ import { useSearchParams } from "wouter";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { number } from "../../ui/format.ts";
-import { notify } from "../../ui/notify.ts";
 import { Time } from "../../ui/time.tsx";
 import { useNames, useReviewActions, type Review } from "./data.ts";
 import css from "./review.module.css";
@@ -88,12 +87,9 @@ function ResponseForm({ review, source, onClose }: ResponseFormProps) {
   const form = useForm({
     name: `review:${review.id}:response`,
     initial: { body: review.response?.body ?? "" },
-    names: { body: "body" },
     send: ({ body }) => respond(body),
-    onDone: () => {
-      notify.done(isFirst ? "The response is on its way." : "The response is changed.");
-      onClose?.();
-    },
+    done: isFirst ? "The response is on its way." : "The response is changed.",
+    onDone: () => onClose?.(),
   });
   const { body } = form.draft;
   const cancel = () => {

@@ -152,12 +152,8 @@ function Notes({ review }: { readonly review: Review }) {
   const form = useForm({
     name: `review:${review.id}:note`,
     initial: { body: "" },
-    names: { body: "body" },
     send: ({ body }) => addNote(body),
-    onDone: (_, changes) => {
-      changes.reset();
-      notify.done("The note is added.");
-    },
+    done: "The note is added.",
   });
   return (
     <Form

@@ -106,13 +106,12 @@ function CurrentPassword({ onRight }: { readonly onRight: () => void }) {
   const { startPasswordChange } = useCredentials();
   const { wait, waitAfter } = useWait();
   const form = useForm({
-    initial: { password: "" },
-    names: { password: "current_password" },
-    send: ({ password }) => startPasswordChange(password),
+    initial: { current_password: "" },
+    send: (draft) => startPasswordChange(draft.current_password),
     onDone: onRight,
     onFailed: waitAfter,
   });
-  const isWrong = form.errorOf("password") !== undefined;
+  const isWrong = form.errorOf("current_password") !== undefined;
   const isLocked = apiErrorOf(form.error)?.code === "account_locked";
   return (
     <Form form={form} isCheckedByBrowser action="Email me a code" isReady={wait === 0}>
@@ -126,7 +125,7 @@ function CurrentPassword({ onRight }: { readonly onRight: () => void }) {
         // Autofocus is acceptable because the user has just pressed the button that opens this field.
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         autoFocus
-        {...form.text("password")}
+        {...form.text("current_password")}
         error={isWrong && !isLocked && "This is not your current password."}
       />
       {isLocked && (

@@ -128,7 +128,6 @@ function EmailStep({ email, onDiscovered }: EmailStepProps) {
   const { wait, waitAfter } = useWait();
   const form = useForm({
     initial: { email },
-    names: { email: "email" },
     send: async (draft) => ({ typed: draft.email, methods: await discover(draft.email) }),
     onDone: ({ typed, methods }) => onDiscovered(typed, methods),
     onFailed: waitAfter,

@@ -68,9 +68,7 @@ function usePasswordForm({ email, remember }: Pick<MethodStepProps, "email" | "r
   const { wait, waitAfter } = useWait();
   const form = useForm({
     initial: { password: "" },
-    names: {},
     send: ({ password }) => signInWith(logIn(email, password, remember), { remember }),
-    onDone: () => undefined,
     onFailed: (error, changes) => {
       waitAfter(error);
       changes.edit({ password: "" });
@@ -218,7 +216,7 @@ interface AskForCodeProps {
 
 function AskForCode({ email, send, onSent }: AskForCodeProps) {
   const { wait, waitAfter } = useWait();
-  const form = useForm({ initial: {}, names: {}, send, onDone: onSent, onFailed: waitAfter });
+  const form = useForm({ initial: {}, send, onDone: onSent, onFailed: waitAfter });
   return (
     <Form
       form={form}

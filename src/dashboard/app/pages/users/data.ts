@@ -36,7 +36,7 @@ export interface UserDraft {
   readonly role: Role;
   /** Company of the user; undefined for users of the platform. */
   readonly company: CompanyChoice | undefined;
-  readonly storeIds: readonly string[];
+  readonly store_ids: readonly string[];
   /** Initial password; an empty text creates the user without a password. */
   readonly password: string;
 }
@@ -46,7 +46,7 @@ export const EMPTY_USER: UserDraft = {
   email: "",
   role: "partner_owner",
   company: undefined,
-  storeIds: [],
+  store_ids: [],
   password: "",
 };
 
@@ -56,11 +56,11 @@ export const EMPTY_USER: UserDraft = {
  */
 export function withRole(draft: UserDraft, role: Role): UserDraft {
   const stays = COMPANY_TYPE_OF[role] === COMPANY_TYPE_OF[draft.role];
-  return { ...draft, role, company: stays ? draft.company : undefined, storeIds: [] };
+  return { ...draft, role, company: stays ? draft.company : undefined, store_ids: [] };
 }
 
 function userBody(draft: UserDraft, platformId: number) {
-  const { role, company, storeIds, password } = draft;
+  const { role, company, password } = draft;
   return {
     name: draft.name.trim(),
     email: draft.email.trim(),
@@ -68,7 +68,7 @@ function userBody(draft: UserDraft, platformId: number) {
     // Id 0 stands for "no company selected". No company has this id, so the API answers with a validation error
     // for the field.
     company_id: COMPANY_TYPE_OF[role] === "platform" ? platformId : (company?.id ?? 0),
-    ...(role === "location_user" && { store_ids: storeIds.map(Number) }),
+    ...(role === "location_user" && { store_ids: draft.store_ids.map(Number) }),
     ...(password !== "" && { password }),
   };
 }

@@ -2,7 +2,6 @@ import { MultiSelect, NativeSelect, PasswordInput, TextInput } from "@mantine/co
 
 import { roleName, ROLES } from "../../session/identity.ts";
 import { Form, type FormState, useForm } from "../../ui/form.tsx";
-import { notify } from "../../ui/notify.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
 import {
   COMPANY_TYPE_OF,
@@ -16,27 +15,16 @@ import {
 import "@mantine/core/styles/Pill.css";
 import "@mantine/core/styles/PillsInput.css";
 
-const FIELDS = {
-  name: "name",
-  email: "email",
-  role: "role",
-  company: "company_id",
-  storeIds: "store_ids",
-  password: "password",
-} as const;
-
 export function NewUser({ onClose }: { readonly onClose: () => void }) {
   const { create } = useUserActions();
   const form = useForm({
     name: "new user",
     secrets: ["password"],
     initial: EMPTY_USER,
-    names: FIELDS,
+    names: { company: "company_id" },
     send: create,
-    onDone: ({ name }) => {
-      notify.done(`${name} is created.`);
-      onClose();
-    },
+    done: ({ name }) => `${name} is created.`,
+    onDone: onClose,
   });
   return (
     <Form form={form} action="Create user" onCancel={onClose}>
@@ -82,7 +70,7 @@ function RoleFields({ form }: FieldsProps) {
           required
           value={company?.id}
           error={form.errorOf("company") && `Choose the ${type}.`}
-          onChange={(next) => form.edit({ company: next, storeIds: [] })}
+          onChange={(next) => form.edit({ company: next, store_ids: [] })}
         />
       )}
       {role === "location_user" && <StoresField form={form} />}
@@ -91,7 +79,7 @@ function RoleFields({ form }: FieldsProps) {
 }
 
 function StoresField({ form }: FieldsProps) {
-  const { company, storeIds } = form.draft;
+  const { company, store_ids: storeIds } = form.draft;
   return (
     <MultiSelect
       label="Stores"
@@ -102,8 +90,8 @@ function StoresField({ form }: FieldsProps) {
       searchable
       data={company?.stores.map(({ id, name }) => ({ value: String(id), label: name })) ?? []}
       value={[...storeIds]}
-      error={form.errorOf("storeIds")}
-      onChange={(ids) => form.edit({ storeIds: ids })}
+      error={form.errorOf("store_ids")}
+      onChange={(ids) => form.edit({ store_ids: ids })}
     />
   );
 }

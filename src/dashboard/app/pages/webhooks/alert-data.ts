@@ -13,51 +13,36 @@ export type AlertSettings = DataOf<typeof alertsOptions>;
 export type AlertKind = AlertSettings["kinds"][number];
 
 /**
- * Values of the form for alert settings before they are sent. The recipients are text with one email address
- * per line.
+ * Values of the form for alert settings before they are sent, under the names of the API. The recipients are text with
+ * one email address per line.
  */
-export interface AlertDraft {
+export interface AlertDraft extends Omit<AlertSettings, "recipients" | "webhook_url"> {
   readonly toOwners: boolean;
   readonly recipients: string;
-  readonly kinds: readonly AlertKind[];
-  readonly waitingMinutes: number;
-  readonly digestMinutes: number;
-  readonly url: string;
+  readonly webhook_url: string;
 }
 
-export const ALERT_FIELDS = {
-  recipients: "recipients",
-  kinds: "kinds",
-  waitingMinutes: "oldest_waiting_minutes",
-  digestMinutes: "digest_minutes",
-  url: "webhook_url",
-} as const;
-
-export function alertDraftOf(one: AlertSettings): AlertDraft {
-  return {
-    toOwners: one.recipients === null,
-    recipients: (one.recipients ?? []).join("\n"),
-    kinds: one.kinds,
-    waitingMinutes: one.oldest_waiting_minutes,
-    digestMinutes: one.digest_minutes,
-    url: one.webhook_url ?? "",
-  };
-}
+export const alertDraftOf = (one: AlertSettings): AlertDraft => ({
+  ...one,
+  toOwners: one.recipients === null,
+  recipients: (one.recipients ?? []).join("\n"),
+  webhook_url: one.webhook_url ?? "",
+});
 
 /**
  * Converts the form's values to the request body of the alert settings API. Recipients are sent only if they changed,
  * because sending them mails those that have not confirmed.
  */
 function alertsBody(draft: AlertDraft, before: AlertSettings | undefined) {
+  const { kinds, oldest_waiting_minutes, digest_minutes } = draft;
   const lines = draft.recipients.split(/[\s,;]+/).filter((line) => line !== "");
   const recipients = draft.toOwners ? null : lines;
-  const url = draft.url.trim();
   return {
     ...(recipients?.join() !== before?.recipients?.join() && { recipients }),
-    kinds: [...draft.kinds],
-    oldest_waiting_minutes: draft.waitingMinutes,
-    digest_minutes: draft.digestMinutes,
-    webhook_url: url === "" ? null : url,
+    kinds,
+    oldest_waiting_minutes,
+    digest_minutes,
+    webhook_url: draft.webhook_url.trim() || null,
   };
 }
 

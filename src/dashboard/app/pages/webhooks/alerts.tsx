@@ -22,7 +22,6 @@ import { notify } from "../../ui/notify.ts";
 import { SecretOnRequest } from "../../ui/secret.tsx";
 import { ErrorNotice, Loaded } from "../../ui/states.tsx";
 import {
-  ALERT_FIELDS,
   type AlertDraft,
   alertDraftOf,
   type AlertKind,
@@ -53,13 +52,11 @@ function AlertForm({ settings }: { readonly settings: AlertSettings }) {
   const form = useForm({
     name: "alerts",
     initial: alertDraftOf(settings),
-    names: ALERT_FIELDS,
-    send: update,
-    onDone: (made, changes) => {
-      changes.reset();
+    send: async (draft) => {
+      const made = await update(draft);
       if (made !== null) setSecret(made);
-      notify.done("Saved.");
     },
+    done: "Saved.",
   });
   return (
     <Stack gap="lg">
@@ -80,8 +77,8 @@ function AlertForm({ settings }: { readonly settings: AlertSettings }) {
             inputMode="url"
             autoComplete="off"
             spellCheck={false}
-            {...form.text("url")}
-            error={labelled("The URL", form.errorOf("url"))}
+            {...form.text("webhook_url")}
+            error={labelled("The URL", form.errorOf("webhook_url"))}
           />
         </Section>
       </Form>
@@ -102,7 +99,7 @@ interface FieldsProps {
 }
 
 function Mails({ form, children }: FieldsProps & { readonly children: ReactNode }) {
-  const { toOwners, digestMinutes } = form.draft;
+  const { toOwners, digest_minutes: digestMinutes } = form.draft;
   return (
     <Section title="Email">
       <Choice
@@ -131,8 +128,8 @@ function Mails({ form, children }: FieldsProps & { readonly children: ReactNode 
         after="minutes (0 = immediately). Emails about a disabled subscription are always sent immediately."
         range={[0, 1_440]}
         value={digestMinutes}
-        onChange={(value) => form.edit({ digestMinutes: value })}
-        error={form.errorOf("digestMinutes")}
+        onChange={(value) => form.edit({ digest_minutes: value })}
+        error={form.errorOf("digest_minutes")}
       />
     </Section>
   );
@@ -173,7 +170,7 @@ const FAILURES = [
 
 /** Each kind of alert as a sentence with its threshold inside. */
 function Kinds({ form }: FieldsProps) {
-  const { kinds, waitingMinutes } = form.draft;
+  const { kinds, oldest_waiting_minutes: waitingMinutes } = form.draft;
   const box = (kind: AlertKind) => ({
     checked: kinds.includes(kind),
     onChange: ({ currentTarget }: { currentTarget: { checked: boolean } }) =>
@@ -197,8 +194,8 @@ function Kinds({ form }: FieldsProps) {
           range={[10, 1_440]}
           value={waitingMinutes}
           disabled={!kinds.includes("oldest_waiting")}
-          onChange={(value) => form.edit({ waitingMinutes: value })}
-          error={form.errorOf("waitingMinutes")}
+          onChange={(value) => form.edit({ oldest_waiting_minutes: value })}
+          error={form.errorOf("oldest_waiting_minutes")}
         />
       </Group>
       <Checkbox.Group

@@ -11,7 +11,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { useReader } from "./data/data.ts";
-import { type Draft, DRAFT_FIELDS, draftOf, labelFor, newDraft, urlHint } from "./data/draft.ts";
+import { type Draft, draftOf, labelFor, newDraft, urlHint } from "./data/draft.ts";
 import {
   type DeliveryKind,
   type Subscription,
@@ -133,14 +133,13 @@ function UrlForm({ subscription }: { readonly subscription: Subscription }) {
   const [isOpen, { open, close }] = useDisclosure();
   const form = useForm({
     initial: draftOf(subscription),
-    names: DRAFT_FIELDS,
     send: (draft) => update(draft, subscription),
     onDone: (_, changes) => {
       changes.reset();
       close();
     },
   });
-  const hint = urlHint(form.draft.url.trim());
+  const hint = urlHint(form.draft.webhook_url.trim());
   if (!isOpen)
     return (
       <Group gap="xs" mb="sm">
@@ -171,7 +170,7 @@ function UrlForm({ subscription }: { readonly subscription: Subscription }) {
         label="Endpoint URL"
         type="url"
         data-autofocus
-        {...form.text("url")}
+        {...form.text("webhook_url")}
         description={hint?.text}
       />
     </Form>
@@ -205,7 +204,7 @@ interface CreateFormProps {
 function CreateForm({ taken, initialKind }: CreateFormProps) {
   const [step, setStep] = useState(0);
   const form = useCreation(initialKind, () => setStep(0));
-  const { label, url } = form.draft;
+  const { label, webhook_url: url } = form.draft;
   const isReady = label.trim() !== "" && url !== "" && urlHint(url.trim())?.kind !== "error";
   const isFirst = step === 0;
   return (
@@ -252,9 +251,8 @@ function useCreation(kind: DeliveryKind, onEndpointError: () => void): FormState
   return useForm({
     name: "new subscription",
     initial: newDraft(kind),
-    names: DRAFT_FIELDS,
-    alongside: ({ url }, before) =>
-      url !== undefined && before.label === labelFor(before.url) ? { label: labelFor(url) } : {},
+    alongside: ({ webhook_url: url }, { label, webhook_url: before }) =>
+      url !== undefined && label === labelFor(before) ? { label: labelFor(url) } : {},
     send: create,
     onDone: ({ id, secret, standard_webhooks_secret }, changes) => {
       changes.reset();
@@ -299,8 +297,8 @@ function KindChoice({ taken, form }: KindChoiceProps) {
   return (
     <Choice
       label="Kind"
-      value={form.draft.kind}
-      onChange={(kind) => form.edit({ kind })}
+      value={form.draft.delivery_kind}
+      onChange={(kind) => form.edit({ delivery_kind: kind })}
       options={KINDS.map((one) => {
         const holder = taken.find((other) => other.delivery_kind === one.kind);
         return {

@@ -1,81 +1,57 @@
 import type { DeliveryKind, Subscription } from "./reads.ts";
 
-/** Values of the forms that create or change a subscription, before they are sent. */
-export interface Draft {
-  readonly kind: DeliveryKind;
-  readonly url: string;
-  readonly label: string;
+/** Values of the forms that create or change a subscription, before they are sent, under the names of the API. */
+export interface Draft extends Pick<
+  Subscription,
+  | "delivery_kind"
+  | "webhook_url"
+  | "label"
+  | "payload_mode"
+  | "suppress_native_notifications"
+  | "ordering"
+  | "standard_webhooks"
+> {
   /** Names of the selected events; null for all events, including those added in the future. */
   readonly events: readonly string[] | null;
-  readonly payloadMode: Subscription["payload_mode"];
-  readonly suppressNative: boolean;
-  readonly ordering: Subscription["ordering"];
-  readonly standardWebhooks: boolean;
-  readonly intervalHours: number;
+  readonly batch_interval_hours: number;
 }
-
-/**
- * Maps a field of the draft to the API field of the same value, for the form fields that show their own
- * validation errors.
- */
-export const DRAFT_FIELDS = {
-  url: "webhook_url",
-  label: "label",
-  intervalHours: "batch_interval_hours",
-  events: "events",
-  payloadMode: "payload_mode",
-  ordering: "ordering",
-} as const;
 
 const DEFAULT_INTERVAL_HOURS = 4;
 
 export function newDraft(kind: DeliveryKind): Draft {
   return {
-    kind,
-    url: "",
+    delivery_kind: kind,
+    webhook_url: "",
     label: "",
     events: null,
-    payloadMode: "full",
-    suppressNative: false,
+    payload_mode: "full",
+    suppress_native_notifications: false,
     ordering: "subscription",
-    standardWebhooks: false,
-    intervalHours: DEFAULT_INTERVAL_HOURS,
+    standard_webhooks: false,
+    batch_interval_hours: DEFAULT_INTERVAL_HOURS,
   };
 }
 
-export function draftOf(one: Subscription): Draft {
-  return {
-    kind: one.delivery_kind,
-    url: one.webhook_url,
-    label: one.label,
-    events: one.events,
-    payloadMode: one.payload_mode,
-    suppressNative: one.suppress_native_notifications,
-    ordering: one.ordering,
-    standardWebhooks: one.standard_webhooks,
-    intervalHours: one.batch_interval_hours ?? DEFAULT_INTERVAL_HOURS,
-  };
-}
+export const draftOf = (one: Subscription): Draft => ({
+  ...one,
+  batch_interval_hours: one.batch_interval_hours ?? DEFAULT_INTERVAL_HOURS,
+});
 
 /** Returns the settings that apply to the kind of subscription, under the names of the API. */
 function fieldsOf(draft: Draft) {
+  const { events, payload_mode, suppress_native_notifications, ordering } = draft;
   const common = {
     label: draft.label.trim(),
-    webhook_url: draft.url.trim(),
-    standard_webhooks: draft.standardWebhooks,
+    webhook_url: draft.webhook_url.trim(),
+    standard_webhooks: draft.standard_webhooks,
   };
-  if (draft.kind === "batch") return { ...common, batch_interval_hours: draft.intervalHours };
-  return {
-    ...common,
-    events: draft.events === null ? null : [...draft.events],
-    payload_mode: draft.payloadMode,
-    suppress_native_notifications: draft.suppressNative,
-    ordering: draft.ordering,
-  };
+  if (draft.delivery_kind === "batch")
+    return { ...common, batch_interval_hours: draft.batch_interval_hours };
+  return { ...common, events, payload_mode, suppress_native_notifications, ordering };
 }
 
 export function createBody(draft: Draft) {
-  return { delivery_kind: draft.kind, ...fieldsOf(draft) };
+  return { delivery_kind: draft.delivery_kind, ...fieldsOf(draft) };
 }
 
 /**

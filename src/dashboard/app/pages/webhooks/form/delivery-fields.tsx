@@ -22,7 +22,7 @@ interface FieldsProps {
  */
 export function DeliveryFields({ form }: FieldsProps) {
   const { draft } = form;
-  if (draft.kind === "batch") return <BatchFields form={form} />;
+  if (draft.delivery_kind === "batch") return <BatchFields form={form} />;
   return (
     <div className="with-preview">
       <Stack gap="lg">
@@ -36,12 +36,14 @@ export function DeliveryFields({ form }: FieldsProps) {
         <Switch
           label="Do not send our own mails"
           description="We leave out the mails that we would send about review actions, to reviewers and account owners, in all of your accounts, because your system tells them. It holds while the subscription is active."
-          checked={draft.suppressNative}
-          onChange={(event) => form.edit({ suppressNative: event.currentTarget.checked })}
+          checked={draft.suppress_native_notifications}
+          onChange={(event) =>
+            form.edit({ suppress_native_notifications: event.currentTarget.checked })
+          }
         />
         <StandardSwitch form={form} />
       </Stack>
-      <PayloadPreview mode={draft.payloadMode} events={draft.events} />
+      <PayloadPreview mode={draft.payload_mode} events={draft.events} />
     </div>
   );
 }
@@ -51,8 +53,8 @@ function StandardSwitch({ form }: FieldsProps) {
     <Switch
       label="Send the headers of Standard Webhooks"
       description="Deliveries also carry webhook-id, webhook-timestamp and webhook-signature, which libraries of Standard Webhooks check. The other headers stay as they are."
-      checked={form.draft.standardWebhooks}
-      onChange={(event) => form.edit({ standardWebhooks: event.currentTarget.checked })}
+      checked={form.draft.standard_webhooks}
+      onChange={(event) => form.edit({ standard_webhooks: event.currentTarget.checked })}
     />
   );
 }
@@ -61,9 +63,9 @@ function BodyChoice({ form }: FieldsProps) {
   return (
     <Choice
       label="Body"
-      value={form.draft.payloadMode}
-      onChange={(payloadMode) => form.edit({ payloadMode })}
-      error={form.errorOf("payloadMode")}
+      value={form.draft.payload_mode}
+      onChange={(mode) => form.edit({ payload_mode: mode })}
+      error={form.errorOf("payload_mode")}
       options={[
         {
           value: "full",

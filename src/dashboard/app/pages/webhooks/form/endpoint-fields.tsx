@@ -22,15 +22,15 @@ export function EndpointFields({ form }: FieldsProps) {
         {...form.text("label")}
         error={labelled("The label", form.errorOf("label"))}
       />
-      {form.draft.kind === "batch" && <IntervalField form={form} />}
+      {form.draft.delivery_kind === "batch" && <IntervalField form={form} />}
     </Stack>
   );
 }
 
 /** Form field for the webhook URL, with hints while the user types. The API makes the final decision. */
 function UrlField({ form }: FieldsProps) {
-  const hint = urlHint(form.draft.url.trim());
-  const error = labelled("The URL", form.errorOf("url"));
+  const hint = urlHint(form.draft.webhook_url.trim());
+  const error = labelled("The URL", form.errorOf("webhook_url"));
   return (
     <TextInput
       label="Endpoint URL"
@@ -43,14 +43,14 @@ function UrlField({ form }: FieldsProps) {
       autoComplete="off"
       spellCheck={false}
       required
-      {...form.text("url")}
+      {...form.text("webhook_url")}
       error={error ?? (hint?.kind === "error" && hint.text)}
     />
   );
 }
 
 function IntervalField({ form }: FieldsProps) {
-  const { intervalHours } = form.draft;
+  const { batch_interval_hours: intervalHours } = form.draft;
   const hours = useQuery(catalogOptions(useReader())).data?.batch_interval_hours ?? [intervalHours];
   return (
     <Select
@@ -62,8 +62,8 @@ function IntervalField({ form }: FieldsProps) {
       }))}
       allowDeselect={false}
       value={String(intervalHours)}
-      error={labelled("The interval", form.errorOf("intervalHours"))}
-      onChange={(value) => value !== null && form.edit({ intervalHours: Number(value) })}
+      error={labelled("The interval", form.errorOf("batch_interval_hours"))}
+      onChange={(value) => value !== null && form.edit({ batch_interval_hours: Number(value) })}
     />
   );
 }

@@ -12,7 +12,7 @@ import { Section } from "../../../ui/layout.tsx";
 import { notify } from "../../../ui/notify.ts";
 import { ExactTime } from "../../../ui/time.tsx";
 import { useReader } from "../data/data.ts";
-import { changesOf, DRAFT_FIELDS, draftOf, urlHint } from "../data/draft.ts";
+import { changesOf, draftOf, urlHint } from "../data/draft.ts";
 import { healthOptions, type Subscription } from "../data/reads.ts";
 import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
 import { DeliveryFields } from "./delivery-fields.tsx";
@@ -49,16 +49,12 @@ function EditForm({ subscription }: SettingsProps) {
   const form = useForm({
     name: `subscription:${subscription.id}`,
     initial: draftOf(subscription),
-    names: DRAFT_FIELDS,
     send: (draft) => update(draft, subscription),
-    onDone: (_, changes) => {
-      changes.reset();
-      notify.done("Saved.");
-    },
+    done: "Saved.",
   });
   const { draft } = form;
   const changes = Object.keys(changesOf(draft, subscription)).length;
-  const isValid = draft.label.trim() !== "" && urlHint(draft.url.trim())?.kind !== "error";
+  const isValid = draft.label.trim() !== "" && urlHint(draft.webhook_url.trim())?.kind !== "error";
   return (
     <Paper withBorder p="lg">
       <Form
@@ -83,7 +79,7 @@ function EditForm({ subscription }: SettingsProps) {
         <EndpointFields form={form} />
         <DeliveryFields form={form} />
         <Text size="sm" c="dimmed">
-          {draft.kind === "batch"
+          {draft.delivery_kind === "batch"
             ? "A new URL and the headers hold from the next attempt on; a new interval counts from the last batch."
             : "A new URL, order and the headers hold from the next attempt on; events and body for what happens from now on."}
         </Text>
