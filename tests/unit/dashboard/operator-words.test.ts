@@ -15,11 +15,11 @@ import {
   storeNames,
 } from "../../../src/dashboard/app/pages/companies/company-drafts.ts";
 import {
-  concernsOf,
+  problemsOf,
   latenessOf,
   lettersOf,
-} from "../../../src/dashboard/app/pages/dispatcher/concerns.ts";
-import { explain } from "../../../src/dashboard/app/ui/explain.ts";
+} from "../../../src/dashboard/app/pages/dispatcher/problems.ts";
+import { errorMessageOf } from "../../../src/dashboard/app/ui/error-message.ts";
 import { instantOf, localTimeOf } from "../../../src/dashboard/app/ui/format.ts";
 
 describe("the audit log in words", () => {
@@ -94,10 +94,10 @@ describe("the dispatcher's state", () => {
   };
   const now = Date.parse("2026-06-01T12:00:00Z");
 
-  test("has no concerns while nothing is late, unassigned, silent, blocked or disabled", () => {
-    expect(concernsOf(well, now)).toEqual([]);
+  test("has no problems while nothing is late, unassigned, silent, blocked or disabled", () => {
+    expect(problemsOf(well, now)).toEqual([]);
     const soon = { queued: 1, next_due_at: "2026-06-01T11:59:30Z" };
-    expect(concernsOf({ ...well, mails: soon, lag: { lag_s: 9 } }, now)).toEqual([]);
+    expect(problemsOf({ ...well, mails: soon, lag: { lag_s: 9 } }, now)).toEqual([]);
   });
 
   test.each([
@@ -110,9 +110,9 @@ describe("the dispatcher's state", () => {
     [{ blocked_heads: [{}] }, ["1 event that failed"]],
     [{ disabled_subscriptions: [{}, {}] }, ["2 subscriptions disabled"]],
     [{ blocked_heads: [{}], lag: { lag_s: 11 } }, ["Events that are due", "1 event that"]],
-  ])("with %j has the concerns %j", (difference, beginnings) => {
-    const concerns = concernsOf({ ...well, ...difference }, now);
-    expect(concerns.map((one, i) => one.startsWith(beginnings[i] ?? "?"))).toEqual(
+  ])("with %j has the problems %j", (difference, beginnings) => {
+    const problems = problemsOf({ ...well, ...difference }, now);
+    expect(problems.map((one, i) => one.startsWith(beginnings[i] ?? "?"))).toEqual(
       beginnings.map(() => true),
     );
   });
@@ -172,13 +172,13 @@ describe("errors in words", () => {
   });
 
   test("explain the next step after a conflict", () => {
-    expect(explain(error(409, { code: "last_super_admin" })).advice).toStartWith(
+    expect(errorMessageOf(error(409, { code: "last_super_admin" })).advice).toStartWith(
       "Make somebody else a super-admin first",
     );
-    expect(explain(error(409, { code: "else" })).advice).toStartWith("Something changed");
+    expect(errorMessageOf(error(409, { code: "else" })).advice).toStartWith("Something changed");
     // "Something changed meanwhile" would be wrong for these codes.
     for (const code of ["last_owner", "limit_reached", "not_invitable", "token_exists"])
-      expect(explain(error(409, { code })).advice).not.toContain("meanwhile");
+      expect(errorMessageOf(error(409, { code })).advice).not.toContain("meanwhile");
     expect([apiErrorOf(error(403, {}))?.status, apiErrorOf(new TypeError())?.status]).toEqual([
       403,
       undefined,

@@ -1,6 +1,6 @@
 import type { dataTagSymbol } from "@tanstack/react-query";
 
-import { ApiError } from "../../../api/client.ts";
+import { answerOf, ApiError } from "../../../api/client.ts";
 
 /**
  * Re-exports of the API client. Modules import these names from here and not from `connect.ts`, because
@@ -25,6 +25,15 @@ export function fieldError(error: unknown, field: string): string | undefined {
   });
   const texts = [...(field in errors ? [errors[field]?.join(", ") ?? ""] : []), ...ofEntries];
   return texts.length === 0 ? undefined : texts.join("; ");
+}
+
+/** Waits for a request that ends something. A 404 counts as success, because it had ended already. */
+export async function ended(request: Parameters<typeof answerOf<unknown>>[0]): Promise<void> {
+  try {
+    await answerOf(request);
+  } catch (error) {
+    if (apiErrorOf(error)?.status !== 404) throw error;
+  }
 }
 
 /** Type of the data that a query reads, given the function that returns the options of the query. */

@@ -1,4 +1,5 @@
-import { Anchor, Group, Text, TextInput } from "@mantine/core";
+import { LinkButton } from "../ui/layout.tsx";
+import { Group, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 
 import type { ApiClient } from "../api/client.ts";
@@ -61,9 +62,7 @@ export function NewApp({ api, onAdded, onCancel }: NewFactorProps) {
             onChange={(code) => form.edit({ code })}
           />
           {form.errorOf("code") && (
-            <Anchor component="button" type="button" size="sm" onClick={renew}>
-              Begin again with a new key
-            </Anchor>
+            <LinkButton onClick={renew}>Begin again with a new key</LinkButton>
           )}
         </Form>
       )}

@@ -1,4 +1,5 @@
-import { Alert, Anchor, Button, Divider, Stack, Text, TextInput } from "@mantine/core";
+import { LinkButton, ErrorText } from "../ui/layout.tsx";
+import { Alert, Button, Divider, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useState } from "react";
 
@@ -56,11 +57,7 @@ export function ProofForm({ api, methods, onProof }: ProofFormProps) {
 }
 
 function Way({ onClick, children }: { readonly onClick: () => void; readonly children: string }) {
-  return (
-    <Anchor component="button" type="button" size="sm" onClick={onClick}>
-      {children}
-    </Anchor>
-  );
+  return <LinkButton onClick={onClick}>{children}</LinkButton>;
 }
 
 function PasskeyButton({ api, onProof }: Omit<ProofFormProps, "methods">) {
@@ -126,11 +123,11 @@ function CodeForm({ isFirst, onProof }: CodeFormProps) {
         onChange={(next) => form.edit({ code: next })}
       />
       {isLocked && (
-        <Text size="sm" c="var(--mantine-color-error)" role="alert">
+        <ErrorText>
           {wait > 0
             ? `There were too many wrong codes. Codes are locked for ${minutes(wait)}.`
             : "You can try again now."}
-        </Text>
+        </ErrorText>
       )}
     </Form>
   );
@@ -210,7 +207,7 @@ function RecoveryForm({ onProof }: Pick<ProofFormProps, "onProof">) {
 export function FactorError({ error }: { readonly error: Error }) {
   if (!(error instanceof PasskeyError)) return <ErrorNotice error={error} />;
   return (
-    <Alert color="yellow" variant="light" role="alert" icon={<Icon name="alert" />}>
+    <Alert color="yellow" role="alert" icon={<Icon name="alert" />}>
       {error.message}
     </Alert>
   );

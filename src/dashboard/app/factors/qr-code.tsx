@@ -1,5 +1,4 @@
 import { encode } from "uqr";
-import css from "./factors.module.css";
 
 /** Width of the empty margin that readers of QR codes need, in modules. */
 const MARGIN = 4;
@@ -20,7 +19,7 @@ export function QrCode({ value, label }: QrCodeProps) {
       role="img"
       aria-label={label}
       viewBox={`0 0 ${size} ${size}`}
-      className={css.qrCode}
+      width={200}
       shapeRendering="crispEdges"
     >
       <rect width={size} height={size} fill="#fff" />

@@ -1,9 +1,9 @@
-import { Alert, Button, CopyButton, Group, Stack } from "@mantine/core";
+import { Alert, Button, Group, Stack } from "@mantine/core";
 
+import { CopyTextButton } from "../ui/copy.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { saveAs } from "../ui/export-menu.tsx";
-import css from "./factors.module.css";
 
 interface RecoveryCodesProps {
   readonly codes: readonly string[];
@@ -18,27 +18,19 @@ export function RecoveryCodes({ codes, done, onDone }: RecoveryCodesProps) {
     saveAs("reviewrelay-recovery-codes.txt", "text/plain", [new Blob([text, "\n"])]);
   return (
     <Stack>
-      <Alert variant="light" color="yellow" icon={<Icon name="alert" />}>
+      <Alert color="yellow" icon={<Icon name="alert" />}>
         Keep them apart from your phone and computer, such as on paper: they are shown this once.
         Each code works once if you lose your other factors.
       </Alert>
-      <ul className={`${css.recoveryCodes} mono`} aria-label="Recovery codes">
+      <ul className="mono" style={{ columns: "200px" }} aria-label="Recovery codes">
         {codes.map((code) => (
           <li key={code}>{code}</li>
         ))}
       </ul>
       <Group gap="xs">
-        <CopyButton value={text}>
-          {({ copied, copy }) => (
-            <Button
-              variant="default"
-              onClick={copy}
-              leftSection={<Icon name={copied ? "check" : "copy"} size={16} />}
-            >
-              {copied ? "Copied" : "Copy all"}
-            </Button>
-          )}
-        </CopyButton>
+        <CopyTextButton value={text} variant="default">
+          Copy all
+        </CopyTextButton>
         <Button variant="default" onClick={save}>
           Save as text
         </Button>

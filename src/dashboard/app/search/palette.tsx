@@ -75,16 +75,18 @@ export function Palette({ areas, onClose }: PaletteProps) {
         <Text size="xs" c="dimmed" my="xs" aria-live="polite">
           {resultStatus(text.trim(), hits.length, isLooking)}
         </Text>
-        <Combobox.Options className="hits" aria-label="Found">
+        <Combobox.Options mah="55vh" style={{ overflowY: "auto" }} aria-label="Found">
           {groupsOf(hits).map(([group, own]) => (
             <Combobox.Group key={group} label={group}>
               {own.map(({ hit, index }) => (
                 <Combobox.Option key={hit.href} value={String(index)} className="hit">
                   <Icon name={ICONS[hit.group]} size={16} />
-                  <span className="shrinks">
-                    <span className="hit-title">{hit.title}</span>
+                  <div className="shrinks">
+                    <Text size="sm" truncate>
+                      {hit.title}
+                    </Text>
                     {hit.hint !== "" && <span className="finding">{hit.hint}</span>}
-                  </span>
+                  </div>
                 </Combobox.Option>
               ))}
             </Combobox.Group>

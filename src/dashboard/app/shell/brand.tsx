@@ -7,7 +7,7 @@ import { useSession } from "../session/session.tsx";
 export function BrandMark({ size = 24 }: { readonly size?: number }) {
   return (
     <svg
-      className="brand-mark"
+      style={{ flex: "none" }}
       width={size}
       height={size}
       viewBox="0 0 24 24"

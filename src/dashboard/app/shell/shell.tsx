@@ -4,6 +4,7 @@ import {
   Avatar,
   Burger,
   Button,
+  Divider,
   Group,
   Menu,
   NavLink,
@@ -14,7 +15,7 @@ import {
   VisuallyHidden,
 } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { type ReactNode, useEffect, useRef } from "react";
+import { Fragment, type ReactNode, useEffect, useRef } from "react";
 import { Link, useLocation } from "wouter";
 
 import { roleName } from "../session/identity.ts";
@@ -84,17 +85,19 @@ function Navigation({ areas, onChoose }: NavigationProps) {
   return (
     <>
       {areas.map(({ path, title, icon }) => (
-        <NavLink
-          key={path}
-          component={Link}
-          href={path}
-          className={path === own?.path ? "begins-own" : ""}
-          label={title}
-          leftSection={<Icon name={icon} />}
-          active={location === path || location.startsWith(`${path}/`)}
-          aria-current={location === path ? "page" : undefined}
-          onClick={onChoose}
-        />
+        <Fragment key={path}>
+          {/* Separates the personal areas from those of the company. */}
+          {path === own?.path && <Divider my="xs" />}
+          <NavLink
+            component={Link}
+            href={path}
+            label={title}
+            leftSection={<Icon name={icon} />}
+            active={location === path || location.startsWith(`${path}/`)}
+            aria-current={location === path ? "page" : undefined}
+            onClick={onChoose}
+          />
+        </Fragment>
       ))}
       <NavLink
         mt="auto"

@@ -61,7 +61,7 @@ export function StateBadge({ state }: { readonly state: string }) {
 }
 
 /** Shows the overall state of a page in one sentence above the details. */
-export function Verdict({
+export function StateSummary({
   isWell,
   title,
   children,
@@ -73,8 +73,8 @@ export function Verdict({
   readonly action?: ReactNode;
 }) {
   return (
-    <Paper withBorder p="md" className="verdict">
-      <Group gap="md" align="flex-start" className="grows" wrap="nowrap">
+    <Paper withBorder p="md" component={Group} justify="space-between" gap="sm">
+      <Group gap="md" align="flex-start" flex="1 1 280px" wrap="nowrap">
         <ThemeIcon variant="light" color={isWell ? "teal" : "yellow"} size={36} radius="xl">
           <Icon name={isWell ? "check" : "alert"} />
         </ThemeIcon>
@@ -140,8 +140,7 @@ interface LiveBadgeProps {
 /** Shows whether the event stream currently updates the page. On phones the dot stands for the usual words. */
 export function LiveBadge({ state, children }: LiveBadgeProps) {
   return (
-    <Text size="sm" c="dimmed" component="output" className="live-badge" data-state={state}>
-      <span className="live-dot" aria-hidden />
+    <Text size="sm" c="dimmed" component="output" className="outcome" data-state={state}>
       {children || <span className="unseen-on-phones">{LIVE_WORDS[state]}</span>}
     </Text>
   );

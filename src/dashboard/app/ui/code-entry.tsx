@@ -1,4 +1,5 @@
-import { Anchor, Button, Group, PinInput, Stack, Text } from "@mantine/core";
+import { LinkButton, ErrorText } from "./layout.tsx";
+import { Button, Group, PinInput, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useId, useRef, useState, type FormEvent, type RefObject } from "react";
 
@@ -99,9 +100,9 @@ function CodeField({ first, code, onEnter, isWrong, isBusy }: CodeFieldProps) {
         getInputProps={(index) => ({ "aria-label": `Digit ${index + 1} of ${DIGITS}` })}
       />
       {isWrong && (
-        <Text size="sm" c="var(--mantine-color-error)" role="alert">
+        <ErrorText>
           That code is wrong, expired or used up. Look for the newest mail, or ask for another.
-        </Text>
+        </ErrorText>
       )}
     </Stack>
   );
@@ -116,9 +117,7 @@ function Resend({ sentAt, onResend }: { readonly sentAt: number; readonly onRese
           Nothing there? Another code can be sent in {wait} s.
         </Text>
       ) : (
-        <Anchor component="button" type="button" size="sm" onClick={onResend}>
-          Send another code
-        </Anchor>
+        <LinkButton onClick={onResend}>Send another code</LinkButton>
       )}
     </Group>
   );

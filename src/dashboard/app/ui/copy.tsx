@@ -1,4 +1,4 @@
-import { ActionIcon, CopyButton, Group, Tooltip } from "@mantine/core";
+import { ActionIcon, Button, type ButtonProps, CopyButton, Group, Tooltip } from "@mantine/core";
 import type { ReactNode } from "react";
 
 import { Icon } from "./icon.tsx";
@@ -19,6 +19,38 @@ export function Copy({ value, label }: { readonly value: string; readonly label:
         </Tooltip>
       )}
     </CopyButton>
+  );
+}
+
+interface CopyTextButtonProps extends ButtonProps {
+  readonly value: string;
+  readonly children: string;
+}
+
+/** Button with a text that copies a value. */
+export function CopyTextButton({ value, children, ...button }: CopyTextButtonProps) {
+  return (
+    <CopyButton value={value}>
+      {({ copied, copy }) => (
+        <Button
+          {...button}
+          onClick={copy}
+          leftSection={<Icon name={copied ? "check" : "copy"} size={16} />}
+        >
+          {copied ? "Copied" : children}
+        </Button>
+      )}
+    </CopyButton>
+  );
+}
+
+/** Shows an id with a button that copies it. */
+export function CopyableId({ id, label }: { readonly id: string; readonly label: string }) {
+  return (
+    <Group gap={4} wrap="nowrap">
+      <code>{id}</code>
+      <Copy value={id} label={label} />
+    </Group>
   );
 }
 

@@ -1,4 +1,4 @@
-import { useHotkeys } from "@mantine/hooks";
+import { useHotkeys, useWindowEvent } from "@mantine/hooks";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import {
   memo,
@@ -118,6 +118,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
               ) : (
                 <Cells
                   {...{ row, columns, end, details }}
+                  isLine={lines !== undefined}
                   rowKey={key}
                   isOpen={open.has(key)}
                   onToggle={toggle}
@@ -133,6 +134,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
 }
 
 interface CellsProps extends Columns<unknown> {
+  readonly isLine: boolean;
   readonly row: unknown;
   readonly rowKey: Key;
   readonly isOpen: boolean;
@@ -141,11 +143,17 @@ interface CellsProps extends Columns<unknown> {
 
 /** Cells of one row. Renders plain elements, because dozens of rows are mounted while the user scrolls. */
 const Cells = memo(function Cells(props: CellsProps) {
-  const { row, columns, end, details, rowKey, isOpen, onToggle } = props;
+  const { row, columns, end, details, isLine, rowKey, isOpen, onToggle } = props;
   return (
     <>
       {Object.entries(columns(row)).map(([title, cell]) => (
-        <td key={title} data-title={title} data-end={title === end || undefined}>
+        <td
+          key={title}
+          data-title={title}
+          data-end={title === end || undefined}
+          // A line names the area of each column in its grid.
+          style={{ gridArea: isLine ? title.toLowerCase() : undefined }}
+        >
           {/* Wraps the content into one element, so that a card always has two columns: title and content. */}
           <div className={css.cell}>{cell}</div>
         </td>
@@ -260,11 +268,7 @@ function useFixedWidths(areThere: boolean) {
     if (!areThere || widths !== undefined || head.current === null) return;
     setWidths([...head.current.cells].map((cell) => cell.offsetWidth));
   }, [areThere, widths]);
-  useEffect(() => {
-    const measureAnew = () => setWidths(undefined);
-    window.addEventListener("resize", measureAnew);
-    return () => window.removeEventListener("resize", measureAnew);
-  }, []);
+  useWindowEvent("resize", () => setWidths(undefined));
   return { head, widths: areThere ? widths : undefined };
 }
 

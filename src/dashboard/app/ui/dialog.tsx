@@ -190,7 +190,7 @@ export function ActionButton({ label, fullLabel, onClick, done }: ActionButtonPr
   );
 }
 
-interface ActiveSwitchProps extends Pick<ConfirmedProps, "button" | "children"> {
+export interface ActiveSwitchProps extends Pick<ConfirmedProps, "button" | "children"> {
   readonly isActive: boolean;
   readonly name: string;
   /** Noun of the question, if it is not the name. */

@@ -1,4 +1,14 @@
-import { Button, CloseButton, Collapse, Group, NativeSelect, TextInput } from "@mantine/core";
+import {
+  Box,
+  Button,
+  CloseButton,
+  Collapse,
+  Group,
+  NativeSelect,
+  type NativeSelectProps,
+  TextInput,
+  type TextInputProps,
+} from "@mantine/core";
 import { useDebouncedCallback, useDisclosure } from "@mantine/hooks";
 import { type ReactNode, useId, useState } from "react";
 import { useSearchParams } from "wouter";
@@ -65,7 +75,7 @@ export function FilterBar({ count, inView = 0, onClear, search, children }: Filt
   const isWide = !useIsNarrow("sm");
   const id = useId();
   return (
-    <search className="filters" aria-label="Filters">
+    <Box component="search" mb="md" aria-label="Filters">
       {!isWide && search}
       {!isWide && (
         <Button
@@ -98,42 +108,31 @@ export function FilterBar({ count, inView = 0, onClear, search, children }: Filt
           </Group>
         )}
       </Collapse>
-    </search>
+    </Box>
   );
 }
 
-/** Selects one of a few values of a filter. The first choice removes the filter. */
-export function ChoiceFilter({
-  label,
-  isLabelled = true,
-  className = "",
-  any,
-  choices,
-  value,
-  onChange,
-}: {
-  readonly label: string;
-  readonly isLabelled?: boolean;
-  readonly className?: string | undefined;
-  readonly any: string;
-  readonly choices: readonly (readonly [value: string, title: string])[];
+/** Properties that connect a field to a filter. */
+export interface FilterField {
   readonly value: string | undefined;
   readonly onChange: (value: string | undefined) => void;
-}) {
+}
+
+interface ChoiceFilterProps
+  extends FilterField, Omit<NativeSelectProps, "value" | "onChange" | "data"> {
+  readonly any: string;
+  readonly choices: readonly (readonly [value: string, title: string])[];
+}
+
+/** Selects one of a few values of a filter. The first choice removes the filter. */
+export function ChoiceFilter({ any, choices, value, onChange, ...field }: ChoiceFilterProps) {
   return (
     <NativeSelect
-      className={className}
-      {...(isLabelled ? { label } : { "aria-label": label })}
+      {...field}
+      data={[["", any] as const, ...choices].map(([one, title]) => ({ value: one, label: title }))}
       value={value ?? ""}
       onChange={(event) => onChange(event.currentTarget.value || undefined)}
-    >
-      <option value="">{any}</option>
-      {choices.map(([one, title]) => (
-        <option key={one} value={one}>
-          {title}
-        </option>
-      ))}
-    </NativeSelect>
+    />
   );
 }
 
@@ -153,27 +152,16 @@ export function useTypedText(value: string, valueIn: (text: string) => string) {
 
 const TYPING_MS = 300;
 
-/**
- * Text field of a filter, which applies after a pause in typing. Without visible labels, a placeholder replaces
- * the label.
- */
-export function TextFilter({
-  label,
-  isLabelled = true,
-  className = "",
-  placeholder,
-  value,
-  error,
-  onChange,
-}: {
+interface TextFilterProps
+  extends FilterField, Omit<TextInputProps, "label" | "value" | "onChange"> {
   readonly label: string;
+  /** False if a placeholder replaces the visible label. */
   readonly isLabelled?: boolean;
-  readonly className?: string | undefined;
-  readonly placeholder?: string;
-  readonly value: string | undefined;
-  readonly error?: ReactNode;
-  readonly onChange: (value: string | undefined) => void;
-}) {
+}
+
+/** Text field of a filter, which applies after a pause in typing. */
+export function TextFilter(props: TextFilterProps) {
+  const { label, isLabelled = true, value, onChange, ...field } = props;
   const [text, setText] = useTypedText(value ?? "", (typed) => typed.trim());
   const apply = useDebouncedCallback(
     (typed: string) => onChange(typed.trim() || undefined),
@@ -181,11 +169,9 @@ export function TextFilter({
   );
   return (
     <TextInput
-      className={className}
+      {...field}
       {...(isLabelled ? { label } : { "aria-label": label })}
-      placeholder={placeholder ?? ""}
       value={text}
-      error={error}
       leftSection={<Icon name="search" size={16} />}
       rightSection={
         text !== "" && (
@@ -207,20 +193,16 @@ export function TextFilter({
   );
 }
 
-interface TimeFieldProps {
-  readonly label: string;
-  readonly value: string | undefined;
-  readonly onChange: (instant: string | undefined) => void;
-  readonly className?: string | undefined;
-}
-
 /** Field for date and time in the user's time zone. `value` and `onChange` use UTC times in ISO 8601. */
-export function TimeField({ label, value, onChange, className = "" }: TimeFieldProps) {
+export function TimeField({
+  value,
+  onChange,
+  ...field
+}: FilterField & Omit<TextInputProps, keyof FilterField>) {
   return (
     <TextInput
-      label={label}
+      {...field}
       type="datetime-local"
-      className={className}
       value={localTimeOf(value)}
       onChange={(event) => onChange(instantOf(event.currentTarget.value))}
     />

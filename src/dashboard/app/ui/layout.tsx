@@ -1,14 +1,16 @@
 import {
   ActionIcon,
   Anchor,
+  type AnchorProps,
   Group,
   Paper,
   Stack,
   Text,
+  type TextProps,
   Title,
   useMantineTheme,
 } from "@mantine/core";
-import { useMediaQuery } from "@mantine/hooks";
+import { useDocumentTitle, useMediaQuery } from "@mantine/hooks";
 import { Fragment, type ReactNode, useEffect, useRef } from "react";
 import { Link } from "wouter";
 
@@ -31,9 +33,7 @@ export function PageHeader({
   readonly back?: { readonly href: string; readonly title: string };
 }) {
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => {
-    document.title = `${title} · ReviewRelay`;
-  }, [title]);
+  useDocumentTitle(`${title} · ReviewRelay`);
   useEffect(() => {
     // Leaves the focus in a dialog that was opened before the page had loaded.
     const dialog = document.activeElement?.closest("[role=dialog]") ?? null;
@@ -42,12 +42,12 @@ export function PageHeader({
   return (
     <header className="page-header">
       {back && beside === undefined && (
-        <Anchor component={Link} href={back.href} size="sm">
+        <PageLink href={back.href}>
           <Group gap={4} component="span">
             <Icon name="arrowLeft" size={14} />
             {back.title}
           </Group>
-        </Anchor>
+        </PageLink>
       )}
       <Group justify="space-between" align="flex-start" gap="sm" mb="md">
         <div className={beside === undefined ? "shrinks" : "title-line"}>
@@ -163,17 +163,24 @@ export function CellText({ title, children }: CellTextProps) {
   );
 }
 
-/** Details in a small line below a value. */
-export function Dimmed({ children }: { readonly children: ReactNode }) {
-  return (
-    <Text size="xs" c="dimmed">
-      {children}
-    </Text>
-  );
+/** Text of less weight, by default in a small line below a value. */
+export function Dimmed(
+  props: TextProps & { readonly title?: string; readonly children: ReactNode },
+) {
+  return <Text size="xs" c="dimmed" {...props} />;
 }
 
 interface FactsProps {
   readonly facts: readonly (readonly [name: string, value: ReactNode])[];
+}
+
+/** Error that screen readers announce when it appears. */
+export function ErrorText({ children }: { readonly children: ReactNode }) {
+  return (
+    <Text size="sm" c="var(--mantine-color-error)" role="alert">
+      {children}
+    </Text>
+  );
 }
 
 /** List of names with their values. */
@@ -223,15 +230,7 @@ interface PanelProps {
 export function Panel({ title, count = 0, state = "", children }: PanelProps) {
   const container = useFocusFallback(state);
   return (
-    <Paper
-      withBorder
-      p="lg"
-      component="section"
-      aria-label={title}
-      ref={container}
-      tabIndex={-1}
-      className="panel"
-    >
+    <Paper withBorder p="lg" component="section" aria-label={title} ref={container} tabIndex={-1}>
       <Title order={2} size="h5" mb="sm">
         {title}
         {count > 0 && (
@@ -246,18 +245,30 @@ export function Panel({ title, count = 0, state = "", children }: PanelProps) {
   );
 }
 
-interface TextLinkProps {
+interface PageLinkProps extends AnchorProps {
   readonly href: string;
+  readonly title?: string;
   readonly children: ReactNode;
 }
 
+/** Link to another page. */
+export function PageLink(props: PageLinkProps) {
+  return <Anchor component={Link} size="sm" {...props} />;
+}
+
 /** Link within a sentence, which looks like the text around it. */
-export function TextLink({ href, children }: TextLinkProps) {
-  return (
-    <Anchor component={Link} href={href} inherit underline="always">
-      {children}
-    </Anchor>
-  );
+export function TextLink(props: PageLinkProps) {
+  return <PageLink inherit underline="always" {...props} />;
+}
+
+interface LinkButtonProps {
+  readonly onClick: () => void;
+  readonly children: ReactNode;
+}
+
+/** Button that looks like a link, for the way to another step. */
+export function LinkButton(props: LinkButtonProps) {
+  return <Anchor component="button" type="button" size="sm" {...props} />;
 }
 
 /** Returns whether the window is narrower than a breakpoint, as the counterpart of Mantine's `visibleFrom`. */

@@ -1,3 +1,4 @@
+import { ErrorText } from "./layout.tsx";
 import { Group, PasswordInput, Progress, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 
@@ -75,9 +76,5 @@ function StrengthMeter({ password }: { readonly password: string }) {
  */
 function NewPasswordError({ error }: { readonly error: Error }) {
   if (apiErrorOf(error)?.status !== 401) return <ErrorNotice error={error} />;
-  return (
-    <Text c="red" size="sm" role="alert">
-      This took too long: the code has expired. Ask for a new one.
-    </Text>
-  );
+  return <ErrorText>This took too long: the code has expired. Ask for a new one.</ErrorText>;
 }

@@ -1,6 +1,6 @@
 import { notifications } from "@mantine/notifications";
 
-import { explain } from "./explain.ts";
+import { errorMessageOf } from "./error-message.ts";
 
 const CLOSE = { "aria-label": "Close" };
 
@@ -10,7 +10,7 @@ export const notify = {
     notifications.show({ message, color: "teal", closeButtonProps: CLOSE });
   },
   failed(error: unknown): void {
-    const { title, advice } = explain(error);
+    const { title, advice } = errorMessageOf(error);
     notifications.show({
       title,
       message: advice,

@@ -1,7 +1,8 @@
-import { Alert, Button, CopyButton, Group, Stack, TextInput } from "@mantine/core";
+import { Alert, Button, Group, Stack, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 
+import { CopyTextButton } from "./copy.tsx";
 import { Dialog } from "./dialog.tsx";
 import { Icon } from "./icon.tsx";
 import { ErrorNotice } from "./states.tsx";
@@ -26,13 +27,7 @@ export function SecretField({ label, value }: SecretFieldProps) {
       <Button variant="default" onClick={() => setShown(!isShown)} aria-pressed={isShown}>
         {isShown ? "Hide" : "Show"}
       </Button>
-      <CopyButton value={value}>
-        {({ copied, copy }) => (
-          <Button onClick={copy} leftSection={<Icon name={copied ? "check" : "copy"} size={16} />}>
-            {copied ? "Copied" : "Copy"}
-          </Button>
-        )}
-      </CopyButton>
+      <CopyTextButton value={value}>Copy</CopyTextButton>
     </Group>
   );
 }
@@ -93,7 +88,7 @@ export function SecretDialog({ title, label, secret, onClose, children }: Secret
       centered
     >
       <Stack>
-        <Alert variant="light" color="yellow" icon={<Icon name="alert" />}>
+        <Alert color="yellow" icon={<Icon name="alert" />}>
           Copy it now. You cannot see it again.
         </Alert>
         {children}

@@ -3,7 +3,7 @@ import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 
-import { explain } from "./explain.ts";
+import { errorMessageOf } from "./error-message.ts";
 import { Icon, type IconName } from "./icon.tsx";
 import { PageHeader } from "./layout.tsx";
 
@@ -28,7 +28,7 @@ export function EmptyState({
   readonly action?: ReactNode;
 }) {
   return (
-    <Stack align="center" gap="xs" className="empty-state">
+    <Stack align="center" gap="xs" px="md" py={48} ta="center">
       <Text c="dimmed" component="span">
         <Icon name={icon} size={36} />
       </Text>
@@ -50,9 +50,9 @@ export function ErrorNotice({
   readonly error: unknown;
   readonly retry?: () => void;
 }) {
-  const { title, advice, requestId } = explain(error);
+  const { title, advice, requestId } = errorMessageOf(error);
   return (
-    <Alert color="red" variant="light" role="alert" icon={<Icon name="alert" />} title={title}>
+    <Alert color="red" role="alert" icon={<Icon name="alert" />} title={title}>
       <Group justify="space-between">
         <Text size="sm">
           {advice}
@@ -78,7 +78,7 @@ export function Loaded<T>({
   query,
   children,
 }: {
-  readonly query: Pick<UseQueryResult<T>, "data" | "error" | "refetch">;
+  readonly query: Pick<UseQueryResult, "error" | "refetch"> & { readonly data: T | undefined };
   readonly children: (data: T) => ReactNode;
 }) {
   const { data, error, refetch } = query;

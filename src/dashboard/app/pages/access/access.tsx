@@ -1,14 +1,14 @@
 import { Stack } from "@mantine/core";
 
 import { useApi, useSession } from "../../session/session.tsx";
-import { ConfirmedAction } from "../../ui/dialog.tsx";
+
 import { PageHeader, Section } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
-import { deviceOf } from "../../ui/user-agent.ts";
+
 import { sessionColumns } from "../security/sessions.tsx";
 import { Requirement } from "./requirement.tsx";
-import { type TeamSession, teamSessionsOptions, useAccessActions } from "./data.ts";
+import { teamSessionsOptions, useAccessActions } from "./data.ts";
 import { TeamTokens } from "./team-tokens.tsx";
 
 /** Page of what the people of a partner or an account are signed in with. Admins of a partner see the tokens only. */
@@ -36,6 +36,7 @@ export function Page() {
 
 function TeamSessions() {
   const { company } = useSession();
+  const { endSession } = useAccessActions();
   return (
     <Section
       title="Where your people are signed in"
@@ -47,28 +48,9 @@ function TeamSessions() {
         table={{
           caption: "Sign-ins of the team",
           end: "Actions",
-          columns: (one) => sessionColumns(one, <EndTeamSession session={one} />),
+          columns: (one) => sessionColumns(one, endSession),
         }}
       />
     </Section>
-  );
-}
-
-function EndTeamSession({ session }: { readonly session: TeamSession }) {
-  const { endSession } = useAccessActions();
-  const device = deviceOf(session.user_agent);
-  return (
-    <ConfirmedAction
-      label="End"
-      button={{ size: "xs", "aria-label": `End the session of ${session.user_name}, ${device}` }}
-      title="End this session?"
-      action="End the session"
-      danger
-      onConfirm={() => endSession(session)}
-      done="The session is ended."
-    >
-      {session.user_name} is signed out of {device} immediately. Everything created with this
-      session ends as well, except the personal tokens below.
-    </ConfirmedAction>
   );
 }

@@ -1,9 +1,9 @@
-import { answerOf, type ApiClient, apiErrorOf, pageAt } from "../../api/client.ts";
+import { answerOf, type ApiClient, ended, pageAt } from "../../api/client.ts";
 import type { Session } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
 
-type CompanyType = Session["company"]["type"];
+export type CompanyType = Session["company"]["type"];
 
 /** Routes of the sign-ins and tokens of the people of a company. */
 function routesOf(api: ApiClient, type: CompanyType) {
@@ -33,16 +33,8 @@ export function useAccessActions() {
   const ofSessions = useRefresh(["team-sessions"]);
   const ofTokens = useRefresh(["team-tokens"]);
   return {
-    endSession: ({ id }: TeamSession) => ofSessions.andRead(ended(sessions({ id }).delete())),
+    endSession: ({ id }: Pick<TeamSession, "id">) =>
+      ofSessions.andRead(ended(sessions({ id }).delete())),
     endToken: ({ id }: TeamToken) => ofTokens.andRead(ended(tokens({ id }).delete())),
   };
-}
-
-/** Waits for a request that ends something. A 404 counts as success, because it had ended already. */
-async function ended(request: Parameters<typeof answerOf<unknown>>[0]): Promise<void> {
-  try {
-    await answerOf(request);
-  } catch (error) {
-    if (apiErrorOf(error)?.status !== 404) throw error;
-  }
 }

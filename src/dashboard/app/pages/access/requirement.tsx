@@ -3,13 +3,11 @@ import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { answerOf, type ApiClient } from "../../api/client.ts";
-import type { Session } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { Confirm } from "../../ui/dialog.tsx";
 import { Section } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
-
-type CompanyType = Session["company"]["type"];
+import type { CompanyType } from "./data.ts";
 
 const routesOf = (api: ApiClient, type: CompanyType) =>
   type === "account" ? api.account.security : api.partner.security;

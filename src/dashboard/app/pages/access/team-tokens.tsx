@@ -3,7 +3,7 @@ import { Text } from "@mantine/core";
 import { useApi, useSession } from "../../session/session.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { counted } from "../../ui/format.ts";
-import { CellText, Section } from "../../ui/layout.tsx";
+import { CellText, Section, Dimmed } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { LastUsed, Time } from "../../ui/time.tsx";
@@ -36,11 +36,7 @@ export function TeamTokens({ isOwner }: TeamTokensProps) {
       <TableList
         list={useList(teamTokensOptions(useApi(), company.type))}
         noun={["token", "tokens"]}
-        empty={
-          <Text size="sm" c="dimmed">
-            Your team has no tokens.
-          </Text>
-        }
+        empty={<Dimmed size="sm">Your team has no tokens.</Dimmed>}
         table={{
           caption: "Tokens of the team, newest first",
           end: "Change",
@@ -94,7 +90,7 @@ function Uses({ token: { uses } }: TokenProps) {
         {newest.ip}
         {addresses > 1 && ` and ${counted(addresses - 1, "other")}`}
       </summary>
-      <Text size="sm" component="ul" className="plain-list">
+      <Text size="sm" component="ul">
         {uses.map((use) => (
           <li key={`${use.route} ${use.ip}`}>
             <code>{use.route}</code> from {use.ip}, <Time at={use.last_used_at} />

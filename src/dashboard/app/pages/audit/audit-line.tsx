@@ -1,8 +1,8 @@
-import { Box, Button, Group, Text } from "@mantine/core";
+import { Box, Button, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 
 import { useApi } from "../../session/session.tsx";
-import { Copy } from "../../ui/copy.tsx";
+import { CopyableId } from "../../ui/copy.tsx";
 import { sentence } from "../../ui/format.ts";
 import { Dimmed, Facts } from "../../ui/layout.tsx";
 import { Tag } from "../../ui/badges.tsx";
@@ -123,7 +123,12 @@ export function AuditDetails({ entry, onActor }: AuditDetailsProps) {
           ...Object.entries({
             "IP address": entry.ip ?? "Unknown",
             "User agent": entry.user_agent ?? "None",
-            Request: <RequestId id={request} />,
+            Request:
+              request === null ? (
+                "None: a command line did it"
+              ) : (
+                <CopyableId id={request} label="Copy the request's id" />
+              ),
           }),
         ]}
       />
@@ -133,16 +138,6 @@ export function AuditDetails({ entry, onActor }: AuditDetailsProps) {
         </Button>
       )}
     </Box>
-  );
-}
-
-function RequestId({ id }: { readonly id: string | null }) {
-  if (id === null) return "None: a command line did it";
-  return (
-    <Group gap={4} wrap="nowrap">
-      <code>{id}</code>
-      <Copy value={id} label="Copy the request's id" />
-    </Group>
   );
 }
 

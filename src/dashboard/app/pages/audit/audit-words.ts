@@ -1,19 +1,16 @@
 import { idOf, instantOf } from "../../ui/format.ts";
+import { textQuery } from "../../ui/text-query.ts";
 
 export const FILTERS = ["q", "category", "action", "actor", "company", "since", "until"] as const;
 type Get = (name: (typeof FILTERS)[number]) => string | undefined;
 
 export type AuditQuery = ReturnType<typeof auditQuery>;
 
-/** The longest text that the API searches for. */
-const MAX_TEXT = 200;
-
 /**
  * Converts the filters in the address to query parameters of the audit log API. Values that the API would
  * reject are left out.
  */
 export function auditQuery(get: Get) {
-  const q = get("q")?.slice(0, MAX_TEXT);
   const category = AUDIT_CATEGORIES.find((one) => one.category === get("category"))?.category;
   const action = get("action");
   const actorId = idOf(get("actor"));
@@ -21,7 +18,7 @@ export function auditQuery(get: Get) {
   const since = instantOf(get("since"));
   const until = instantOf(get("until"));
   return {
-    ...(q !== undefined && { q }),
+    ...textQuery(get("q")),
     ...(category !== undefined && { category }),
     ...(action !== undefined && /^[A-Z_]{1,64}$/.test(action) && { action }),
     ...(actorId !== undefined && { actor_id: actorId }),

@@ -3,9 +3,16 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { useApi, useSession } from "../../session/session.tsx";
-import { explain } from "../../ui/explain.ts";
+import { errorMessageOf } from "../../ui/error-message.ts";
 import { ExportMenu } from "../../ui/export-menu.tsx";
-import { ChoiceFilter, FilterBar, TextFilter, TimeField, useFilters } from "../../ui/filters.tsx";
+import {
+  ChoiceFilter,
+  FilterBar,
+  type FilterField,
+  TextFilter,
+  TimeField,
+  useFilters,
+} from "../../ui/filters.tsx";
 import { idOf, sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
@@ -102,13 +109,8 @@ function ExportButton({ query }: { readonly query: AuditQuery }) {
   );
 }
 
-interface OwnCompanyProps {
-  readonly value: string | undefined;
-  readonly onChange: (company: string | undefined) => void;
-}
-
 /** Filters a partner's audit log by company: the partner itself or one of its accounts. */
-function OwnCompanyFilter(props: OwnCompanyProps) {
+function OwnCompanyFilter(props: FilterField) {
   const { company } = useSession();
   const accounts = useQuery(allAccountsOptions(useApi())).data ?? [];
   const all = [company, ...accounts].map(({ id, name }) => [String(id), name] as const);
@@ -226,7 +228,7 @@ function useActorSearch(onFound: (id: string | undefined) => void) {
       if (user === undefined) return setError("No user has this email.");
       onFound(String(user.id));
     } catch (caught) {
-      setError(explain(caught).title);
+      setError(errorMessageOf(caught).title);
     }
   };
   return { error, find };

@@ -1,12 +1,12 @@
-import { Anchor, Group, Tabs } from "@mantine/core";
-import { Link } from "wouter";
+import { PageTabs } from "../../ui/page-tabs.tsx";
+import { Group } from "@mantine/core";
 
 import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { ActiveSwitch, ConfirmedAction, DialogButton } from "../../ui/dialog.tsx";
 import { FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
-import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
+import { CellText, Dimmed, PageHeader, PageLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
@@ -31,9 +31,8 @@ export function Page() {
         description="Partners resell the platform under their own brand. Their accounts are the businesses whose stores are reviewed."
         actions={<NewCompanyButton type={tab === "accounts" ? "account" : "partner"} />}
       />
-      <Tabs
+      <PageTabs
         value={tab}
-        keepMounted={false}
         onChange={(next) =>
           set({
             tab: next === "accounts" ? next : undefined,
@@ -42,18 +41,11 @@ export function Page() {
             partner: undefined,
           })
         }
-      >
-        <Tabs.List mb="md">
-          <Tabs.Tab value="partners">Partners</Tabs.Tab>
-          <Tabs.Tab value="accounts">Accounts</Tabs.Tab>
-        </Tabs.List>
-        <Tabs.Panel value="partners">
-          <PartnerList />
-        </Tabs.Panel>
-        <Tabs.Panel value="accounts">
-          <AccountList />
-        </Tabs.Panel>
-      </Tabs>
+        tabs={{
+          partners: ["Partners", <PartnerList />],
+          accounts: ["Accounts", <AccountList />],
+        }}
+      />
     </>
   );
 }
@@ -69,7 +61,7 @@ function NewCompanyButton({ type }: { readonly type: CompanyType }) {
   );
 }
 
-export function PartnerList() {
+function PartnerList() {
   const { get, field, count, clear } = useFilters(["name", "active"]);
   return (
     <>
@@ -100,7 +92,7 @@ export function PartnerList() {
   );
 }
 
-export function AccountList() {
+function AccountList() {
   const { get, set, field, count, clear } = useFilters(["name", "active", "partner"]);
   const partnerId = idOf(get("partner"));
   const filter = { ...filterOf(get), ...(partnerId !== undefined && { partner_id: partnerId }) };
@@ -159,9 +151,9 @@ function NameAndNumber({ id, name, href }: NameProps) {
         href === undefined ? (
           name
         ) : (
-          <Anchor component={Link} href={href} inherit>
+          <PageLink href={href} inherit>
             {name}
-          </Anchor>
+          </PageLink>
         )
       }
     >
@@ -172,14 +164,9 @@ function NameAndNumber({ id, name, href }: NameProps) {
 
 function AccountsLink({ partnerId }: { readonly partnerId: number }) {
   return (
-    <Anchor
-      component={Link}
-      href={`/companies?tab=accounts&partner=${partnerId}`}
-      size="sm"
-      className="one-line"
-    >
+    <PageLink href={`/companies?tab=accounts&partner=${partnerId}`} className="one-line">
       Show accounts
-    </Anchor>
+    </PageLink>
   );
 }
 

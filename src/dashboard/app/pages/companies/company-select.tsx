@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { useApi, useSession } from "../../session/session.tsx";
-import { ChoiceFilter } from "../../ui/filters.tsx";
+import { ChoiceFilter, type FilterField } from "../../ui/filters.tsx";
 import { counted } from "../../ui/format.ts";
 import {
   type CompanyChoice,
@@ -81,13 +81,7 @@ export function CompanyName({ id }: { readonly id: number | null }) {
   return data?.name ?? `Company ${id}`;
 }
 
-interface ActiveFilterProps {
-  /** Value of the filter's query parameter in the address. */
-  readonly value: string | undefined;
-  readonly onChange: (active: string | undefined) => void;
-}
-
-export function ActiveFilter({ value, onChange }: ActiveFilterProps) {
+export function ActiveFilter(props: FilterField) {
   return (
     <ChoiceFilter
       label="State"
@@ -96,8 +90,7 @@ export function ActiveFilter({ value, onChange }: ActiveFilterProps) {
         ["true", "Active"],
         ["false", "Inactive"],
       ]}
-      value={value}
-      onChange={onChange}
+      {...props}
     />
   );
 }
@@ -118,7 +111,7 @@ export function Stores({
   return (
     <details>
       <summary>{counted(stores.length, "store")}</summary>
-      <Text size="sm" component="ul" className="plain-list">
+      <Text size="sm" component="ul">
         {stores.map(({ id, name }) => (
           <li key={id}>
             {name} ({id})

@@ -59,7 +59,6 @@ function Banner({ id, name }: { readonly id: number; readonly name: string }) {
   return (
     <Alert
       color="blue"
-      variant="light"
       mb="md"
       icon={<Icon name="eye" />}
       role="note"

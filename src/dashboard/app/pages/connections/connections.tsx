@@ -1,4 +1,5 @@
-import { Code, Group, Tabs, Text, TextInput } from "@mantine/core";
+import { PageTabs } from "../../ui/page-tabs.tsx";
+import { Code, Group, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
 import { useApi } from "../../session/session.tsx";
@@ -21,22 +22,14 @@ export function Page() {
         title="Connections"
         description="Review providers and single sign-on connections."
       />
-      <Tabs
+      <PageTabs
         value={get("tab") === "sso" ? "sso" : "providers"}
-        keepMounted={false}
         onChange={(tab) => set({ tab: tab === "sso" ? tab : undefined, company: undefined })}
-      >
-        <Tabs.List mb="md">
-          <Tabs.Tab value="providers">Providers</Tabs.Tab>
-          <Tabs.Tab value="sso">Single sign-on</Tabs.Tab>
-        </Tabs.List>
-        <Tabs.Panel value="providers">
-          <Providers />
-        </Tabs.Panel>
-        <Tabs.Panel value="sso">
-          <SsoConnections />
-        </Tabs.Panel>
-      </Tabs>
+        tabs={{
+          providers: ["Providers", <Providers />],
+          sso: ["Single sign-on", <SsoConnections />],
+        }}
+      />
     </>
   );
 }
@@ -45,7 +38,7 @@ export function Page() {
  * List of the providers, which are review sites that report events. Each provider signs its events with a
  * separate secret.
  */
-export function Providers() {
+function Providers() {
   const [secret, setSecret] = useState<ProviderSecret>();
   const create = (
     <DialogButton label="New provider">

@@ -1,30 +1,30 @@
-import { Anchor, Group, SegmentedControl, Text } from "@mantine/core";
+import { Group, SegmentedControl, Text } from "@mantine/core";
 import type { ReactNode } from "react";
-import { Link, useSearchParams } from "wouter";
+import { useSearchParams } from "wouter";
 
 import { useApi } from "../../session/session.tsx";
 import { StateBadge, Tag } from "../../ui/badges.tsx";
 import { Copy } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { counted, duration, number, sentence } from "../../ui/format.ts";
-import { CellText, Dimmed, Panel } from "../../ui/layout.tsx";
+import { CellText, Dimmed, Panel, PageLink } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { ExactTime, Time, useNow } from "../../ui/time.tsx";
 import { usePartnerName } from "../companies/data.ts";
 import { DisableSubscription } from "../companies/operator-actions.tsx";
 import { diagnosisOf } from "../webhooks/deliveries/attempt-words.ts";
-import { lettersOf } from "./concerns.ts";
+import { lettersOf } from "./problems.ts";
 import { type Backlog, backlogsOptions, type DispatcherState } from "./data.ts";
 
-interface HeadsProps {
-  readonly rows: DispatcherState["blocked_heads"];
+interface Rows<List extends keyof DispatcherState> {
+  readonly rows: DispatcherState[List];
 }
 
 /** Shows the oldest blocking event of each subscription, because a failing receiver may block hundreds of events. */
-export function BlockedHeads({ rows }: HeadsProps) {
+export function BlockedHeads({ rows }: Rows<"blocked_heads">) {
   const partner = usePartnerName();
-  if (rows.length === 0) return <Nothing>No event is waiting for a retry.</Nothing>;
+  if (rows.length === 0) return <Dimmed size="sm">No event is waiting for a retry.</Dimmed>;
   const bySubscription = Map.groupBy(rows, (one) => one.subscription_id);
   return (
     <DataTable
@@ -42,13 +42,11 @@ export function BlockedHeads({ rows }: HeadsProps) {
         ),
         Event: (
           <>
-            <Anchor
-              component={Link}
+            <PageLink
               href={`/companies/${one.partner_id}/webhooks/${one.subscription_id}/deliveries/${one.event_id}`}
-              size="sm"
             >
               {one.event}
-            </Anchor>
+            </PageLink>
             <Id id={one.event_id} label="Copy the event ID" />
             {one.others > 0 && <Dimmed>and {counted(one.others, "other event")}</Dimmed>}
           </>
@@ -74,13 +72,9 @@ const REASONS: Readonly<Record<string, string>> = {
   operator: "Disabled by an operator",
 };
 
-interface DisabledProps {
-  readonly rows: DispatcherState["disabled_subscriptions"];
-}
-
-export function DisabledSubscriptions({ rows }: DisabledProps) {
+export function DisabledSubscriptions({ rows }: Rows<"disabled_subscriptions">) {
   const partner = usePartnerName();
-  if (rows.length === 0) return <Nothing>Every subscription is active.</Nothing>;
+  if (rows.length === 0) return <Dimmed size="sm">Every subscription is active.</Dimmed>;
   return (
     <DataTable
       caption="Subscriptions that are disabled, the last ones first"
@@ -100,14 +94,14 @@ export function DisabledSubscriptions({ rows }: DisabledProps) {
   );
 }
 
-export function Dispatchers({ rows }: { readonly rows: DispatcherState["dispatchers"] }) {
+export function Dispatchers({ rows }: Rows<"dispatchers">) {
   const letters = lettersOf(rows);
   if (rows.length === 0)
     return (
-      <Nothing>
+      <Dimmed size="sm">
         None runs. Start one with <code>bun run dispatcher</code>; it takes the shards within
         seconds.
-      </Nothing>
+      </Dimmed>
     );
   return (
     <DataTable
@@ -145,23 +139,9 @@ interface SubscriptionLinkProps {
 /** Links to a subscription's page as its partner sees it. The tooltip shows the subscription id. */
 function SubscriptionLink({ partnerId, id, children }: SubscriptionLinkProps) {
   return (
-    <Anchor
-      component={Link}
-      href={`/companies/${partnerId}/webhooks/${id}`}
-      size="sm"
-      fw={600}
-      title={id}
-    >
+    <PageLink href={`/companies/${partnerId}/webhooks/${id}`} fw={600} title={id}>
       {children}
-    </Anchor>
-  );
-}
-
-function Nothing({ children }: { readonly children: ReactNode }) {
-  return (
-    <Text size="sm" c="dimmed">
-      {children}
-    </Text>
+    </PageLink>
   );
 }
 
@@ -170,9 +150,9 @@ function Id({ id, label }: { readonly id: string; readonly label: string }) {
     <Group gap={2} wrap="nowrap">
       {/* Shows the last 8 characters of the id. Ids begin with a timestamp, so the first characters of many
           ids are equal. */}
-      <Text size="xs" c="dimmed" ff="monospace" title={id} className="one-line">
+      <Dimmed ff="monospace" title={id} className="one-line">
         …{id.slice(-8)}
-      </Text>
+      </Dimmed>
       <Copy value={id} label={label} />
     </Group>
   );
@@ -201,9 +181,7 @@ export function Backlogs({ dispatchers }: Pick<DispatcherState, "dispatchers">) 
   return (
     <Panel title="Backlog by subscription">
       <Group justify="space-between" mb="sm" gap="sm">
-        <Text size="sm" c="dimmed">
-          Subscriptions with a backlog.
-        </Text>
+        <Dimmed size="sm">Subscriptions with a backlog.</Dimmed>
         <SegmentedControl
           size="xs"
           aria-label="Order"
@@ -218,15 +196,18 @@ export function Backlogs({ dispatchers }: Pick<DispatcherState, "dispatchers">) 
       <TableList
         list={backlogs}
         noun={["subscription", "subscriptions"]}
-        empty={
-          <Text size="sm" c="dimmed">
-            No backlog.
-          </Text>
-        }
+        empty={<Dimmed size="sm">No backlog.</Dimmed>}
         table={{
           caption: "Subscriptions with queued events, largest backlog first",
           columns: (one) => ({
-            Subscription: <Subscription backlog={one} />,
+            Subscription: (
+              <>
+                <SubscriptionLink partnerId={one.partner_id} id={one.subscription_id}>
+                  {one.label}
+                </SubscriptionLink>
+                <Dimmed>{one.partner_name}</Dimmed>
+              </>
+            ),
             Queued: <span className="tabular">{queuedInWords(one.queued)}</span>,
             "Oldest event": `${duration(Math.max(0, now - Date.parse(one.oldest_recorded_at)) / 1_000)} old`,
             State: <State backlog={one} />,
@@ -241,18 +222,6 @@ export function Backlogs({ dispatchers }: Pick<DispatcherState, "dispatchers">) 
 
 interface BacklogProps {
   readonly backlog: Backlog;
-}
-
-function Subscription({ backlog }: BacklogProps) {
-  const { partner_id: partner, partner_name: name, label, subscription_id: id } = backlog;
-  return (
-    <>
-      <Anchor component={Link} href={`/companies/${partner}/webhooks/${id}`} size="sm" fw={600}>
-        {label}
-      </Anchor>
-      <Dimmed>{name}</Dimmed>
-    </>
-  );
 }
 
 function State({ backlog: { is_active: isActive, due_at: dueAt } }: BacklogProps) {

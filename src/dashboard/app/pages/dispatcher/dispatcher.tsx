@@ -2,7 +2,7 @@ import { Paper, SimpleGrid, Stack, Text } from "@mantine/core";
 import type { CSSProperties } from "react";
 
 import type { LiveState } from "../../session/live.ts";
-import { LiveBadge, Verdict } from "../../ui/badges.tsx";
+import { LiveBadge, StateSummary } from "../../ui/badges.tsx";
 import { counted, duration, number } from "../../ui/format.ts";
 import { NamedValue, PageHeader, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
@@ -13,7 +13,7 @@ import {
   DisabledSubscriptions,
   Dispatchers,
 } from "./dispatcher-tables.tsx";
-import { concernsOf, latenessOf, lettersOf } from "./concerns.ts";
+import { problemsOf, latenessOf, lettersOf } from "./problems.ts";
 import { type DispatcherState, useDispatcherState } from "./data.ts";
 import css from "./dispatcher.module.css";
 
@@ -61,7 +61,7 @@ function Overview({ state, at }: StateProps & { readonly at: number }) {
   const { blocked_heads: heads, disabled_subscriptions: disabled, dispatchers } = state;
   return (
     <Stack gap="lg">
-      <Concerns concerns={concernsOf(state, at)} />
+      <Problems problems={problemsOf(state, at)} />
       <Totals state={state} />
       <Backlogs dispatchers={dispatchers} />
       <Panel title="Blocking events" count={heads.length}>
@@ -80,17 +80,17 @@ function Overview({ state, at }: StateProps & { readonly at: number }) {
   );
 }
 
-function Concerns({ concerns }: { readonly concerns: readonly string[] }) {
-  const isWell = concerns.length === 0;
+function Problems({ problems }: { readonly problems: readonly string[] }) {
+  const isWell = problems.length === 0;
   return (
-    <Verdict
+    <StateSummary
       isWell={isWell}
-      title={isWell ? "All is well" : `${counted(concerns.length, "thing")} to look at`}
+      title={isWell ? "All is well" : `${counted(problems.length, "thing")} to look at`}
     >
       {isWell
         ? "Every shard has an owner, nothing is late, and no endpoint is failing."
-        : concerns.join(" ")}
-    </Verdict>
+        : problems.join(" ")}
+    </StateSummary>
   );
 }
 

@@ -1,13 +1,13 @@
-import { Anchor, NativeSelect, SegmentedControl, Stack, Text } from "@mantine/core";
+import { NativeSelect, SegmentedControl, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { Link, useParams } from "wouter";
+import { useParams } from "wouter";
 
 import { EVENT_EXAMPLES } from "../../api/event-examples.ts";
 import { CodeBlock } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { inLines } from "../../ui/format.ts";
-import { PageHeader, Section } from "../../ui/layout.tsx";
+import { PageHeader, Section, PageLink } from "../../ui/layout.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
 import { useReader } from "../webhooks/data/data.ts";
 import {
@@ -129,9 +129,9 @@ function ToOne({ event, subscriptions }: EventProps & { subscriptions: readonly 
     return (
       <Text size="sm">
         There is no subscription yet.{" "}
-        <Anchor component={Link} href="/webhooks/new" inherit>
+        <PageLink href="/webhooks/new" inherit>
           Set one up
-        </Anchor>
+        </PageLink>
       </Text>
     );
   return (
@@ -149,9 +149,9 @@ function ToOne({ event, subscriptions }: EventProps & { subscriptions: readonly 
       ) : (
         <Text size="sm">
           It is disabled, and sends nothing until it is enabled.{" "}
-          <Anchor component={Link} href={`/webhooks/${one.id}`} inherit>
+          <PageLink href={`/webhooks/${one.id}`} inherit>
             Look at it
-          </Anchor>
+          </PageLink>
         </Text>
       )}
     </Stack>

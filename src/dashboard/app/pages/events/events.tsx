@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { DataTable } from "../../ui/data-table.tsx";
 import { TextFilter, useFilters } from "../../ui/filters.tsx";
 import { counted, sentence } from "../../ui/format.ts";
-import { PageHeader, TextLink } from "../../ui/layout.tsx";
+import { PageHeader, TextLink, Dimmed } from "../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { useReader } from "../webhooks/data/data.ts";
 import { type CatalogEvent, catalogOptions } from "../webhooks/data/reads.ts";
@@ -63,13 +63,14 @@ function EventList({ events, typed }: EventListProps) {
           rowKey={({ value }) => value}
           columns={({ value, category, description, in_batch: inBatch }) => ({
             Event: (
-              <TextLink href={`/events/${value}`}>
-                <code>{value}</code>
-              </TextLink>
+              <>
+                <TextLink href={`/events/${value}`}>
+                  <code>{value}</code>
+                </TextLink>
+                <Dimmed>{`${sentence(category)}${inBatch ? ", in batches" : ""}`}</Dimmed>
+              </>
             ),
-            Category: sentence(category),
             Description: description,
-            "In batches": inBatch ? "Yes" : "No",
           })}
         />
       )}

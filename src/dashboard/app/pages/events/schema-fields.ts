@@ -1,3 +1,4 @@
+import { hasWords } from "../../search/hit.ts";
 import type { CatalogEvent, Subscription } from "../webhooks/data/reads.ts";
 
 /** "always" if every webhook body of the event contains the field, "sometimes" if only some bodies contain it. */
@@ -58,13 +59,10 @@ function typeOf(schema: Schema): string {
 
 /** Returns the events whose name, description or field names contain every word of the search text. */
 export function eventsLike(events: readonly CatalogEvent[], typed: string): CatalogEvent[] {
-  const words = typed.toLowerCase().split(/\s+/);
   return events.filter((one) => {
     const fields = fieldsOf(one.schema).map(({ path }) => path);
-    const text = [one.value, one.value.replaceAll("_", " "), one.description, ...fields]
-      .join(" ")
-      .toLowerCase();
-    return words.every((word) => text.includes(word));
+    const texts = [one.value, one.value.replaceAll("_", " "), one.description, ...fields];
+    return hasWords(texts.join(" "), typed);
   });
 }
 

@@ -8,7 +8,7 @@ import { DataTable } from "../../ui/data-table.tsx";
 import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { CellText, PageHeader } from "../../ui/layout.tsx";
+import { CellText, PageHeader, Dimmed } from "../../ui/layout.tsx";
 import { List, rowsOf } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { SecretDialog } from "../../ui/secret.tsx";
@@ -240,9 +240,9 @@ function ClientName({
         )}
       </Group>
       <Group gap={4} wrap="nowrap">
-        <Text size="xs" c="dimmed" className="shrinks">
+        <Dimmed className="shrinks">
           OAuth client <code>{client.client_id}</code>
-        </Text>
+        </Dimmed>
         <Copy value={client.client_id} label={`Copy the client ID of ${client.name}`} />
       </Group>
     </Stack>

@@ -9,7 +9,7 @@ import { CodeBlock } from "../../ui/copy.tsx";
 import { SecretField } from "../../ui/secret.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { Section } from "../../ui/layout.tsx";
+import { Section, Dimmed } from "../../ui/layout.tsx";
 import { ErrorNotice } from "../../ui/states.tsx";
 import { ExactTime, LastUsed } from "../../ui/time.tsx";
 
@@ -48,10 +48,10 @@ function Token({ token, regenerate, remove }: TokenProps) {
     <Stack>
       <SecretField key={token.token} label="Token" value={token.token} />
       <Group justify="space-between" gap="sm">
-        <Text size="sm" c="dimmed">
+        <Dimmed size="sm">
           Generated <ExactTime at={token.created_at} />. Last used:{" "}
           <LastUsed at={token.last_used_at} />
-        </Text>
+        </Dimmed>
         <Group gap="xs">
           <ConfirmedAction
             label="Regenerate"
@@ -94,7 +94,6 @@ function TokenError({ error }: { readonly error: unknown }) {
     <Alert
       role="alert"
       color="yellow"
-      variant="light"
       icon={<Icon name="lock" />}
       title="Sign in again to manage the token"
     >

@@ -1,4 +1,13 @@
-import { Anchor, Button, Group, SegmentedControl, Stack, Text, Textarea } from "@mantine/core";
+import {
+  Anchor,
+  Button,
+  Group,
+  Paper,
+  SegmentedControl,
+  Stack,
+  Text,
+  Textarea,
+} from "@mantine/core";
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
@@ -8,10 +17,9 @@ import { useApi } from "../../session/session.tsx";
 import { CodeBlock } from "../../ui/copy.tsx";
 import { SecretField } from "../../ui/secret.tsx";
 import { Choice, Form, useForm } from "../../ui/form.tsx";
-import { PageHeader, Section } from "../../ui/layout.tsx";
+import { PageHeader, Section, Dimmed } from "../../ui/layout.tsx";
 import { ErrorNotice, Loaded } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
-import css from "./embedding.module.css";
 
 const embeddingOptions = (api: ApiClient) =>
   queryOptions({
@@ -153,27 +161,27 @@ function TryLink() {
           {data !== undefined && (
             <>
               <SecretField key={data.url} label="Link" value={data.url} />
-              <Text size="sm" c="dimmed">
+              <Dimmed size="sm">
                 Works once and expires <Time at={data.expires_at} mayBeAhead />.
-              </Text>
+              </Dimmed>
             </>
           )}
           <CodeBlock label="On your server" code={requestFor(options)} />
           <CodeBlock label="On your page" code={FRAME} />
         </Stack>
-        <div className={css.preview}>
+        <Paper withBorder mih={480} style={{ alignContent: "center" }}>
           {hasPreview ? (
             <LivePreview options={{ ...themed, access: "read" }} />
           ) : (
             <Stack align="center" p="lg" ta="center">
-              <Text size="sm" c="dimmed">
+              <Dimmed size="sm">
                 In your colour and the chosen theme, for viewing only. It is one visit in the audit
                 log.
-              </Text>
+              </Dimmed>
               <Button onClick={() => setPreview(true)}>Load preview</Button>
             </Stack>
           )}
-        </div>
+        </Paper>
       </div>
     </Section>
   );
@@ -198,11 +206,13 @@ function LivePreview({ options }: { readonly options: LinkOptions }) {
         const { pathname, search, hash } = new URL(url);
         // A sandbox would keep these pages from their own API.
         // oxlint-disable-next-line react/iframe-missing-sandbox
-        return <iframe title="Preview" src={pathname + search + hash} />;
+        return <iframe title="Preview" src={pathname + search + hash} style={FRAME_STYLE} />;
       }}
     </Loaded>
   );
 }
+
+const FRAME_STYLE = { display: "block", width: "100%", height: 640, border: 0 };
 
 const requestFor = (options: object): string =>
   `curl -X POST ${BASE_URL}/partner/portal-links \\

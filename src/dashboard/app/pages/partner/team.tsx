@@ -3,12 +3,13 @@ import { Group, NativeSelect, Text, TextInput } from "@mantine/core";
 import { roleName } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
-import { ActionButton, ActiveSwitch, ConfirmedAction, DialogButton } from "../../ui/dialog.tsx";
+import { ActionButton, ConfirmedAction, DialogButton } from "../../ui/dialog.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
 import { rowsOf, TableList } from "../../ui/list.tsx";
 import { type PagedList, useList } from "../../ui/pages.ts";
 import { Time } from "../../ui/time.tsx";
+import { UserSwitch } from "../users/user-switch.tsx";
 import {
   type Teammate,
   teamOptions,
@@ -132,8 +133,8 @@ interface TeamActionsProps extends UserProps {
 }
 
 /** Actions that a partner owner may take on a team member, such as a change of the role. */
-export function TeamActions({ user, lastOwner }: TeamActionsProps) {
-  const { inviteAgain } = useTeamActions();
+function TeamActions({ user, lastOwner }: TeamActionsProps) {
+  const { inviteAgain, setActive } = useTeamActions();
   return (
     <Group gap="xs" justify="flex-end" className="row-actions">
       {user.is_active && !user.has_password && (
@@ -149,7 +150,7 @@ export function TeamActions({ user, lastOwner }: TeamActionsProps) {
       ) : (
         <>
           {user.is_active && <RoleSwitch user={user} />}
-          <MemberSwitch user={user} />
+          <UserSwitch user={user} onSwitch={(next) => setActive(user.id, next)} />
         </>
       )}
     </Group>
@@ -180,27 +181,5 @@ function RoleSwitch({ user: { id, name, role } }: UserProps) {
         ? "Admins manage webhooks, keys and accounts. They cannot manage the team and receive no alert emails."
         : "Owners can manage the team, change every role including yours, and receive alert emails."}
     </ConfirmedAction>
-  );
-}
-
-function MemberSwitch({ user: { id, name, email, is_active: isActive } }: UserProps) {
-  const { setActive } = useTeamActions();
-  const { user: me } = useSession();
-  return (
-    <ActiveSwitch
-      isActive={isActive}
-      name={name}
-      onSwitch={(next) => setActive(id, next)}
-      done={`${name} is ${isActive ? "inactive and signed out" : "active"}.`}
-    >
-      {isActive && me.id === id && (
-        <Text size="sm" fw={600} mb="xs">
-          This is your own account. You are signed out immediately and cannot undo this yourself.
-        </Text>
-      )}
-      {isActive
-        ? `${email} is signed out everywhere at once and cannot sign in. Tokens and API keys end for good.`
-        : `${email} can sign in again. Tokens and API keys of before stay ended.`}
-    </ActiveSwitch>
   );
 }

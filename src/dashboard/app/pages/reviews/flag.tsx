@@ -9,18 +9,13 @@ import { ErrorNotice } from "../../ui/states.tsx";
 import { useReviewActions, type Review } from "./data.ts";
 import { FLAG_MEANING, transitionsOf } from "./review-model.ts";
 import { Dimmed } from "../../ui/layout.tsx";
+import type { ReviewAtSiteProps } from "./response.tsx";
 import css from "./review.module.css";
 
 const MAX_CHARS = 1_000;
 
-interface FlagProps {
-  readonly review: Review;
-  /** Name of the review site that published the review. */
-  readonly source: string;
-}
-
 /** Shows the state of a review's flag, and buttons for the state changes that are possible from this state. */
-export function Flag({ review, source }: FlagProps) {
+export function Flag({ review, source }: ReviewAtSiteProps) {
   const { flag, removed_at: removedAt } = review;
   const isOpen = transitionsOf(flag?.status).length > 0;
   return (
@@ -29,9 +24,7 @@ export function Flag({ review, source }: FlagProps) {
       {isOpen && <FlagMoves review={review} />}
       {!isOpen && removedAt === null && <FlagForm review={review} source={source} />}
       {flag === null && removedAt !== null && (
-        <Text size="sm" c="dimmed">
-          It was not flagged before it was removed.
-        </Text>
+        <Dimmed size="sm">It was not flagged before it was removed.</Dimmed>
       )}
     </Stack>
   );
@@ -84,7 +77,7 @@ function FlagMoves({ review }: { readonly review: Review }) {
   );
 }
 
-function FlagForm({ review, source }: FlagProps) {
+function FlagForm({ review, source }: ReviewAtSiteProps) {
   const { flag } = useReviewActions(review.id);
   const form = useForm({
     name: `review:${review.id}:flag`,

@@ -1,3 +1,4 @@
+import { Dimmed } from "../../ui/layout.tsx";
 import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
@@ -11,14 +12,15 @@ import css from "./review.module.css";
 
 const MAX_CHARS = 10_000;
 
-interface ResponseProps {
+/** Properties of a component that changes a review at its site. */
+export interface ReviewAtSiteProps {
   readonly review: Review;
   /** Name of the review site that published the review. */
   readonly source: string;
 }
 
 /** Shows the response to a review, or the form to write a response. */
-export function Response({ review, source }: ResponseProps) {
+export function Response({ review, source }: ReviewAtSiteProps) {
   const [isEditing, setEditing] = useState(false);
   const { response, removed_at: removedAt } = review;
   if (response === null && removedAt !== null)
@@ -42,10 +44,10 @@ function ResponseText({ review, response, onEdit }: ResponseTextProps) {
   return (
     <Stack gap="sm">
       <Text className={css.asWritten}>{response.body}</Text>
-      <Text size="sm" c="dimmed">
+      <Dimmed size="sm">
         {response.user_id === null ? "Written on the site" : names.user(response.user_id)},{" "}
         <Time at={response.responded_at} />
-      </Text>
+      </Dimmed>
       <Group gap="xs">
         {review.removed_at === null && (
           <Button variant="default" onClick={onEdit}>
@@ -69,7 +71,7 @@ function ResponseText({ review, response, onEdit }: ResponseTextProps) {
   );
 }
 
-interface ResponseFormProps extends ResponseProps {
+interface ResponseFormProps extends ReviewAtSiteProps {
   /** Closes the form and shows the existing response again; undefined if the review has no response yet. */
   readonly onClose: (() => void) | undefined;
 }
@@ -110,9 +112,9 @@ function ResponseForm({ review, source, onClose }: ResponseFormProps) {
               Cancel
             </Button>
           )}
-          <Text size="sm" c="dimmed">
+          <Dimmed size="sm">
             {number(body.length)} of {number(MAX_CHARS)}
-          </Text>
+          </Dimmed>
         </Group>
       }
     >

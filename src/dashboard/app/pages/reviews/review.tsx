@@ -6,10 +6,10 @@ import { apiErrorOf, fieldError } from "../../api/client.ts";
 import { roleName } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { Stars } from "../../ui/badges.tsx";
-import { explain } from "../../ui/explain.ts";
+import { errorMessageOf } from "../../ui/error-message.ts";
 import { Form, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { PageHeader, Panel } from "../../ui/layout.tsx";
+import { PageHeader, Panel, Dimmed } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
 import { Loaded, NotFound } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
@@ -133,14 +133,16 @@ function Assignment({ review }: { readonly review: Review }) {
         }))}
         value={assignee === null || isGone ? null : String(assignee)}
         disabled={isPending}
-        error={fieldError(error, "user_id") ?? (error === null ? undefined : explain(error).title)}
+        error={
+          fieldError(error, "user_id") ?? (error === null ? undefined : errorMessageOf(error).title)
+        }
         onChange={(value) => value !== null && mutate(Number(value))}
       />
-      <Text size="sm" c="dimmed">
+      <Dimmed size="sm">
         {isGone
           ? `Assigned to ${names.user(assignee)}, who can no longer see it. Choose somebody else.`
           : "Everybody in the list sees this store."}
-      </Text>
+      </Dimmed>
     </Stack>
   );
 }

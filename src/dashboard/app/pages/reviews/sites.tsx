@@ -1,11 +1,11 @@
-import { Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { Button, Group, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 
 import { useApi, useSession } from "../../session/session.tsx";
 import { useFilters } from "../../ui/filters.tsx";
 import { counted } from "../../ui/format.ts";
-import { PageHeader } from "../../ui/layout.tsx";
-import { StateBadge, Verdict } from "../../ui/badges.tsx";
+import { PageHeader, Panel } from "../../ui/layout.tsx";
+import { StateBadge, StateSummary } from "../../ui/badges.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { Day } from "../../ui/time.tsx";
 import { byStore, errorText, isBroken, type StoreGroup } from "./site-words.ts";
@@ -31,7 +31,7 @@ function Sites({ sites }: { readonly sites: readonly StoreReviewSite[] }) {
   const isBrokenOnly = get("show") === "broken" && broken.length > 0;
   return (
     <Stack gap="lg">
-      <Verdict
+      <StateSummary
         isWell={broken.length === 0}
         title={
           broken.length === 0
@@ -54,7 +54,7 @@ function Sites({ sites }: { readonly sites: readonly StoreReviewSite[] }) {
         {broken.length === 0
           ? "New reviews arrive by themselves."
           : "They come first, each with what to do about it."}
-      </Verdict>
+      </StateSummary>
       {byStore(isBrokenOnly ? broken : sites).map((store) => (
         <Store key={store.id} store={store} />
       ))}
@@ -64,11 +64,8 @@ function Sites({ sites }: { readonly sites: readonly StoreReviewSite[] }) {
 
 function Store({ store }: { readonly store: StoreGroup<StoreReviewSite> }) {
   return (
-    <Paper withBorder p="lg" component="section" aria-label={store.name}>
-      <Title order={2} size="h4" mb="xs">
-        {store.name}
-      </Title>
-      <ul className={`plain-list ${css.divided}`}>
+    <Panel title={store.name}>
+      <ul className={css.divided}>
         {store.connections.map((one) => (
           <li key={one.id} className={css.siteRow}>
             <Text fw={600}>{one.name}</Text>
@@ -77,7 +74,7 @@ function Store({ store }: { readonly store: StoreGroup<StoreReviewSite> }) {
           </li>
         ))}
       </ul>
-    </Paper>
+    </Panel>
   );
 }
 

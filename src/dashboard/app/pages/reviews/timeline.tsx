@@ -1,3 +1,4 @@
+import { Dimmed } from "../../ui/layout.tsx";
 import { Text, ThemeIcon } from "@mantine/core";
 
 import { Icon, type IconName } from "../../ui/icon.tsx";
@@ -56,11 +57,7 @@ function TimelineEntry({ entry }: { readonly entry: HistoryEntry }) {
             {quote}
           </Text>
         )}
-        {more !== undefined && (
-          <Text size="sm" c="dimmed">
-            {more}
-          </Text>
-        )}
+        {more !== undefined && <Dimmed size="sm">{more}</Dimmed>}
       </div>
     </li>
   );

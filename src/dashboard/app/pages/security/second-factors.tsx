@@ -152,7 +152,6 @@ function RecoveryCodesLeft({ left, onCodes }: RecoveryCodesLeftProps) {
   return (
     <Alert
       role="note"
-      variant="light"
       color={isFew ? "yellow" : "gray"}
       icon={<Icon name={isFew ? "alert" : "list"} />}
       title={`${counted(left, "recovery code")} left`}

@@ -9,7 +9,7 @@ import { CodeEntry } from "../../ui/code-entry.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { minutes } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { PageHeader, Section } from "../../ui/layout.tsx";
+import { PageHeader, Section, ErrorText } from "../../ui/layout.tsx";
 import { NewPassword } from "../../ui/new-password.tsx";
 import { notify } from "../../ui/notify.ts";
 import { useWait } from "../../ui/time.tsx";
@@ -89,7 +89,6 @@ function PasswordSection() {
 function Consequences() {
   return (
     <Alert
-      variant="light"
       color="yellow"
       icon={<Icon name="alert" />}
       title="A new password ends all other sessions"
@@ -129,11 +128,11 @@ function CurrentPassword({ onRight }: { readonly onRight: () => void }) {
         error={isWrong && !isLocked && "This is not your current password."}
       />
       {isLocked && (
-        <Text size="sm" c="var(--mantine-color-error)" role="alert">
+        <ErrorText>
           {wait > 0
             ? `There were too many wrong passwords: this and the sign-in are locked for ${minutes(wait)}.`
             : "You can try again now."}
-        </Text>
+        </ErrorText>
       )}
     </Form>
   );

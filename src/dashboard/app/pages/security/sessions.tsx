@@ -1,7 +1,7 @@
 import { Button, Group } from "@mantine/core";
 import type { ReactNode } from "react";
 
-import { allPages, answerOf, type ApiClient, apiErrorOf, atCursor } from "../../api/client.ts";
+import { allPages, answerOf, type ApiClient, atCursor, ended } from "../../api/client.ts";
 import { useApi, useSessionState } from "../../session/session.tsx";
 import { Tag } from "../../ui/badges.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
@@ -30,8 +30,9 @@ type SignedIn = RowOf<typeof sessionsOptions>;
 function useSessionActions() {
   const api = useApi();
   const { andRead, refresh } = useRefresh(sessionsOptions(api).queryKey);
+  const endSession = ({ id }: SignedIn) => ended(api.account.sessions({ id }).delete());
   return {
-    end: (one: SignedIn) => andRead(endSession(api, one)),
+    end: (one: SignedIn) => andRead(endSession(one)),
     /**
      * Ends all other sessions of the user. Reads the complete list first, because the page may show only a part
      * of it.
@@ -39,21 +40,12 @@ function useSessionActions() {
     endOthers: async () => {
       try {
         const sessions = await allPages((cursor) => readPage(api, WHOLE_PAGE, cursor));
-        for (const one of sessions) if (!one.is_current) await endSession(api, one);
+        for (const one of sessions) if (!one.is_current) await endSession(one);
       } finally {
         await refresh();
       }
     },
   };
-}
-
-/** Ends a session. A 404 counts as success, because the session had ended already. */
-async function endSession(api: ApiClient, { id }: SignedIn): Promise<void> {
-  try {
-    await answerOf(api.account.sessions({ id }).delete());
-  } catch (error) {
-    if (apiErrorOf(error)?.status !== 404) throw error;
-  }
 }
 
 const METHODS: Readonly<Record<string, string>> = {
@@ -68,6 +60,7 @@ const METHODS: Readonly<Record<string, string>> = {
 
 export function SessionsSection() {
   const sessions = useList(sessionsOptions(useApi()));
+  const { end } = useSessionActions();
   const hasOthers = rowsOf(sessions).some((one) => !one.is_current);
   return (
     <Section
@@ -82,7 +75,7 @@ export function SessionsSection() {
             rows={rows}
             rowKey={({ id }) => id}
             end="Actions"
-            columns={(one) => sessionColumns(one, !one.is_current && <EndSession session={one} />)}
+            columns={(one) => sessionColumns(one, end)}
           />
         )}
       </List>
@@ -107,13 +100,16 @@ function EndOthers() {
   );
 }
 
+/** Session in a list of the user's own ones, or of those of a team. */
+type ListedSession = SignedIn & { readonly user_name?: string };
+
 /**
  * Returns the columns of a session, which the user may end or sign out of. In a list of several people they also name
  * the user.
  */
 export function sessionColumns(
-  session: SignedIn & { readonly user_name?: string },
-  endButton: ReactNode,
+  session: ListedSession,
+  onEnd: (session: SignedIn) => Promise<unknown>,
 ): Readonly<Record<string, ReactNode>> {
   const { is_current: isCurrent, method, ip, user_agent: userAgent, client_id: clientId } = session;
   const device = deviceOf(userAgent);
@@ -138,7 +134,7 @@ export function sessionColumns(
     Since: <ExactTime at={session.created_at} />,
     "Last used": <LastUsed at={session.last_used_at} />,
     Ends: <Time at={session.expires_at} mayBeAhead />,
-    Actions: isCurrent ? <SignOut /> : endButton,
+    Actions: isCurrent ? <SignOut /> : <EndSession session={session} onEnd={onEnd} />,
   };
 }
 
@@ -151,20 +147,28 @@ function SignOut() {
   );
 }
 
-function EndSession({ session }: { readonly session: SignedIn }) {
-  const { end } = useSessionActions();
+interface EndSessionProps {
+  readonly session: ListedSession;
+  readonly onEnd: (session: SignedIn) => Promise<unknown>;
+}
+
+function EndSession({ session, onEnd }: EndSessionProps) {
+  const { user_name: user } = session;
   const device = deviceOf(session.user_agent);
+  const name = user === undefined ? device : `${user}, ${device}`;
   return (
     <ConfirmedAction
       label="End"
-      button={{ size: "xs", "aria-label": `End the session of ${device}` }}
+      button={{ size: "xs", "aria-label": `End the session of ${name}` }}
       title="End this session?"
       action="End the session"
       danger
-      onConfirm={() => end(session)}
+      onConfirm={() => onEnd(session)}
       done="The session is ended."
     >
-      {device} is signed out immediately.
+      {user === undefined
+        ? `${device} is signed out immediately.`
+        : `${user} is signed out of ${device} immediately. Everything created with this session ends as well, except the personal tokens below.`}
     </ConfirmedAction>
   );
 }

@@ -1,4 +1,5 @@
-import { Anchor, Button, Text } from "@mantine/core";
+import { LinkButton } from "../../ui/layout.tsx";
+import { Button, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 
 import { answerOf } from "../../api/client.ts";
@@ -35,9 +36,7 @@ export function Page({ code, onDone }: PageProps) {
           Alerts will be sent to <strong>{data.email}</strong>.
         </Text>
       )}
-      <Anchor component="button" type="button" size="sm" onClick={onDone}>
-        Go to the dashboard
-      </Anchor>
+      <LinkButton onClick={onDone}>Go to the dashboard</LinkButton>
     </Frame>
   );
 }

@@ -1,5 +1,6 @@
 import { Checkbox, Group, Paper, Stack, Text, Title } from "@mantine/core";
-import { type ReactNode, useEffect } from "react";
+import { useDocumentTitle } from "@mantine/hooks";
+import type { ReactNode } from "react";
 
 import { BrandMark } from "../../shell/brand.tsx";
 
@@ -11,6 +12,7 @@ interface FrameProps {
 
 /** Layout of the pages that need no session, such as the sign-in page. */
 export function Frame({ title, children, below }: FrameProps) {
+  useDocumentTitle(`${title} · ReviewRelay`);
   return (
     <main className="sign-in">
       <Stack gap="lg">
@@ -22,25 +24,15 @@ export function Frame({ title, children, below }: FrameProps) {
         </Group>
         <Paper withBorder shadow="xs" p={{ base: "lg", xs: "xl" }}>
           <Stack>
-            <Heading title={title} />
+            <Title order={1} size="h3">
+              {title}
+            </Title>
             {children}
           </Stack>
         </Paper>
         {below}
       </Stack>
     </main>
-  );
-}
-
-/** Shows the heading of a sign-in step and sets the document title to it, as if the step were a separate page. */
-function Heading({ title }: { readonly title: string }) {
-  useEffect(() => {
-    document.title = `${title} · ReviewRelay`;
-  }, [title]);
-  return (
-    <Title order={1} size="h3">
-      {title}
-    </Title>
   );
 }
 

@@ -5,7 +5,7 @@ import { apiErrorOf } from "../../api/client.ts";
 import { useCredentials } from "../../session/credentials.ts";
 import { useSessionState } from "../../session/session.tsx";
 import type { SsoCallback } from "../../session/single-sign-on.ts";
-import { explain } from "../../ui/explain.ts";
+import { errorMessageOf } from "../../ui/error-message.ts";
 import { counted, minutes } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { ErrorNotice } from "../../ui/states.tsx";
@@ -101,7 +101,7 @@ function ofFailure(error: unknown): Notice {
       advice: "It took longer than a minute to come back, or was used already. Try again.",
       isError: true,
     };
-  const { title, advice } = explain(error);
+  const { title, advice } = errorMessageOf(error);
   return { title, advice, isError: true };
 }
 
@@ -120,13 +120,7 @@ export function SignInError({ error, wait }: SignInErrorProps) {
     );
   if (answer?.code !== "invalid_credentials") return <ErrorNotice error={error} />;
   return (
-    <Alert
-      color="red"
-      variant="light"
-      role="alert"
-      icon={<Icon name="alert" />}
-      title="Wrong email or password"
-    >
+    <Alert color="red" role="alert" icon={<Icon name="alert" />} title="Wrong email or password">
       Five wrong passwords in a row lock the sign-in for a while.
     </Alert>
   );
@@ -146,14 +140,13 @@ interface WaitProps {
 function Wait({ isLock, whole, wait }: WaitProps) {
   if (wait === 0)
     return (
-      <Alert color="teal" variant="light" component="output" icon={<Icon name="check" />}>
+      <Alert color="teal" component="output" icon={<Icon name="check" />}>
         You can try again now.
       </Alert>
     );
   return (
     <Alert
       color={isLock ? "red" : "yellow"}
-      variant="light"
       role="alert"
       icon={<Icon name={isLock ? "lock" : "clock"} />}
       title={isLock ? "Sign-in is locked for a while" : "Too many requests"}

@@ -1,4 +1,5 @@
-import { Anchor, Button, Stack, Text } from "@mantine/core";
+import { LinkButton } from "../../ui/layout.tsx";
+import { Button, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 
 import type { ApiClient } from "../../api/client.ts";
@@ -42,11 +43,7 @@ export function Page({ waiting: { challenge, remember }, onStop }: SecondStepPro
 }
 
 function Back({ onClick }: { readonly onClick: () => void }) {
-  return (
-    <Anchor component="button" type="button" size="sm" onClick={onClick}>
-      Back to the sign-in
-    </Anchor>
-  );
+  return <LinkButton onClick={onClick}>Back to the sign-in</LinkButton>;
 }
 
 interface EnrolmentProps {

@@ -101,7 +101,6 @@ function NoticeBox({ notice }: { readonly notice: Notice | undefined }) {
     <output className="notice">
       {notice !== undefined && (
         <Alert
-          variant="light"
           color={notice.isError ? "red" : "blue"}
           title={notice.title}
           icon={<Icon name={notice.isError ? "alert" : "shield"} />}

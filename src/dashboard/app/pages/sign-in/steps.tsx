@@ -1,4 +1,5 @@
-import { Anchor, Button, Divider, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
+import { LinkButton, Dimmed, ErrorText } from "../../ui/layout.tsx";
+import { Button, Divider, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 
 import { type SignInMethods, useCredentials } from "../../session/credentials.ts";
@@ -96,9 +97,7 @@ function PasswordForm(props: MethodStepProps) {
           <SubmitButton form={form} isReady={wait === 0}>
             Sign in
           </SubmitButton>
-          <Anchor component="button" type="button" size="sm" onClick={onForgotten}>
-            Forgot your password?
-          </Anchor>
+          <LinkButton onClick={onForgotten}>Forgot your password?</LinkButton>
         </>
       }
     >
@@ -150,19 +149,12 @@ function SingleSignOn({ email, remember, isOnlyMethod }: SingleSignOnProps) {
       >
         Continue with single sign-on
       </Button>
-      {error !== undefined && (
-        <Text size="sm" c="var(--mantine-color-error)" role="alert">
-          {error}
-        </Text>
-      )}
+      {error !== undefined && <ErrorText>{error}</ErrorText>}
     </>
   );
 }
 
-interface ForgottenProps {
-  readonly email: string;
-  readonly remember: boolean;
-  readonly onRemember: (remember: boolean) => void;
+interface ForgottenProps extends Pick<MethodStepProps, "email" | "remember" | "onRemember"> {
   readonly onBack: () => void;
 }
 
@@ -195,15 +187,11 @@ export function Forgotten({ email, remember, onRemember, onBack }: ForgottenProp
       )}
       {token !== undefined && (
         <NewPassword email={email} action="Set the password and sign in" onPassword={reset}>
-          <Text size="sm" c="dimmed">
-            This ends all your sessions and API tokens.
-          </Text>
+          <Dimmed size="sm">This ends all your sessions and API tokens.</Dimmed>
           <Remember value={remember} onChange={onRemember} />
         </NewPassword>
       )}
-      <Anchor component="button" type="button" size="sm" onClick={onBack}>
-        Back to the sign-in
-      </Anchor>
+      <LinkButton onClick={onBack}>Back to the sign-in</LinkButton>
     </Stack>
   );
 }

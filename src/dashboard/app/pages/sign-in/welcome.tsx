@@ -1,4 +1,5 @@
-import { Anchor, Text } from "@mantine/core";
+import { LinkButton } from "../../ui/layout.tsx";
+import { Text } from "@mantine/core";
 import { useState } from "react";
 
 import { useCredentials } from "../../session/credentials.ts";
@@ -30,9 +31,7 @@ export function Welcome({ invitation: { code, email }, onDone }: WelcomeProps) {
       <NewPassword email={email} action="Set the password and sign in" onPassword={accept}>
         <Remember value={remember} onChange={setRemember} />
       </NewPassword>
-      <Anchor component="button" type="button" size="sm" onClick={onDone}>
-        Go to the sign-in
-      </Anchor>
+      <LinkButton onClick={onDone}>Go to the sign-in</LinkButton>
     </Frame>
   );
 }

@@ -1,11 +1,11 @@
-import { Button, Group, Text } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { type ReactNode, useState } from "react";
 
 import { roleName, ROLES } from "../../session/identity.ts";
-import { useApi, useSession } from "../../session/session.tsx";
+import { useApi } from "../../session/session.tsx";
 import { Highlighted, StateBadge } from "../../ui/badges.tsx";
-import { ActionButton, ActiveSwitch, Confirm, DialogButton } from "../../ui/dialog.tsx";
+import { ActionButton, Confirm, DialogButton } from "../../ui/dialog.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
 import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
@@ -15,6 +15,7 @@ import { EmptyState } from "../../ui/states.tsx";
 import { textQuery } from "../../ui/text-query.ts";
 import { ExactTime, Time, useNow } from "../../ui/time.tsx";
 import { ActiveFilter, activeQuery, CompanySelect } from "../companies/company-select.tsx";
+import { UserSwitch } from "./user-switch.tsx";
 import { type User, type UserFilter, usersOptions, useUserActions } from "./data.ts";
 import { NewUser } from "./user-form.tsx";
 
@@ -150,7 +151,7 @@ function WhileLocked({ until, children }: WhileLockedProps) {
   return Date.parse(until) > now && children;
 }
 
-export function UserState({ user }: UserProps) {
+function UserState({ user }: UserProps) {
   const { locked_until: until } = user;
   return (
     <>
@@ -175,7 +176,7 @@ interface UserActionsProps extends UserProps {
 }
 
 function UserActions({ user, onReset }: UserActionsProps) {
-  const { unlock } = useUserActions();
+  const { unlock, setActive } = useUserActions();
   return (
     <Group gap="xs" justify="flex-end" wrap="nowrap" className="row-actions">
       {user.locked_until !== null && (
@@ -197,7 +198,11 @@ function UserActions({ user, onReset }: UserActionsProps) {
       >
         Reset second factors
       </Button>
-      <UserSwitch user={user} />
+      <UserSwitch
+        user={user}
+        onSwitch={(next) => setActive(user.id, next)}
+        button={{ variant: "subtle", color: "gray" }}
+      />
     </Group>
   );
 }
@@ -227,34 +232,5 @@ function ResetFactors({ user, ...dialog }: ResetFactorsProps) {
       for a new factor where the company requires one. We mail {name}. Be sure who asks you for
       this.
     </Confirm>
-  );
-}
-
-function UserSwitch({ user: { id, name, email, is_active: isActive } }: UserProps) {
-  const { setActive } = useUserActions();
-  const { user: me } = useSession();
-  return (
-    <ActiveSwitch
-      button={{ variant: "subtle", color: "gray" }}
-      isActive={isActive}
-      name={name}
-      onSwitch={(next) => setActive(id, next)}
-      done={`${name} is ${isActive ? "inactive and signed out" : "active"}.`}
-    >
-      {isActive ? (
-        <>
-          {me.id === id && (
-            <Text size="sm" fw={600} mb="xs">
-              This is your own account. You are signed out immediately and cannot undo this
-              yourself.
-            </Text>
-          )}
-          {email} is signed out everywhere immediately and cannot sign in. Tokens and API keys are
-          revoked permanently. Responses and notes stay.
-        </>
-      ) : (
-        `${email} can sign in again. Tokens and API keys of before stay ended.`
-      )}
-    </ActiveSwitch>
   );
 }

@@ -17,7 +17,7 @@ import { useApi } from "../../session/session.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { Choice, Form, type FormState, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { PageHeader, Section } from "../../ui/layout.tsx";
+import { PageHeader, Section, ErrorText } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
 import { SecretOnRequest } from "../../ui/secret.tsx";
 import { ErrorNotice, Loaded } from "../../ui/states.tsx";
@@ -261,11 +261,7 @@ function Minutes({ before, label, after, range: [min, max], error, ...props }: M
           {after}
         </Text>
       </Group>
-      {error !== undefined && (
-        <Text size="sm" c="red" role="alert">
-          {labelled("The number", error)}
-        </Text>
-      )}
+      {error !== undefined && <ErrorText>{labelled("The number", error)}</ErrorText>}
     </Stack>
   );
 }

@@ -2,13 +2,13 @@ import { Button, Group, Paper, Stack, Stepper, Text, TextInput, Title } from "@m
 import "@mantine/core/styles/Stepper.css";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 
 import { fieldError } from "../../api/client.ts";
 import { Choice, Form, type FormState, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { PageHeader } from "../../ui/layout.tsx";
+import { PageHeader, Panel } from "../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { useReader } from "./data/data.ts";
 import { type Draft, draftOf, labelFor, newDraft, urlHint } from "./data/draft.ts";
@@ -16,12 +16,13 @@ import {
   type DeliveryKind,
   type Subscription,
   subscriptionOptions,
+  type SubscriptionProps,
   subscriptionsOptions,
 } from "./data/reads.ts";
 import { KINDS } from "./data/subscription-words.ts";
 import { useCreateSubscription, useSubscriptionActions } from "./data/use-subscription-actions.ts";
 import { DeliveryFields } from "./form/delivery-fields.tsx";
-import { EndpointFields } from "./form/endpoint-fields.tsx";
+import { EndpointFields, type FieldsProps } from "./form/endpoint-fields.tsx";
 import { freshSecrets, keepSecrets, SigningSecret, VerifyCode } from "./form/verify-code.tsx";
 import { TestEvent } from "./test-event.tsx";
 import css from "./webhooks.module.css";
@@ -100,24 +101,24 @@ function VerifyStep({ id }: { readonly id: string }) {
         {data === undefined ? "The subscription" : `“${data.label}”`} is active. Three steps make
         sure that your endpoint can trust its events.
       </Text>
-      <Part number={1} title="Store the secret">
+      <Panel title="1. Store the secret">
         <Text size="sm" mb="sm">
           Put it into the secret store of your endpoint, not into its code. You can look at it again
           in the settings at any time.
         </Text>
         <SigningSecret id={id} {...(fresh !== undefined && { fresh })} />
-      </Part>
-      <Part number={2} title="Check signatures with it">
+      </Panel>
+      <Panel title="2. Check signatures with it">
         <VerifyCode />
-      </Part>
-      <Part number={3} title="Try it">
+      </Panel>
+      <Panel title="3. Try it">
         <Text size="sm" mb="sm">
           A <code>webhook.test</code> is signed, sent, retried and recorded like every event.
         </Text>
         {data !== undefined && <UrlForm subscription={data} />}
         {/* The `key` removes the result of a test of the former URL. */}
         <TestEvent id={id} key={data?.webhook_url} />
-      </Part>
+      </Panel>
       <Group justify="flex-end">
         <Button component={Link} href={`/webhooks/${id}`} variant="default">
           Go to the subscription
@@ -128,7 +129,7 @@ function VerifyStep({ id }: { readonly id: string }) {
 }
 
 /** Shows the URL of a subscription, and lets the user correct it in place. */
-function UrlForm({ subscription }: { readonly subscription: Subscription }) {
+function UrlForm({ subscription }: SubscriptionProps) {
   const { update } = useSubscriptionActions(subscription.id);
   const [isOpen, { open, close }] = useDisclosure();
   const form = useForm({
@@ -174,25 +175,6 @@ function UrlForm({ subscription }: { readonly subscription: Subscription }) {
         description={hint?.text}
       />
     </Form>
-  );
-}
-
-function Part({
-  number,
-  title,
-  children,
-}: {
-  readonly number: number;
-  readonly title: string;
-  readonly children: ReactNode;
-}) {
-  return (
-    <Paper withBorder p="lg" component="section">
-      <Title order={2} size="h4" mb="xs">
-        {number}. {title}
-      </Title>
-      {children}
-    </Paper>
   );
 }
 
@@ -282,15 +264,14 @@ function StepTitle({ step }: { readonly step: number }) {
     shown.current = step;
   }, [step]);
   return (
-    <Title order={2} size="h4" ref={heading} tabIndex={-1} className={css.quietFocus}>
+    <Title order={2} size="h4" ref={heading} tabIndex={-1}>
       {step === 0 ? "Where events go" : "What is sent"}
     </Title>
   );
 }
 
-interface KindChoiceProps {
+interface KindChoiceProps extends FieldsProps {
   readonly taken: readonly Subscription[];
-  readonly form: FormState<Draft>;
 }
 
 function KindChoice({ taken, form }: KindChoiceProps) {

@@ -11,17 +11,18 @@ import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { diagnosisOf, phraseOf } from "./deliveries/attempt-words.ts";
 import { useIsReadOnly, useReader } from "./data/data.ts";
-import { type Health, healthOptions, incidentOptions, type Subscription } from "./data/reads.ts";
+import {
+  type Health,
+  healthOptions,
+  incidentOptions,
+  type SubscriptionProps,
+} from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
 import { disabledBecause } from "./data/subscription-words.ts";
 import { CancelTest } from "./test-event.tsx";
 import { TextLink } from "../../ui/layout.tsx";
 
-interface BannerProps {
-  readonly subscription: Subscription;
-}
-
-interface DisabledBannerProps extends BannerProps {
+interface DisabledBannerProps extends SubscriptionProps {
   /** True if the page shows the time and cause of the failure elsewhere, so that the banner leaves them out. */
   readonly isBrief: boolean;
   /** Called after the request. `eventId` is the test whose answer decides, if the user chose to send one. */
@@ -61,7 +62,7 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
 }
 
 /** Says that a test decides about the subscription. */
-function TestBanner({ subscription }: BannerProps) {
+function TestBanner({ subscription }: SubscriptionProps) {
   const { id, pending_test_event_id: eventId } = subscription;
   return (
     <Alert color="yellow" icon={<Icon name="pause" />} title="Disabled: test in progress" mb="md">

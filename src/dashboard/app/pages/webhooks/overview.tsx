@@ -1,4 +1,4 @@
-import { Alert, Paper, Stack, Text, Title } from "@mantine/core";
+import { Alert, Paper, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
@@ -7,7 +7,7 @@ import { CodeBlock } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { counted, number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { NamedValue, TextLink } from "../../ui/layout.tsx";
+import { NamedValue, TextLink, Dimmed, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { Countdown, ExactTime, Time } from "../../ui/time.tsx";
 import { alertPhrase } from "./alert-data.ts";
@@ -18,7 +18,7 @@ import {
   healthOptions,
   type Incident,
   incidentOptions,
-  type Subscription,
+  type SubscriptionProps,
 } from "./data/reads.ts";
 import { conditionOf, isRetryShown } from "./data/subscription-words.ts";
 import { diagnosisOf } from "./deliveries/attempt-words.ts";
@@ -26,7 +26,7 @@ import { PastIncidents } from "./past-incidents.tsx";
 import { HealthSummary } from "./stats/health-summary.tsx";
 import { OverTime } from "./stats/over-time.tsx";
 
-export function Overview({ subscription }: { readonly subscription: Subscription }) {
+export function Overview({ subscription }: SubscriptionProps) {
   const { id, is_active: isActive } = subscription;
   const health = useQuery(healthOptions(useReader(), id));
   const since = useQuery(incidentOptions(useReader(), id)).data?.since ?? null;
@@ -53,8 +53,7 @@ export function Overview({ subscription }: { readonly subscription: Subscription
 
 const isTrouble = (condition: string) => condition === "failing" || condition === "disabled";
 
-interface HealthProps {
-  readonly subscription: Subscription;
+interface HealthProps extends SubscriptionProps {
   readonly health: Health;
 }
 
@@ -72,7 +71,7 @@ function HealthDetails({ subscription, health }: HealthProps) {
   );
 }
 
-function NextBatch({ subscription }: Pick<HealthProps, "subscription">) {
+function NextBatch({ subscription }: SubscriptionProps) {
   const { next_batch_at: next, last_batch_dispatched_at: last, is_active: isActive } = subscription;
   return (
     <>
@@ -128,8 +127,7 @@ function Blocked({ subscription, eventId, health }: HealthProps & { readonly eve
 /** Maximum number of attempts of which the server counts the causes (contract 6.17). */
 const MAX_COUNTED = 1_000;
 
-interface IncidentCardProps {
-  readonly subscription: Subscription;
+interface IncidentCardProps extends SubscriptionProps {
   /** Next steps for the user, shown below the facts of the incident. */
   readonly children: ReactNode;
 }
@@ -146,11 +144,8 @@ function IncidentCard({ subscription, children }: IncidentCardProps) {
   const failed = incident.causes.reduce((sum, cause) => sum + cause.attempts, 0);
   const queued = isActive ? health?.pending : health?.held;
   return (
-    <Paper withBorder p="lg" component="section" aria-labelledby="incident">
+    <Panel title="What is wrong">
       <Stack gap="md">
-        <Title order={2} size="h4" id="incident">
-          What is wrong
-        </Title>
         <dl className="value-grid">
           <NamedValue name="Since" hint={<ExactTime at={incident.since} />}>
             <Time at={incident.since} />
@@ -168,9 +163,9 @@ function IncidentCard({ subscription, children }: IncidentCardProps) {
         {children}
         {incident.last_answer !== null && <LastAnswer id={id} answer={incident.last_answer} />}
         {incident.causes.length > 0 && <Causes incident={incident} />}
-        <HostMessage alerts={incident.alerts} />
+        <SentAlerts alerts={incident.alerts} />
       </Stack>
-    </Paper>
+    </Panel>
   );
 }
 
@@ -216,10 +211,11 @@ function Causes({ incident }: { readonly incident: Incident }) {
   );
 }
 
-function HostMessage({ alerts }: Pick<Incident, "alerts">) {
+/** Lists the alerts that an incident has raised. */
+function SentAlerts({ alerts }: Pick<Incident, "alerts">) {
   const [first] = alerts;
   return (
-    <Text size="sm" c="dimmed">
+    <Dimmed size="sm">
       {first === undefined ? (
         "No alert was sent yet. "
       ) : (
@@ -229,6 +225,6 @@ function HostMessage({ alerts }: Pick<Incident, "alerts">) {
         </>
       )}
       <TextLink href="/webhooks/alerts">Alert settings</TextLink>
-    </Text>
+    </Dimmed>
   );
 }

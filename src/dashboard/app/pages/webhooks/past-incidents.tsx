@@ -1,4 +1,5 @@
-import { Paper, Stack, Title } from "@mantine/core";
+import { Panel } from "../../ui/layout.tsx";
+
 import { useQuery } from "@tanstack/react-query";
 
 import { DataTable } from "../../ui/data-table.tsx";
@@ -13,25 +14,20 @@ export function PastIncidents({ id }: { readonly id: string }) {
   const { incidents = [] } = useQuery(pastIncidentsOptions(useReader(), id)).data ?? {};
   if (incidents.length === 0) return null;
   return (
-    <Paper withBorder p="lg" component="section" aria-labelledby="past-incidents">
-      <Stack gap="md">
-        <Title order={2} size="h4" id="past-incidents">
-          Past incidents
-        </Title>
-        <DataTable
-          caption="Past incidents, newest first"
-          rows={incidents}
-          rowKey={(one) => one.id}
-          columns={(one) => ({
-            Began: <ExactTime at={one.began_at} />,
-            Duration: duration((Date.parse(one.ended_at) - Date.parse(one.began_at)) / 1_000),
-            Cause: causeOf(one),
-            "Failed attempts": number(one.failed_attempts),
-            Outcome: outcomeOf(one),
-          })}
-        />
-      </Stack>
-    </Paper>
+    <Panel title="Past incidents">
+      <DataTable
+        caption="Past incidents, newest first"
+        rows={incidents}
+        rowKey={(one) => one.id}
+        columns={(one) => ({
+          Began: <ExactTime at={one.began_at} />,
+          Duration: duration((Date.parse(one.ended_at) - Date.parse(one.began_at)) / 1_000),
+          Cause: causeOf(one),
+          "Failed attempts": number(one.failed_attempts),
+          Outcome: outcomeOf(one),
+        })}
+      />
+    </Panel>
   );
 }
 

@@ -1,4 +1,5 @@
-import { Button, Paper, Tabs, Text } from "@mantine/core";
+import { PageTabs } from "../../ui/page-tabs.tsx";
+import { Button, Paper, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
@@ -12,7 +13,7 @@ import { Dimmed, Facts, PageHeader } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { useIsReadOnly, useSubscriptionLive, useReader } from "./data/data.ts";
-import { type Subscription, subscriptionOptions } from "./data/reads.ts";
+import { type Subscription, subscriptionOptions, type SubscriptionProps } from "./data/reads.ts";
 import { Deliveries } from "./deliveries/deliveries.tsx";
 import { DisabledBanner } from "./disabled-banner.tsx";
 import { eventsInWords, kindTitle, NOTHING_SENT } from "./data/subscription-words.ts";
@@ -35,10 +36,6 @@ export function Page() {
       <Loaded query={subscription}>{() => null}</Loaded>
     </>
   );
-}
-
-interface SubscriptionProps {
-  readonly subscription: Subscription;
 }
 
 function SubscriptionPage({ subscription }: SubscriptionProps) {
@@ -83,26 +80,22 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
           }}
         />
       )}
-      <Tabs value={tab} onChange={(next) => next !== null && setTab(next)} keepMounted={false}>
-        <Tabs.List mb="xs">
-          <Tabs.Tab value="overview">Overview</Tabs.Tab>
-          <Tabs.Tab value="deliveries">Deliveries</Tabs.Tab>
-          <Tabs.Tab value="settings">Settings</Tabs.Tab>
-        </Tabs.List>
-        <Tabs.Panel value="overview">
-          <Overview subscription={subscription} />
-        </Tabs.Panel>
-        <Tabs.Panel value="deliveries">
-          <Deliveries subscription={subscription} live={state} follow={follow} />
-        </Tabs.Panel>
-        <Tabs.Panel value="settings">
-          {isReadOnly ? (
-            <ReadOnlySettings subscription={subscription} />
-          ) : (
-            <Settings subscription={subscription} />
-          )}
-        </Tabs.Panel>
-      </Tabs>
+      <PageTabs
+        value={tab}
+        onChange={setTab}
+        tabs={{
+          overview: ["Overview", <Overview subscription={subscription} />],
+          deliveries: ["Deliveries", <Deliveries {...{ subscription, live: state, follow }} />],
+          settings: [
+            "Settings",
+            isReadOnly ? (
+              <ReadOnlySettings subscription={subscription} />
+            ) : (
+              <Settings subscription={subscription} />
+            ),
+          ],
+        }}
+      />
     </>
   );
 }
@@ -132,8 +125,7 @@ function Summary({ subscription }: SubscriptionProps) {
   );
 }
 
-interface TestButtonProps {
-  readonly subscription: Subscription;
+interface TestButtonProps extends SubscriptionProps {
   readonly opened: boolean;
   readonly sent: string | undefined;
   readonly onOpen: () => void;
@@ -162,7 +154,7 @@ function TestButton({ subscription, opened, sent, onOpen, onClose }: TestButtonP
 }
 
 /** Shows the settings of a subscription to users who may not change them. */
-function ReadOnlySettings({ subscription }: { readonly subscription: Subscription }) {
+function ReadOnlySettings({ subscription }: SubscriptionProps) {
   return (
     <Paper withBorder p="lg" component="section" aria-label="Settings">
       <Facts facts={Object.entries(settingsOf(subscription))} />

@@ -1,4 +1,5 @@
-import { Alert, Anchor, Button, Group, Stack, Text } from "@mantine/core";
+import { PageLink } from "../../ui/layout.tsx";
+import { Alert, Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -10,7 +11,12 @@ import { notify } from "../../ui/notify.ts";
 import { ErrorNotice } from "../../ui/states.tsx";
 import { diagnosisOf } from "./deliveries/attempt-words.ts";
 import { useReader } from "./data/data.ts";
-import { type Delivery, deliveryOptions, type Subscription } from "./data/reads.ts";
+import {
+  type Delivery,
+  deliveryOptions,
+  type Subscription,
+  type SubscriptionProps,
+} from "./data/reads.ts";
 import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
 import css from "./webhooks.module.css";
 
@@ -48,8 +54,7 @@ export function TestEvent({ id, event }: TestEventProps) {
   );
 }
 
-interface EnablingTestProps {
-  readonly subscription: Subscription;
+interface EnablingTestProps extends SubscriptionProps {
   readonly eventId: string;
   readonly onClose: () => void;
 }
@@ -127,14 +132,9 @@ function Progress({ id, eventId }: { readonly id: string; readonly eventId: stri
         <NextStep delivery={data} />
       </ul>
       <TestResult delivery={data} />
-      <Anchor
-        component={Link}
-        href={`/webhooks/${id}/deliveries/${eventId}`}
-        size="sm"
-        w="fit-content"
-      >
+      <PageLink href={`/webhooks/${id}/deliveries/${eventId}`} w="fit-content">
         See the request and the answer
-      </Anchor>
+      </PageLink>
     </Stack>
   );
 }

@@ -1,11 +1,11 @@
-import { Anchor, Button, Group, Paper, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { Button, Group, Paper, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 
 import { useSession } from "../../session/session.tsx";
 import { milliseconds, number, percent } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { NamedValue, PageHeader, TextLink } from "../../ui/layout.tsx";
+import { NamedValue, PageHeader, TextLink, PageLink, Dimmed } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useReader, useSeesSecrets, useViewedPartner } from "./data/data.ts";
@@ -14,7 +14,7 @@ import {
   healthOptions,
   incidentOptions,
   statsOptions,
-  type Subscription,
+  type SubscriptionProps,
   subscriptionKey,
   subscriptionsOptions,
 } from "./data/reads.ts";
@@ -89,15 +89,18 @@ function EmptySlot({ kind }: { readonly kind: (typeof KINDS)[number] }) {
   const { title, purpose } = kind;
   const mayCreate = useSeesSecrets();
   return (
-    <Paper component="section" p="md" className={css.freeSlot} aria-label={`${title}: free`}>
+    <Paper
+      component="section"
+      p="md"
+      bd="1px dashed var(--mantine-color-default-border)"
+      aria-label={`${title}: free`}
+    >
       <Group justify="space-between" gap="sm">
         <div className="grows section-words">
           <Title order={2} size="h5">
             {title}: not in use
           </Title>
-          <Text size="sm" c="dimmed">
-            {purpose}
-          </Text>
+          <Dimmed size="sm">{purpose}</Dimmed>
         </div>
         {mayCreate && (
           <Button component={Link} href={`/webhooks/new?kind=${kind.kind}`} variant="light">
@@ -121,7 +124,7 @@ function DaySparkline({ id }: { readonly id: string }) {
 }
 
 /** Row that summarizes a subscription. Its label links to the subscription's page. */
-function SlotRow({ subscription }: { readonly subscription: Subscription }) {
+function SlotRow({ subscription }: SubscriptionProps) {
   const { id, label, webhook_url: url, delivery_kind: kind } = subscription;
   const health = useQuery(healthOptions(useReader(), id)).data;
   return (
@@ -131,9 +134,9 @@ function SlotRow({ subscription }: { readonly subscription: Subscription }) {
           <div className="shrinks">
             <Group gap="xs">
               <Title order={2} size="h4" id={`slot-${id}`} className="shrinks">
-                <Anchor component={Link} href={`/webhooks/${id}`} inherit>
+                <PageLink href={`/webhooks/${id}`} inherit>
                   {label}
-                </Anchor>
+                </PageLink>
               </Title>
               <ConditionBadge subscription={subscription} />
             </Group>
@@ -145,12 +148,8 @@ function SlotRow({ subscription }: { readonly subscription: Subscription }) {
             </Text>
           </div>
           <Group gap="md">
-            <Anchor component={Link} href={`/webhooks/${id}?tab=deliveries`} size="sm">
-              Deliveries
-            </Anchor>
-            <Anchor component={Link} href={`/webhooks/${id}?tab=settings`} size="sm">
-              Settings
-            </Anchor>
+            <PageLink href={`/webhooks/${id}?tab=deliveries`}>Deliveries</PageLink>
+            <PageLink href={`/webhooks/${id}?tab=settings`}>Settings</PageLink>
           </Group>
         </Group>
         <SlotState subscription={subscription} health={health} />
@@ -204,7 +203,7 @@ function LastFailure({ id }: { readonly id: string }) {
 }
 
 /** Lists the steps of the set-up until a delivery has been accepted for the first time. */
-function SetUp({ subscription: { id, is_active: isActive } }: SlotStateSubscription) {
+function SetUp({ subscription: { id, is_active: isActive } }: SubscriptionProps) {
   const mayVerify = useSeesSecrets() && isActive;
   return (
     <ul className={css.steps} aria-label="Set-up">
@@ -236,11 +235,7 @@ function FirstAttempt({ id }: { readonly id: string }) {
   );
 }
 
-interface SlotStateSubscription {
-  readonly subscription: Subscription;
-}
-
-interface SlotStateProps extends SlotStateSubscription {
+interface SlotStateProps extends SubscriptionProps {
   readonly health: Health | undefined;
 }
 

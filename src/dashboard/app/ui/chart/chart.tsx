@@ -1,3 +1,4 @@
+import { Dimmed } from "../layout.tsx";
 import {
   Button,
   Group,
@@ -95,9 +96,7 @@ function Tip({
       aria-hidden
       style={isRight ? { right: `calc(100% - ${left - 12}px)` } : { left: left + 12 }}
     >
-      <Text size="xs" c="dimmed">
-        {formatTime(time)}
-      </Text>
+      <Dimmed>{formatTime(time)}</Dimmed>
       {series.map((one) => (
         <Text size="xs" key={one.label}>
           <SeriesKey {...one} />

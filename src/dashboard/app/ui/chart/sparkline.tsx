@@ -35,9 +35,9 @@ export function Sparkline({
         return (
           // The index serves as the `key`, because a bar has no other identity.
           <g key={i}>
-            <rect className="spark-floor" {...at(HEIGHT - 1, 1)} />
-            <rect className="spark-good" {...at(HEIGHT - goodHeight, goodHeight)} />
-            <rect className="spark-bad" {...at(top, badHeight)} />
+            <rect fill="var(--chart-grid)" {...at(HEIGHT - 1, 1)} />
+            <rect fill="var(--chart-good)" {...at(HEIGHT - goodHeight, goodHeight)} />
+            <rect fill="var(--chart-bad)" {...at(top, badHeight)} />
           </g>
         );
       })}

@@ -1,3 +1,4 @@
+import { idOf } from "../../../ui/format.ts";
 import type { Attempt } from "./reads.ts";
 
 /** Delivery attempt as the event stream sends it. */
@@ -64,7 +65,6 @@ export const ALL_FAILURES = "not_delivered";
 export const PRESETS = { "1h": 3_600_000, "24h": 86_400_000, "7d": 604_800_000 } as const;
 type Preset = keyof typeof PRESETS;
 
-const MAX_REVIEW_ID = 2_147_483_647;
 const STATUS = /^([1-5]xx|[1-5]\d\d|none)$/;
 
 /** Reads the filter of the event list. */
@@ -89,9 +89,7 @@ export const isStatus = (value: string): boolean => STATUS.test(value);
  * Returns whether a text may be our numeric id of a review. The caller treats any other text as the review
  * site's id.
  */
-export function isReviewId(text: string): boolean {
-  return /^[1-9]\d{0,9}$/.test(text) && Number(text) <= MAX_REVIEW_ID;
-}
+export const isReviewId = (text: string): boolean => idOf(text) !== undefined;
 
 /**
  * Converts the filter of the event list to query parameters of the API. A preset period becomes a period that

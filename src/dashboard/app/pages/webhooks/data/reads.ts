@@ -139,6 +139,11 @@ export const deliveryOptions = (reader: Reader, id: string, eventId: string) =>
   });
 
 export type Subscription = DataOf<typeof subscriptionOptions>;
+/** Properties of a component that shows a subscription. */
+export interface SubscriptionProps {
+  readonly subscription: Subscription;
+}
+
 export type DeliveryKind = Subscription["delivery_kind"];
 export type CatalogEvent = DataOf<typeof catalogOptions>["events"][number];
 export type Health = DataOf<typeof healthOptions>;

@@ -1,24 +1,20 @@
-import {
-  Alert,
-  Button,
-  CopyButton,
-  Paper,
-  SimpleGrid,
-  Stack,
-  Switch,
-  Text,
-  Title,
-} from "@mantine/core";
+import { Alert, Paper, SimpleGrid, Stack, Switch, Text, Title } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 
-import { CodeBlock } from "../../../ui/copy.tsx";
+import { CodeBlock, CopyTextButton } from "../../../ui/copy.tsx";
 import { inLines, milliseconds } from "../../../ui/format.ts";
 import { Icon } from "../../../ui/icon.tsx";
-import { Facts } from "../../../ui/layout.tsx";
+import { Facts, Dimmed } from "../../../ui/layout.tsx";
 import { ExactTime } from "../../../ui/time.tsx";
-import { asCurl, diagnosisOf, OUTCOME_WORDS, phraseOf } from "./attempt-words.ts";
+import {
+  asCurl,
+  ATTEMPTS,
+  diagnosisOf,
+  type Headers,
+  OUTCOME_WORDS,
+  phraseOf,
+} from "./attempt-words.ts";
 import type { Attempt } from "../data/reads.ts";
-import { ATTEMPTS } from "./attempt-words.ts";
 import css from "./deliveries.module.css";
 
 interface AttemptProps {
@@ -105,37 +101,32 @@ function Request({ attempt, url }: RequestProps) {
   return (
     <Direction title="Request">
       {headers === null || body === null ? (
-        <Text size="sm" c="dimmed">
+        <Dimmed size="sm">
           {attempt.request_erased
             ? "The body named a person whose data were erased."
             : "The exact request can no longer be proved, so it is not shown."}
           {attempt.request_digest !== null && ` Its SHA-256 begins with ${attempt.request_digest}.`}
-        </Text>
+        </Dimmed>
       ) : (
         <>
           <HttpMessage name="Request" headers={headers} body={body} />
-          <CopyButton value={url === undefined ? "" : asCurl(url, headers, body)}>
-            {({ copied, copy }) => (
-              <Button
-                mt="xs"
-                size="xs"
-                variant="default"
-                disabled={url === undefined}
-                onClick={copy}
-                leftSection={<Icon name={copied ? "check" : "copy"} size={14} />}
-              >
-                {copied ? "Copied" : "Copy as cURL"}
-              </Button>
-            )}
-          </CopyButton>
+          <CopyTextButton
+            value={url === undefined ? "" : asCurl(url, headers, body)}
+            disabled={url === undefined}
+            mt="xs"
+            size="xs"
+            variant="default"
+          >
+            Copy as cURL
+          </CopyTextButton>
         </>
       )}
       {(attempt.possibly_repeated || attempt.resent) && (
-        <Text size="xs" c="dimmed" mt={4}>
+        <Dimmed mt={4}>
           {attempt.resent
             ? "It was sent twice, because the connection was closed without a response."
             : "It may be a duplicate: one of our processes stopped at that time."}
-        </Text>
+        </Dimmed>
       )}
     </Direction>
   );
@@ -146,18 +137,16 @@ function Response({ attempt }: AttemptProps) {
   return (
     <Direction title={status === null ? "Response" : `Response ${status}`}>
       {headers === null ? (
-        <Text size="sm" c="dimmed">
+        <Dimmed size="sm">
           {status === null
             ? `No response: ${phraseOf(attempt)}.`
             : "It was erased with the data of a person."}
-        </Text>
+        </Dimmed>
       ) : (
         <HttpMessage name="Response" headers={headers} body={excerpt ?? ""} />
       )}
       {headers !== null && attempt.response_truncated && (
-        <Text size="xs" c="dimmed" mt={4}>
-          Only the beginning of the body is kept.
-        </Text>
+        <Dimmed mt={4}>Only the beginning of the body is kept.</Dimmed>
       )}
     </Direction>
   );
@@ -173,8 +162,6 @@ function Direction({ title, children }: { readonly title: string; readonly child
     </div>
   );
 }
-
-type Headers = Readonly<Record<string, string | readonly string[]>>;
 
 interface HttpMessageProps {
   /** Which of the two HTTP messages is shown: `Request` or `Response`. */
@@ -196,9 +183,7 @@ function HttpMessage({ name, headers, body }: HttpMessageProps) {
         ])}
       />
       {body === "" ? (
-        <Text size="sm" c="dimmed">
-          The body was empty.
-        </Text>
+        <Dimmed size="sm">The body was empty.</Dimmed>
       ) : (
         <Body name={name} body={body} />
       )}

@@ -124,7 +124,8 @@ function adviceOnStatus(status: number): string {
   return "Only a 2xx counts as delivered. The answer below may say what was wrong.";
 }
 
-type Headers = Readonly<Record<string, string | readonly string[]>>;
+/** Headers of an HTTP message. */
+export type Headers = Readonly<Record<string, string | readonly string[]>>;
 
 /** Headers that are left out of the curl command, because curl sets them itself. */
 const OWN = ["host", "content-length", "connection", "accept-encoding"];

@@ -10,7 +10,7 @@ import { useIsNarrow } from "../../../ui/layout.tsx";
 import { type FollowAttempts, useReader } from "../data/data.ts";
 import { messageFilterOf } from "../data/filters.ts";
 import { type Message, readMessages } from "../data/list-reads.ts";
-import type { Subscription } from "../data/reads.ts";
+import type { SubscriptionProps } from "../data/reads.ts";
 import { ChartStrip, ListChart } from "../stats/over-time.tsx";
 import { DeliveryPane } from "./delivery-detail.tsx";
 import { DeliveryFilters } from "./delivery-filters.tsx";
@@ -18,8 +18,7 @@ import { DeliveryList } from "./delivery-list.tsx";
 import { ResendButton } from "./resend.tsx";
 import css from "./deliveries.module.css";
 
-interface DeliveriesProps {
-  readonly subscription: Subscription;
+interface DeliveriesProps extends SubscriptionProps {
   readonly live: LiveState;
   readonly follow: FollowAttempts;
 }

@@ -5,7 +5,7 @@ import { useEffect } from "react";
 import { useSearchParams } from "wouter";
 
 import { StateBadge } from "../../../ui/badges.tsx";
-import { Copy } from "../../../ui/copy.tsx";
+import { CopyableId } from "../../../ui/copy.tsx";
 import { hasDialog } from "../../../ui/dialog.tsx";
 import { Icon, type IconName } from "../../../ui/icon.tsx";
 import { Facts, TextLink } from "../../../ui/layout.tsx";
@@ -183,12 +183,7 @@ function Summary({ id, delivery }: DetailProps) {
         </Group>
         <Facts
           facts={Object.entries({
-            "Event id": (
-              <Group gap={4}>
-                <code>{eventId}</code>
-                <Copy value={eventId} label="Copy the event id" />
-              </Group>
-            ),
+            "Event id": <CopyableId id={eventId} label="Copy the event id" />,
             Queued: <ExactTime at={delivery.created_at} />,
             Settled: settledAt === null ? "Not yet" : <ExactTime at={settledAt} />,
             Sequence: `#${delivery.sequence}`,

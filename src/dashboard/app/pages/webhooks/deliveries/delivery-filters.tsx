@@ -1,4 +1,4 @@
-import { Autocomplete, Button, Group, NativeSelect, Select } from "@mantine/core";
+import { Autocomplete, Button, Group, Select } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
@@ -6,6 +6,7 @@ import { useSearchParams } from "wouter";
 
 import {
   ChoiceFilter,
+  type FilterField,
   TextFilter,
   TimeField,
   useFilters,
@@ -58,8 +59,7 @@ export function DeliveryFilters({ actions }: DeliveryFiltersProps) {
         <ReviewField {...field} />
         <TimePreset {...field} />
         <ChoiceFilter
-          label="State"
-          isLabelled={false}
+          aria-label="State"
           className={css.filter}
           any="Any state"
           choices={STATES.map((value) => [value, sentence(value)])}
@@ -109,20 +109,19 @@ interface FieldProps {
 /** Filters by review. The field accepts our id of the review or the review site's id. */
 function ReviewField({ filter, set }: FieldProps) {
   return (
-    <div className={css.filter}>
-      <TextFilter
-        label="Review"
-        isLabelled={false}
-        placeholder="Review id"
-        value={filter.review_id ?? filter.external_review_id}
-        onChange={(text = "") =>
-          set({
-            review_id: isReviewId(text) ? text : undefined,
-            external_review_id: isReviewId(text) ? undefined : text,
-          })
-        }
-      />
-    </div>
+    <TextFilter
+      className={css.filter}
+      label="Review"
+      isLabelled={false}
+      placeholder="Review id"
+      value={filter.review_id ?? filter.external_review_id}
+      onChange={(text = "") =>
+        set({
+          review_id: isReviewId(text) ? text : undefined,
+          external_review_id: isReviewId(text) ? undefined : text,
+        })
+      }
+    />
   );
 }
 
@@ -136,7 +135,7 @@ const CUSTOM = "custom";
 function TimePreset({ filter: { within, since, until }, set }: FieldProps) {
   const hasTimes = since !== undefined || until !== undefined;
   const [isCustom, setCustom] = useState(within === undefined && hasTimes);
-  const choose = (value: string) => {
+  const choose = (value = "") => {
     setCustom(value === CUSTOM);
     const preset = Object.hasOwn(PRESETS, value) ? value : undefined;
     if (value !== CUSTOM) set({ within: preset, since: undefined, until: undefined });
@@ -144,20 +143,14 @@ function TimePreset({ filter: { within, since, until }, set }: FieldProps) {
   };
   return (
     <>
-      <NativeSelect
+      <ChoiceFilter
         aria-label="Time"
         className={css.filter}
-        value={isCustom || (within === undefined && hasTimes) ? CUSTOM : (within ?? "")}
-        onChange={(event) => choose(event.currentTarget.value)}
-      >
-        <option value="">Any time</option>
-        {Object.entries(PRESET_WORDS).map(([value, words]) => (
-          <option key={value} value={value}>
-            {words}
-          </option>
-        ))}
-        <option value={CUSTOM}>From … to …</option>
-      </NativeSelect>
+        any="Any time"
+        choices={[...Object.entries(PRESET_WORDS), [CUSTOM, "From … to …"]]}
+        value={isCustom || (within === undefined && hasTimes) ? CUSTOM : within}
+        onChange={choose}
+      />
       {(isCustom || (within === undefined && hasTimes)) && (
         <>
           <TimeField
@@ -209,14 +202,13 @@ function MoreFields({ filter, set }: FieldProps) {
         value={filter.outcome}
         onChange={(outcome) => set({ outcome })}
       />
-      <div className={css.filter}>
-        <TextFilter
-          label="Error or response"
-          placeholder="timeout, or text of the response"
-          value={filter.q}
-          onChange={(q) => set({ q })}
-        />
-      </div>
+      <TextFilter
+        className={css.filter}
+        label="Error or response"
+        placeholder="timeout, or text of the response"
+        value={filter.q}
+        onChange={(q) => set({ q })}
+      />
     </>
   );
 }
@@ -263,16 +255,11 @@ function CompleteField({ value = "", read, onChange, error, ...field }: Complete
   );
 }
 
-interface EventFieldProps {
-  readonly value: string | undefined;
-  readonly onChange: (value: string | undefined) => void;
-}
-
 /**
  * Filters by event name. The field is disabled until the event catalog has loaded, because there is no name to
  * select before.
  */
-function EventField({ value, onChange }: EventFieldProps) {
+function EventField({ value, onChange }: FilterField) {
   const events = useQuery(catalogOptions(useReader())).data?.events;
   return (
     <Select

@@ -4,17 +4,12 @@ import { useState } from "react";
 
 import { EVENT_EXAMPLES } from "../../../api/event-examples.ts";
 import { CodeBlock } from "../../../ui/copy.tsx";
-import { Choice, type FormState } from "../../../ui/form.tsx";
+import { Choice } from "../../../ui/form.tsx";
 import { counted, inLines, sentence } from "../../../ui/format.ts";
 import { useReader } from "../data/data.ts";
-import type { Draft } from "../data/draft.ts";
 import { type CatalogEvent, catalogOptions } from "../data/reads.ts";
-import { labelled } from "./endpoint-fields.tsx";
+import { type FieldsProps, labelled } from "./endpoint-fields.tsx";
 import css from "./delivery-fields.module.css";
-
-interface FieldsProps {
-  readonly form: FormState<Draft>;
-}
 
 /**
  * Form fields for events, payload mode and ordering. Most of them are hidden for batch subscriptions, to which

@@ -6,7 +6,8 @@ import { useReader } from "../data/data.ts";
 import { catalogOptions } from "../data/reads.ts";
 import { type Draft, urlHint } from "../data/draft.ts";
 
-interface FieldsProps {
+/** Properties of a component for some fields of a subscription. */
+export interface FieldsProps {
   readonly form: FormState<Draft>;
 }
 

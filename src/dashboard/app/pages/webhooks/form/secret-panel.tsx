@@ -7,16 +7,12 @@ import { Icon } from "../../../ui/icon.tsx";
 import { Facts, Section, useFocusFallback } from "../../../ui/layout.tsx";
 import { Countdown, ExactTime, useCountdown } from "../../../ui/time.tsx";
 import { useSeesSecrets } from "../data/data.ts";
-import type { Subscription } from "../data/reads.ts";
+import type { SubscriptionProps } from "../data/reads.ts";
 import { type Secrets, useSubscriptionActions } from "../data/use-subscription-actions.ts";
 import { SigningSecret, VerifyCode } from "./verify-code.tsx";
 
-interface PanelProps {
-  readonly subscription: Subscription;
-}
-
 /** Shows the signing secret, the signature headers of deliveries, and after a rotation the end of the grace period. */
-export function SecretPanel({ subscription }: PanelProps) {
+export function SecretPanel({ subscription }: SubscriptionProps) {
   const { id, secret_fingerprint: fingerprint, standard_webhooks: standard } = subscription;
   const seesSecrets = useSeesSecrets();
   return (
@@ -44,12 +40,12 @@ export function SecretPanel({ subscription }: PanelProps) {
 }
 
 /** Lists the signature headers that deliveries currently carry, for the developer of the receiving endpoint. */
-function Signatures({ subscription }: PanelProps) {
+function Signatures({ subscription }: SubscriptionProps) {
   const { previous_secret_expires_at: until, standard_webhooks: standard } = subscription;
   const isRunning = useCountdown(until === null ? undefined : Date.parse(until)) > 0;
   const container = useFocusFallback(String(isRunning));
   return (
-    <section ref={container} tabIndex={-1} className="panel" aria-label="Signatures sent now">
+    <section ref={container} tabIndex={-1} aria-label="Signatures sent now">
       <Facts
         facts={[
           ["X-SVC-Signature", "made with the present secret"],

@@ -8,22 +8,18 @@ import { Confirm } from "../../../ui/dialog.tsx";
 import { Form, SubmitButton, useForm } from "../../../ui/form.tsx";
 import { counted, number } from "../../../ui/format.ts";
 import { Icon } from "../../../ui/icon.tsx";
-import { Section } from "../../../ui/layout.tsx";
+import { Section, Dimmed } from "../../../ui/layout.tsx";
 import { notify } from "../../../ui/notify.ts";
 import { ExactTime } from "../../../ui/time.tsx";
 import { useReader } from "../data/data.ts";
 import { changesOf, draftOf, urlHint } from "../data/draft.ts";
-import { healthOptions, type Subscription } from "../data/reads.ts";
+import { healthOptions, type SubscriptionProps } from "../data/reads.ts";
 import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
 import { DeliveryFields } from "./delivery-fields.tsx";
 import { EndpointFields } from "./endpoint-fields.tsx";
 import { SecretPanel } from "./secret-panel.tsx";
 
-interface SettingsProps {
-  readonly subscription: Subscription;
-}
-
-export function Settings({ subscription }: SettingsProps) {
+export function Settings({ subscription }: SubscriptionProps) {
   const { id } = subscription;
   return (
     <Stack gap="lg">
@@ -35,16 +31,16 @@ export function Settings({ subscription }: SettingsProps) {
         </Text>
         <DeleteButton subscription={subscription} />
       </Section>
-      <Text size="sm" c="dimmed">
+      <Dimmed size="sm">
         Created <ExactTime at={subscription.created_at} />, changed{" "}
         <ExactTime at={subscription.updated_at} />. Id <code>{id}</code>
-      </Text>
+      </Dimmed>
     </Stack>
   );
 }
 
 /** Form for the settings of a subscription. Fields that the user has not edited show changes that other users save. */
-function EditForm({ subscription }: SettingsProps) {
+function EditForm({ subscription }: SubscriptionProps) {
   const { update } = useSubscriptionActions(subscription.id);
   const form = useForm({
     name: `subscription:${subscription.id}`,
@@ -78,21 +74,17 @@ function EditForm({ subscription }: SettingsProps) {
         </Title>
         <EndpointFields form={form} />
         <DeliveryFields form={form} />
-        <Text size="sm" c="dimmed">
+        <Dimmed size="sm">
           {draft.delivery_kind === "batch"
             ? "A new URL and the headers hold from the next attempt on; a new interval counts from the last batch."
             : "A new URL, order and the headers hold from the next attempt on; events and body for what happens from now on."}
-        </Text>
+        </Dimmed>
       </Form>
     </Paper>
   );
 }
 
-interface DeleteButtonProps {
-  readonly subscription: Subscription;
-}
-
-function DeleteButton({ subscription }: DeleteButtonProps) {
+function DeleteButton({ subscription }: SubscriptionProps) {
   const [opened, { open, close }] = useDisclosure();
   return (
     <Group>
@@ -109,7 +101,7 @@ function DeleteButton({ subscription }: DeleteButtonProps) {
   );
 }
 
-interface DeleteDialogProps extends DeleteButtonProps {
+interface DeleteDialogProps extends SubscriptionProps {
   readonly onClose: () => void;
 }
 

@@ -1,4 +1,5 @@
-import { Anchor, Tabs, Text } from "@mantine/core";
+import { PageTabs } from "../../../ui/page-tabs.tsx";
+import { Anchor, Text } from "@mantine/core";
 import type { QueryClient } from "@tanstack/react-query";
 
 import { VERIFY_SNIPPETS } from "../../../api/verify-snippets.ts";
@@ -17,20 +18,14 @@ export function VerifyCode() {
         </Anchor>{" "}
         says more.
       </Text>
-      <Tabs defaultValue={VERIFY_SNIPPETS[0]?.language ?? ""} keepMounted={false}>
-        <Tabs.List>
-          {VERIFY_SNIPPETS.map(({ language }) => (
-            <Tabs.Tab key={language} value={language}>
-              {language}
-            </Tabs.Tab>
-          ))}
-        </Tabs.List>
-        {VERIFY_SNIPPETS.map(({ language, file, code }) => (
-          <Tabs.Panel key={language} value={language} pt="xs">
-            <CodeBlock label={file} code={code.trim()} />
-          </Tabs.Panel>
-        ))}
-      </Tabs>
+      <PageTabs
+        tabs={Object.fromEntries(
+          VERIFY_SNIPPETS.map(({ language, file, code }) => [
+            language,
+            [language, <CodeBlock label={file} code={code.trim()} />],
+          ]),
+        )}
+      />
     </div>
   );
 }

@@ -49,14 +49,8 @@ export function AttemptsChart({ stats, disabledAt, ...chart }: AttemptsChartProp
 /** Height of the charts below the first one in px. */
 const LOW_PX = 120;
 
-interface StatsChartsProps {
-  readonly stats: ShownStats;
-  readonly disabledAt: string | null;
-  readonly onSelect: SelectPeriod;
-}
-
 /** Charts with one time axis below each other; the pointer marks the same time in all of them. */
-export function StatsCharts({ stats, disabledAt, onSelect }: StatsChartsProps) {
+export function StatsCharts({ stats, disabledAt, onSelect }: AttemptsChartProps) {
   const { times, step, latency, backlog } = useMemo(() => chartSeries(stats), [stats]);
   const isEmpty = stats.points.every((one) => one.successes + one.failures + one.backlog === 0);
   if (isEmpty)

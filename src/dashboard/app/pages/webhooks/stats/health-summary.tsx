@@ -7,12 +7,12 @@ import { duration, milliseconds, number, percent, sentence } from "../../../ui/f
 import { NamedValue } from "../../../ui/layout.tsx";
 import { Time } from "../../../ui/time.tsx";
 import { useReader } from "../data/data.ts";
-import { type Health, healthOptions, type Subscription } from "../data/reads.ts";
+import { type Health, healthOptions, type SubscriptionProps } from "../data/reads.ts";
 import { conditionOf } from "../data/subscription-words.ts";
 import { attemptsInWords, type ShownStats } from "./stats-series.ts";
 
 /** Shows the state of a subscription; while deliveries fail in part, with their success rate. */
-export function ConditionBadge({ subscription }: { readonly subscription: Subscription }) {
+export function ConditionBadge({ subscription }: SubscriptionProps) {
   const health = useQuery(healthOptions(useReader(), subscription.id)).data;
   const condition = conditionOf(subscription, health);
   const rate = condition === "degraded" ? health?.success_rate_1h : null;

@@ -1,6 +1,7 @@
-import { Anchor, Button, Group, SegmentedControl, Skeleton, Text, Title } from "@mantine/core";
+import { PageLink } from "../../../ui/layout.tsx";
+import { Button, Group, SegmentedControl, Skeleton, Text, Title } from "@mantine/core";
 import { useId } from "react";
-import { Link, useSearchParams } from "wouter";
+import { useSearchParams } from "wouter";
 
 import { page } from "../../../shell/page.tsx";
 import { useFilters } from "../../../ui/filters.tsx";
@@ -8,7 +9,7 @@ import { Icon } from "../../../ui/icon.tsx";
 import { Loaded } from "../../../ui/states.tsx";
 import { useNow } from "../../../ui/time.tsx";
 import { messageFilterOf } from "../data/filters.ts";
-import type { Subscription } from "../data/reads.ts";
+import type { SubscriptionProps } from "../data/reads.ts";
 import {
   formatPeriod,
   type Period,
@@ -21,7 +22,6 @@ import {
 } from "../data/stats-range.ts";
 import { AttemptsSparkline } from "./health-summary.tsx";
 import { useShownStats } from "./use-shown-stats.ts";
-import css from "./over-time.module.css";
 
 // Loads the charts as a separate script chunk, so that lists and settings do not wait for the chart library.
 
@@ -43,11 +43,7 @@ const MINUTE_MS = 60_000;
 const PLOT_PX = 104;
 const TIMES = ["within", "since", "until"] as const;
 
-interface ListChartProps {
-  readonly subscription: Subscription;
-}
-
-interface StripProps extends ListChartProps {
+interface StripProps extends SubscriptionProps {
   readonly isOpen: boolean;
   readonly onToggle: () => void;
 }
@@ -64,7 +60,7 @@ export function ChartStrip({ subscription, isOpen, onToggle }: StripProps) {
   const span = hasTime ? spanOf(filter, now) : "24h";
   if (hasOtherFilters(filter) || span === undefined) return null;
   return (
-    <Group gap="xs" wrap="nowrap" className={css.strip}>
+    <Group gap="xs" wrap="nowrap">
       <Button
         variant="subtle"
         size="xs"
@@ -82,7 +78,7 @@ export function ChartStrip({ subscription, isOpen, onToggle }: StripProps) {
 }
 
 function Strip({ id, span }: { readonly id: string; readonly span: Span }) {
-  const { stats } = useShownStats(id, span);
+  const stats = useShownStats(id, span).data;
   if (stats === undefined) return null;
   const period = typeof span === "string" ? `Last ${STATS_RANGES[span].label}` : formatPeriod(span);
   return <AttemptsSparkline stats={stats} period={period} visibleFrom="lg" className="one-line" />;
@@ -95,7 +91,7 @@ const hasOtherFilters = (filter: object): boolean =>
  * Chart of the delivery attempts in the period that the list's filter selects, without other filters. A period that the user selects
  * in the chart becomes the filter.
  */
-export function ListChart({ subscription }: ListChartProps) {
+export function ListChart({ subscription }: SubscriptionProps) {
   const [params] = useSearchParams();
   const { set } = useFilters(TIMES);
   const filter = messageFilterOf(params);
@@ -125,19 +121,19 @@ export function ListChart({ subscription }: ListChartProps) {
   );
 }
 
-interface ShownProps extends ListChartProps {
+interface ShownProps extends SubscriptionProps {
   readonly span: Span;
   readonly onSelect: (since: number, until: number) => void;
 }
 
 function Shown({ subscription, span, onSelect }: ShownProps) {
-  const { query, stats } = useShownStats(subscription.id, span);
+  const query = useShownStats(subscription.id, span);
   if (query.isPending) return <Skeleton height={196} />;
   return (
     <Loaded query={query}>
-      {(read) => (
+      {(stats) => (
         <AttemptsChart
-          stats={stats ?? read}
+          stats={stats}
           disabledAt={subscription.disabled_at}
           onSelect={onSelect}
           height={PLOT_PX}
@@ -148,11 +144,11 @@ function Shown({ subscription, span, onSelect }: ShownProps) {
 }
 
 /** Charts of a subscription, for a range that ends now or for a period that the user selected in a chart. */
-export function OverTime({ subscription: { id, disabled_at: disabledAt } }: ListChartProps) {
+export function OverTime({ subscription: { id, disabled_at: disabledAt } }: SubscriptionProps) {
   const [params, setParams] = useSearchParams();
   const range = rangeOf(params.get("range"));
   const period = periodOf(params);
-  const { query, stats } = useShownStats(id, period ?? range);
+  const query = useShownStats(id, period ?? range);
   const show = (changes: Readonly<Record<string, string>>) =>
     setParams((before) => {
       const kept = [...before].filter(([name]) => name === "stack" || name === "range");
@@ -184,9 +180,9 @@ export function OverTime({ subscription: { id, disabled_at: disabledAt } }: List
         <Skeleton height={620} />
       ) : (
         <Loaded query={query}>
-          {(read) => (
+          {(stats) => (
             <StatsCharts
-              stats={stats ?? read}
+              stats={stats}
               disabledAt={disabledAt}
               onSelect={(since, until) => show(periodAt(since, until))}
             />
@@ -208,11 +204,7 @@ function SelectedPeriod({ period, href, onClear }: SelectedPeriodProps) {
   return (
     <Group gap="sm" mb="sm">
       {period && <Text size="sm">{formatPeriod(period)}</Text>}
-      {href !== undefined && (
-        <Anchor component={Link} href={href} size="sm">
-          Its deliveries
-        </Anchor>
-      )}
+      {href !== undefined && <PageLink href={href}>Its deliveries</PageLink>}
       <Button
         variant="subtle"
         size="compact-sm"

@@ -34,5 +34,5 @@ export function useShownStats(id: string, span: Span) {
     () => data && withPresent(data, queued, dataUpdatedAt),
     [data, queued, dataUpdatedAt],
   );
-  return { query, stats };
+  return { ...query, data: stats };
 }

@@ -1,7 +1,7 @@
 import type { ApiError } from "../../../api/client.ts";
 import { apiErrorOf } from "../api/client.ts";
 
-interface Explanation {
+interface ErrorMessage {
   readonly title: string;
   /** Advice for the user's next step. */
   readonly advice: string;
@@ -9,7 +9,7 @@ interface Explanation {
 }
 
 /** Describes an error to users in a title and advice for the next step. */
-export function explain(error: unknown): Explanation {
+export function errorMessageOf(error: unknown): ErrorMessage {
   const answer = apiErrorOf(error);
   if (answer === undefined)
     return {

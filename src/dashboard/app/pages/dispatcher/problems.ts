@@ -25,7 +25,7 @@ const MAILS_LATE_MS = 60_000;
  * Describes every current problem of event delivery in a sentence, the most urgent problem first. Returns an
  * empty list if there is no problem.
  */
-export function concernsOf(state: Observed, now: number): string[] {
+export function problemsOf(state: Observed, now: number): string[] {
   const { dispatchers, shards, lag, blocked_heads, disabled_subscriptions, mails } = state;
   const silent = dispatchers.filter((one) => one.silent_ms > SILENT_MS).length;
   const free = shards.filter((one) => one.dispatcher_id === null).length;
