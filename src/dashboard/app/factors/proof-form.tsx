@@ -37,9 +37,9 @@ export function ProofForm({ api, methods, onProof }: ProofFormProps) {
       <Stack>
         <RecoveryForm onProof={onProof} />
         {(hasPasskey || hasApp) && (
-          <Way onClick={() => setRecovering(false)}>
+          <LinkButton onClick={() => setRecovering(false)}>
             {hasPasskey ? "Use a passkey instead" : "Use the authenticator app instead"}
-          </Way>
+          </LinkButton>
         )}
       </Stack>
     );
@@ -51,13 +51,11 @@ export function ProofForm({ api, methods, onProof }: ProofFormProps) {
       {!hasPasskey && !hasApp && (
         <Text size="sm">This browser cannot use your passkey. Try another browser or device.</Text>
       )}
-      {hasRecovery && <Way onClick={() => setRecovering(true)}>Use a recovery code</Way>}
+      {hasRecovery && (
+        <LinkButton onClick={() => setRecovering(true)}>Use a recovery code</LinkButton>
+      )}
     </Stack>
   );
-}
-
-function Way({ onClick, children }: { readonly onClick: () => void; readonly children: string }) {
-  return <LinkButton onClick={onClick}>{children}</LinkButton>;
 }
 
 function PasskeyButton({ api, onProof }: Omit<ProofFormProps, "methods">) {

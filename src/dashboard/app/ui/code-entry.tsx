@@ -20,8 +20,29 @@ interface CodeEntryProps {
  * Field for the six digits of a mailed code, which submits when the last digit is entered. A button requests
  * another code after the server's cooldown.
  */
-export function CodeEntry(props: CodeEntryProps) {
-  const { code, enter, submit, resend, error, isBusy, sentAt, first } = useCode(props);
+export function CodeEntry({ onCode, onResend }: CodeEntryProps) {
+  const [code, setCode] = useState("");
+  const [sentAt, setSentAt] = useState(() => Date.now());
+  const first = useRef<HTMLInputElement>(null);
+  // One mutation serves both requests, so that a new request clears the error of the previous request.
+  const {
+    mutate,
+    error,
+    isPending: isBusy,
+  } = useMutation({ mutationFn: (send: () => Promise<void>) => send() });
+  const startOver = () => {
+    setCode("");
+    // Waits for the next frame, because the fields are read-only while a request runs.
+    requestAnimationFrame(() => first.current?.focus());
+  };
+  const submit = (entered: string) => {
+    if (entered.length === DIGITS) mutate(() => onCode(entered), { onError: startOver });
+  };
+  const enter = (entered: string) => {
+    setCode(entered);
+    submit(entered);
+  };
+  const resend = () => mutate(onResend, { onSuccess: () => setSentAt(Date.now()) });
   const isWrong = fieldError(error, "otp") !== undefined;
   const onSubmit = (event: FormEvent) => {
     event.preventDefault();
@@ -39,31 +60,6 @@ export function CodeEntry(props: CodeEntryProps) {
       </Stack>
     </form>
   );
-}
-
-/** Holds the entered digits and the two requests of the form: to verify the code, and to mail another code. */
-function useCode({ onCode, onResend }: CodeEntryProps) {
-  const [code, setCode] = useState("");
-  const [sentAt, setSentAt] = useState(() => Date.now());
-  const first = useRef<HTMLInputElement>(null);
-  // One mutation serves both requests, so that a new request clears the error of the previous request.
-  const { mutate, error, isPending } = useMutation({
-    mutationFn: (send: () => Promise<void>) => send(),
-  });
-  const startOver = () => {
-    setCode("");
-    // Waits for the next frame, because the fields are read-only while a request runs.
-    requestAnimationFrame(() => first.current?.focus());
-  };
-  const submit = (entered: string) => {
-    if (entered.length === DIGITS) mutate(() => onCode(entered), { onError: startOver });
-  };
-  const enter = (entered: string) => {
-    setCode(entered);
-    submit(entered);
-  };
-  const resend = () => mutate(onResend, { onSuccess: () => setSentAt(Date.now()) });
-  return { code, enter, submit, resend, error, isBusy: isPending, sentAt, first };
 }
 
 interface CodeFieldProps {

@@ -61,18 +61,8 @@ function Mark({ entry }: { readonly entry: AuditEntry }) {
 function Subject({ details }: Pick<AuditEntry, "details">) {
   const { user_id: user, company_id: company, subscription_id: subscription, provider } = details;
   const isOperator = useIsOperator();
-  if (typeof user === "number")
-    return (
-      <>
-        : <UserName id={user} />
-      </>
-    );
-  if (typeof company === "number")
-    return (
-      <>
-        : <SubjectCompany id={company} />
-      </>
-    );
+  if (typeof user === "number") return <SubjectUser id={user} />;
+  if (typeof company === "number") return <SubjectCompany id={company} />;
   if (typeof subscription === "string")
     return isOperator ? null : <SubscriptionLabel id={subscription} />;
   return typeof provider === "string" ? `: ${provider}` : null;
@@ -92,16 +82,16 @@ function SubscriptionLabel({ id }: { readonly id: string }) {
  * Shows the name of a user. Operators may read the name of every user, a partner only those of its team; other
  * users are shown by id.
  */
-function UserName({ id }: { readonly id: number }) {
+function SubjectUser({ id }: { readonly id: number }) {
   const isOperator = useIsOperator();
   const { data } = useQuery(userOptions(useApi(), isOperator ? id : null));
   const team = useTeamNames(!isOperator);
-  return data?.name ?? team.get(id) ?? `user ${id}`;
+  return `: ${data?.name ?? team.get(id) ?? `user ${id}`}`;
 }
 
 function SubjectCompany({ id }: { readonly id: number }) {
   const { data } = useQuery(companyOptions(useApi(), useIsOperator() ? id : null));
-  return data?.name ?? `company ${id}`;
+  return `: ${data?.name ?? `company ${id}`}`;
 }
 
 /** Shows all that is known of an entry. */

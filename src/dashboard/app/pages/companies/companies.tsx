@@ -42,8 +42,8 @@ export function Page() {
           })
         }
         tabs={{
-          partners: ["Partners", <PartnerList />],
-          accounts: ["Accounts", <AccountList />],
+          partners: { title: "Partners", content: <PartnerList /> },
+          accounts: { title: "Accounts", content: <AccountList /> },
         }}
       />
     </>

@@ -5,7 +5,7 @@ import { Redirect, Route, Switch, useParams } from "wouter";
 import { useApi } from "../../session/session.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { idOf } from "../../ui/format.ts";
-import { PageHeader, TextLink } from "../../ui/layout.tsx";
+import { PageHeader, PageLink } from "../../ui/layout.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
 import { READING_PAGES } from "../webhooks/pages.ts";
 import { ViewedPartnerContext } from "../webhooks/data/data.ts";
@@ -47,14 +47,6 @@ export function Page() {
   );
 }
 
-function Way({ to, children }: { readonly to: string; readonly children: string }) {
-  return (
-    <Text size="sm">
-      <TextLink href={`~/dashboard${to}`}>{children}</TextLink>
-    </Text>
-  );
-}
-
 function Banner({ id, name }: { readonly id: number; readonly name: string }) {
   return (
     <Alert
@@ -67,9 +59,15 @@ function Banner({ id, name }: { readonly id: number; readonly name: string }) {
       <Group gap="md">
         <Text size="sm">You see everything except secrets.</Text>
         <ActAsPartner id={id} name={name} />
-        <Way to={`/users?company=${id}`}>Users</Way>
-        <Way to={`/audit?company=${id}`}>Activity</Way>
-        <Way to="/companies">Leave</Way>
+        <PageLink href={`~/dashboard/users?company=${id}`} underline="always">
+          Users
+        </PageLink>
+        <PageLink href={`~/dashboard/audit?company=${id}`} underline="always">
+          Activity
+        </PageLink>
+        <PageLink href="~/dashboard/companies" underline="always">
+          Leave
+        </PageLink>
       </Group>
     </Alert>
   );

@@ -26,8 +26,8 @@ export function Page() {
         value={get("tab") === "sso" ? "sso" : "providers"}
         onChange={(tab) => set({ tab: tab === "sso" ? tab : undefined, company: undefined })}
         tabs={{
-          providers: ["Providers", <Providers />],
-          sso: ["Single sign-on", <SsoConnections />],
+          providers: { title: "Providers", content: <Providers /> },
+          sso: { title: "Single sign-on", content: <SsoConnections /> },
         }}
       />
     </>

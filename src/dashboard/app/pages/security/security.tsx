@@ -73,7 +73,14 @@ function PasswordSection() {
     >
       {step.name !== "closed" && (
         <Stack maw={440}>
-          <Consequences />
+          <Alert
+            color="yellow"
+            icon={<Icon name="alert" />}
+            title="A new password ends all other sessions"
+          >
+            Every other browser and app is signed out, and all your API tokens stop working,
+            including those of scripts and servers.
+          </Alert>
           {step.name === "current" && <CurrentPassword onRight={() => setStep({ name: "code" })} />}
           {step.name === "code" && (
             <MailedCode onToken={(token) => setStep({ name: "new", token })} />
@@ -82,22 +89,6 @@ function PasswordSection() {
         </Stack>
       )}
     </Section>
-  );
-}
-
-/** Explains before a password change that it ends the user's other sessions and tokens. */
-function Consequences() {
-  return (
-    <Alert
-      color="yellow"
-      icon={<Icon name="alert" />}
-      title="A new password ends all other sessions"
-    >
-      <Text size="sm">
-        Every other browser and app is signed out, and all your API tokens stop working, including
-        those of scripts and servers.
-      </Text>
-    </Alert>
   );
 }
 

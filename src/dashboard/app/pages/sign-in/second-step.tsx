@@ -37,13 +37,9 @@ export function Page({ waiting: { challenge, remember }, onStop }: SecondStepPro
         methods={challenge.methods}
         onProof={async (proof) => finish(await factorRequests(api).finishSignIn(proof))}
       />
-      <Back onClick={() => onStop()} />
+      <LinkButton onClick={() => onStop()}>Back to the sign-in</LinkButton>
     </Frame>
   );
-}
-
-function Back({ onClick }: { readonly onClick: () => void }) {
-  return <LinkButton onClick={onClick}>Back to the sign-in</LinkButton>;
 }
 
 interface EnrolmentProps {
@@ -83,7 +79,7 @@ function Enrolment({ api, onDone, onBack }: EnrolmentProps) {
           <Choice icon="clock" isFirst={!hasPasskeys()} onClick={() => setKind("totp")}>
             Authenticator app
           </Choice>
-          <Back onClick={onBack} />
+          <LinkButton onClick={onBack}>Back to the sign-in</LinkButton>
         </Stack>
       )}
       {kind === "totp" && <NewApp {...given} />}

@@ -62,8 +62,9 @@ function ChosenEmail({ email, onOtherEmail }: Pick<MethodStepProps, "email" | "o
   );
 }
 
-/** Holds the password form. After a failed sign-in the password field is cleared. */
-function usePasswordForm({ email, remember }: Pick<MethodStepProps, "email" | "remember">) {
+/** Form for the password. After a failed sign-in the password field is cleared. */
+function PasswordForm(props: MethodStepProps) {
+  const { email, remember, onRemember, onForgotten } = props;
   const { signInWith } = useSessionState();
   const { logIn } = useCredentials();
   const { wait, waitAfter } = useWait();
@@ -75,12 +76,6 @@ function usePasswordForm({ email, remember }: Pick<MethodStepProps, "email" | "r
       changes.edit({ password: "" });
     },
   });
-  return { form, wait };
-}
-
-function PasswordForm(props: MethodStepProps) {
-  const { remember, onRemember, onForgotten } = props;
-  const { form, wait } = usePasswordForm(props);
   const field = useRef<HTMLInputElement>(null);
   const isFree = wait === 0 && !form.isBusy;
   useEffect(() => {

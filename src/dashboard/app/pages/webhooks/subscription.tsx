@@ -84,16 +84,19 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
         value={tab}
         onChange={setTab}
         tabs={{
-          overview: ["Overview", <Overview subscription={subscription} />],
-          deliveries: ["Deliveries", <Deliveries {...{ subscription, live: state, follow }} />],
-          settings: [
-            "Settings",
-            isReadOnly ? (
+          overview: { title: "Overview", content: <Overview subscription={subscription} /> },
+          deliveries: {
+            title: "Deliveries",
+            content: <Deliveries {...{ subscription, live: state, follow }} />,
+          },
+          settings: {
+            title: "Settings",
+            content: isReadOnly ? (
               <ReadOnlySettings subscription={subscription} />
             ) : (
               <Settings subscription={subscription} />
             ),
-          ],
+          },
         }}
       />
     </>

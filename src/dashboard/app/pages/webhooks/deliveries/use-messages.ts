@@ -43,24 +43,6 @@ function useOutdated(live: LiveState, pages: number) {
 /** Interval in ms between two looks at the attempts that the event stream has delivered. */
 const LOOK_MS = 200;
 
-/** Calls `onAttempt` with each attempt of the event stream, and `onLook` regularly. */
-function useFollowed(
-  follow: FollowAttempts,
-  onLook: () => void,
-  onAttempt: (row: AttemptRow) => void,
-): void {
-  const look = useEffectEvent(onLook);
-  const take = useEffectEvent(onAttempt);
-  useEffect(() => {
-    const timer = setInterval(() => look(), LOOK_MS);
-    const leave = follow((row) => take(row));
-    return () => {
-      clearInterval(timer);
-      leave();
-    };
-  }, [follow]);
-}
-
 /**
  * Maximum number of empty pages that are skipped automatically. A filtered page may be empty although later
  * pages contain matches; after this number the user must ask for more.
@@ -109,9 +91,18 @@ export function useMessages(id: string, filter: MessageFilter, stream: ListStrea
     quietUntil.current = Number.POSITIVE_INFINITY;
     void showNewest().finally(() => (quietUntil.current = performance.now() + REFRESH_MS));
   };
-  useFollowed(follow, refresh, (row) => {
+  const look = useEffectEvent(refresh);
+  const take = useEffectEvent((row: AttemptRow) => {
     if (mayMatch(row, filter)) hasUpdates.current = true;
   });
+  useEffect(() => {
+    const timer = setInterval(() => look(), LOOK_MS);
+    const leave = follow((row) => take(row));
+    return () => {
+      clearInterval(timer);
+      leave();
+    };
+  }, [follow]);
   return { ...list, isOutdated, showNewest };
 }
 

@@ -22,7 +22,7 @@ export function VerifyCode() {
         tabs={Object.fromEntries(
           VERIFY_SNIPPETS.map(({ language, file, code }) => [
             language,
-            [language, <CodeBlock label={file} code={code.trim()} />],
+            { title: language, content: <CodeBlock label={file} code={code.trim()} /> },
           ]),
         )}
       />
