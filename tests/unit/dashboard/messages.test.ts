@@ -18,7 +18,8 @@ import {
   EXPORTED_AT_MOST,
   exportRows,
 } from "../../../src/dashboard/app/ui/export-rows.ts";
-import { guidesLike, hasWords } from "../../../src/dashboard/app/search/hit.ts";
+import { guidesLike } from "../../../src/dashboard/app/search/hit.ts";
+import { hasWords } from "../../../src/dashboard/app/ui/text-query.ts";
 
 describe("a line of CSV", () => {
   test.each([

@@ -1,3 +1,5 @@
+import { hasWords } from "../ui/text-query.ts";
+
 /** Result of the search dialog, with the page that it links to. */
 export interface Hit {
   readonly group:
@@ -15,15 +17,6 @@ export interface Hit {
 }
 
 export const isGuide = ({ href }: Hit): boolean => href.startsWith("/docs/");
-
-/** Returns whether the text contains every word of the search text, ignoring case. */
-export function hasWords(text: string, typed: string): boolean {
-  const lower = text.toLowerCase();
-  return typed
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => lower.includes(word));
-}
 
 /** Maximum number of search results per group. */
 export const RESULTS_PER_GROUP = 5;

@@ -18,7 +18,8 @@ import type { Area } from "../shell/page.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { sentence } from "../ui/format.ts";
 import { Icon, type IconName } from "../ui/icon.tsx";
-import { guidesLike, hasWords, type Hit, isGuide, RESULTS_PER_GROUP, type Section } from "./hit.ts";
+import { hasWords } from "../ui/text-query.ts";
+import { guidesLike, type Hit, isGuide, RESULTS_PER_GROUP, type Section } from "./hit.ts";
 
 const TYPING_MS = 200;
 const ICONS: Readonly<Record<Hit["group"], IconName>> = {

@@ -16,6 +16,13 @@ export function has(text: string, q: string): boolean {
   return text.toLowerCase().includes(q.toLowerCase());
 }
 
+/** Returns whether the text contains every word of the search text, ignoring case. */
+export function hasWords(text: string, typed: string): boolean {
+  const lower = text.toLowerCase();
+  const words = typed.toLowerCase().split(/\s+/);
+  return words.every((word) => lower.includes(word));
+}
+
 /** Cuts off the beginning of a text if the first match of the search text would otherwise be out of view. */
 export function excerpt(text: string, q: string): string {
   const at = text.toLowerCase().indexOf(q.toLowerCase());

@@ -1,4 +1,4 @@
-import { hasWords } from "../../search/hit.ts";
+import { hasWords } from "../../ui/text-query.ts";
 import type { CatalogEvent, Subscription } from "../webhooks/data/reads.ts";
 
 /** "always" if every webhook body of the event contains the field, "sometimes" if only some bodies contain it. */
