@@ -18,6 +18,44 @@ import { startAttackedApi } from "../support/processes/attacked-api.ts";
 import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
 import { placesOf } from "../support/texts.ts";
 
+test("the logs of both processes have no secret, and do have the requests", () => {
+  const logs = attacked.api.said + dispatcher.log;
+  for (const event of [
+    "request.answered",
+    "webhook.attempted",
+    '"level":"debug"',
+    "mail.attempted",
+  ])
+    expect(logs).toContain(event);
+  expect(namesIn(logs)).toEqual([]);
+});
+
+test("the columns have each secret sealed or hashed, and none as it is", async () => {
+  expect(secrets.size).toBeGreaterThan(30);
+  const { db } = attacked.database;
+  const box = createSecretBox({ current: masterKey });
+  const names = new Map([...secrets].map(([name, value]) => [value.toLowerCase(), name]));
+  const places = (await placesOf(db, box, [...secrets.values()])).map((place) => {
+    const [column = "", value = ""] = place.split(/: (.*)/s);
+    return `${column}: ${names.get(value)}`;
+  });
+  expect(places.filter((place) => !place.includes("(sealed)"))).toEqual([]);
+  // These show that the search finds what is there.
+  expect(places).toEqual(
+    expect.arrayContaining([
+      "keyed_requests.sealed_response (sealed): client secret",
+      "second_factors.sealed_secret (sealed): secret of the app",
+      "tokens.sealed_token (sealed): personal access token of the dashboard",
+      "webhook_subscriptions.sealed_secret (sealed): rotated webhook secret",
+      "webhook_subscriptions.sealed_previous_secret (sealed): webhook secret",
+
+      "sso_connections.sealed_client_secret (sealed): secret at the identity provider",
+    ]),
+  );
+  const hash = hashSecret(secrets.get("rotated client secret") ?? "");
+  expect(await placesOf(db, box, [hash])).toEqual([`oauth_clients.secret_hash: ${hash}`]);
+});
+
 const masterKey = randomBytes(32);
 const settings = { MASTER_KEY: masterKey.toString("base64"), LOG_LEVEL: "debug" };
 const schedule = fixture(createTestSchedule);
@@ -72,47 +110,9 @@ beforeAll(async () => {
   await err(owner);
 }, 120_000);
 
-test("the logs of both processes have no secret, and do have the requests", () => {
-  const logs = attacked.api.said + dispatcher.log;
-  for (const event of [
-    "request.answered",
-    "webhook.attempted",
-    '"level":"debug"',
-    "mail.attempted",
-  ])
-    expect(logs).toContain(event);
-  expect(namesIn(logs)).toEqual([]);
-});
-
 test("the bodies of errors have no secret", () => {
   expect(errors.length).toBeGreaterThan(20);
   expect(namesIn(errors.join("\n"))).toEqual([]);
-});
-
-test("the columns have each secret sealed or hashed, and none as it is", async () => {
-  expect(secrets.size).toBeGreaterThan(30);
-  const { db } = attacked.database;
-  const box = createSecretBox({ current: masterKey });
-  const names = new Map([...secrets].map(([name, value]) => [value.toLowerCase(), name]));
-  const places = (await placesOf(db, box, [...secrets.values()])).map((place) => {
-    const [column = "", value = ""] = place.split(/: (.*)/s);
-    return `${column}: ${names.get(value)}`;
-  });
-  expect(places.filter((place) => !place.includes("(sealed)"))).toEqual([]);
-  // These show that the search finds what is there.
-  expect(places).toEqual(
-    expect.arrayContaining([
-      "keyed_requests.sealed_response (sealed): client secret",
-      "second_factors.sealed_secret (sealed): secret of the app",
-      "tokens.sealed_token (sealed): personal access token of the dashboard",
-      "webhook_subscriptions.sealed_secret (sealed): rotated webhook secret",
-      "webhook_subscriptions.sealed_previous_secret (sealed): webhook secret",
-
-      "sso_connections.sealed_client_secret (sealed): secret at the identity provider",
-    ]),
-  );
-  const hash = hashSecret(secrets.get("rotated client secret") ?? "");
-  expect(await placesOf(db, box, [hash])).toEqual([`oauth_clients.secret_hash: ${hash}`]);
 });
 
 /** Keeps a secret. Of a token only the signature is secret, because its payload is stored as a row. */

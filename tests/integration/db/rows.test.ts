@@ -9,6 +9,36 @@ import { nullable, rows, statement, value } from "../../../db/statement.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { fixture } from "../../support/fixture.ts";
 
+test("numbers, booleans, instants and lists round-trip unchanged", async () => {
+  const given = [
+    { ...NULLS, yes: true, integer: -2_147_483_648, bigint: Number.MAX_SAFE_INTEGER },
+    { ...NULLS, yes: false, integer: 0, bigint: 0, numbers: [] },
+    { ...NULLS, numbers: [1, -1, 0], profanity: [] },
+    { ...NULLS, at: new Date("2026-02-28T23:59:59.999Z") },
+    { ...NULLS, at: new Date("0001-01-01T00:00:00.000Z") },
+    { ...NULLS, at: new Date("9999-12-31T23:59:59.999Z") },
+    { ...NULLS, json: [] },
+    { ...NULLS, json: { deep: [{ a: null, b: false, c: 1.5 }] } },
+  ];
+  expect([...(await database.db.run(echo, { given }))]).toEqual(given);
+});
+
+test("no rows stay no rows, and a row of nulls stays a row", async () => {
+  expect([...(await database.db.run(echo, { given: [] }))]).toEqual([]);
+  expect([...(await database.db.run(echo, { given: [NULLS] }))]).toEqual([NULLS]);
+  expect([...(await database.db.run(echo, { given: [NULLS, NULLS] }))]).toEqual([NULLS, NULLS]);
+});
+
+test("rows of one field round-trip unchanged", async () => {
+  for (const given of [
+    [],
+    [{ content: null }],
+    [{ content: "" }],
+    [{ content: null }, { content: "" }],
+  ])
+    expect([...(await database.db.run(single, { given }))]).toEqual(given);
+});
+
 const database = fixture(createDatabase);
 
 const TEXTS = [
@@ -50,42 +80,12 @@ test.each(TEXTS.map((text) => [text]))(
   },
 );
 
-test("numbers, booleans, instants and lists round-trip unchanged", async () => {
-  const given = [
-    { ...NULLS, yes: true, integer: -2_147_483_648, bigint: Number.MAX_SAFE_INTEGER },
-    { ...NULLS, yes: false, integer: 0, bigint: 0, numbers: [] },
-    { ...NULLS, numbers: [1, -1, 0], profanity: [] },
-    { ...NULLS, at: new Date("2026-02-28T23:59:59.999Z") },
-    { ...NULLS, at: new Date("0001-01-01T00:00:00.000Z") },
-    { ...NULLS, at: new Date("9999-12-31T23:59:59.999Z") },
-    { ...NULLS, json: [] },
-    { ...NULLS, json: { deep: [{ a: null, b: false, c: 1.5 }] } },
-  ];
-  expect([...(await database.db.run(echo, { given }))]).toEqual(given);
-});
-
-test("no rows stay no rows, and a row of nulls stays a row", async () => {
-  expect([...(await database.db.run(echo, { given: [] }))]).toEqual([]);
-  expect([...(await database.db.run(echo, { given: [NULLS] }))]).toEqual([NULLS]);
-  expect([...(await database.db.run(echo, { given: [NULLS, NULLS] }))]).toEqual([NULLS, NULLS]);
-});
-
 const single = statement({
   name: "test.single",
   // Returns its parameter.
   params: { given: rows({ content: nullable(reviews.content) }) },
   columns: { content: nullable(reviews.content) },
   text: ({ given }) => sql`select * from ${given}`,
-});
-
-test("rows of one field round-trip unchanged", async () => {
-  for (const given of [
-    [],
-    [{ content: null }],
-    [{ content: "" }],
-    [{ content: null }, { content: "" }],
-  ])
-    expect([...(await database.db.run(single, { given }))]).toEqual(given);
 });
 
 const FIELDS = {

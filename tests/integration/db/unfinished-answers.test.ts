@@ -12,6 +12,51 @@ import { fixture } from "../../support/fixture.ts";
 // Statements that fail after their first rows, and connections that end within an answer. The driver must not pass any
 // part of them to the next statement. Each pool has one connection, so that the next statement uses it.
 
+test("a connection that ends at any byte of its start fails as a store failure, and the next one works", async () => {
+  const proxy = await startCutting();
+  for (const cutAfter of [0, 1, 60, 200, 400, 600, 1_000, 2_000, 4_000]) {
+    await withOne({ url: proxy.url }, async (one) => {
+      proxy.cutAfter = cutAfter;
+      const acceptedBefore = proxy.accepted;
+      const failed = await errorOf(one.sql`select 7 as n`);
+      expect([cutAfter, codeOf(failed), isStoreFailure(failed)]).toEqual([
+        cutAfter,
+        "CONNECTION_CLOSED",
+        true,
+      ]);
+      expect([cutAfter, proxy.accepted - acceptedBefore]).toEqual([cutAfter, 1]);
+      proxy.cutAfter = Infinity;
+      expect([...(await one.sql`select 7 as n`)]).toEqual([{ n: 7 }]);
+    });
+  }
+  proxy.stop();
+});
+
+test("a connection that failed to read the types is not used, and the next one reads them", async () => {
+  await withOne({ lockMs: 200 }, async (one) => {
+    const list = () => one.sql<{ list: string[] }[]>`select array['a', 'b'] as list`;
+    await database.db.transaction(async (tx) => {
+      await tx.sql`lock table pg_catalog.pg_type in access exclusive mode`;
+      expect(codeOf(await errorOf(list()))).toBe("55P03");
+    });
+    expect([...(await list())]).toEqual([{ list: ["a", "b"] }]);
+  });
+});
+
+test("all statements of a transaction fail when its connection ends, including unsent ones", async () => {
+  await withOne({}, async (one) => {
+    let ends: unknown[] = [];
+    const work = one.transaction(async (tx) => {
+      const asked = [sleepBehindRows(tx), errorOf(tx.sql`select 1`), errorOf(tx.sql`select 2`)];
+      await whenAsleep("pg_terminate_backend");
+      ends = await Promise.all(asked);
+    });
+    await errorOf(work);
+    await until("all of them have failed", () => ends.length === 3);
+    expect(ends.map((end) => isStoreFailure(end))).toEqual([true, true, true]);
+  });
+});
+
 const database = fixture(createDatabase);
 
 const errorOf = (work: Promise<unknown>): Promise<unknown> =>
@@ -106,51 +151,6 @@ async function startCutting(): Promise<Cutting> {
   };
   return proxy;
 }
-
-test("a connection that ends at any byte of its start fails as a store failure, and the next one works", async () => {
-  const proxy = await startCutting();
-  for (const cutAfter of [0, 1, 60, 200, 400, 600, 1_000, 2_000, 4_000]) {
-    await withOne({ url: proxy.url }, async (one) => {
-      proxy.cutAfter = cutAfter;
-      const acceptedBefore = proxy.accepted;
-      const failed = await errorOf(one.sql`select 7 as n`);
-      expect([cutAfter, codeOf(failed), isStoreFailure(failed)]).toEqual([
-        cutAfter,
-        "CONNECTION_CLOSED",
-        true,
-      ]);
-      expect([cutAfter, proxy.accepted - acceptedBefore]).toEqual([cutAfter, 1]);
-      proxy.cutAfter = Infinity;
-      expect([...(await one.sql`select 7 as n`)]).toEqual([{ n: 7 }]);
-    });
-  }
-  proxy.stop();
-});
-
-test("a connection that failed to read the types is not used, and the next one reads them", async () => {
-  await withOne({ lockMs: 200 }, async (one) => {
-    const list = () => one.sql<{ list: string[] }[]>`select array['a', 'b'] as list`;
-    await database.db.transaction(async (tx) => {
-      await tx.sql`lock table pg_catalog.pg_type in access exclusive mode`;
-      expect(codeOf(await errorOf(list()))).toBe("55P03");
-    });
-    expect([...(await list())]).toEqual([{ list: ["a", "b"] }]);
-  });
-});
-
-test("all statements of a transaction fail when its connection ends, including unsent ones", async () => {
-  await withOne({}, async (one) => {
-    let ends: unknown[] = [];
-    const work = one.transaction(async (tx) => {
-      const asked = [sleepBehindRows(tx), errorOf(tx.sql`select 1`), errorOf(tx.sql`select 2`)];
-      await whenAsleep("pg_terminate_backend");
-      ends = await Promise.all(asked);
-    });
-    await errorOf(work);
-    await until("all of them have failed", () => ends.length === 3);
-    expect(ends.map((end) => isStoreFailure(end))).toEqual([true, true, true]);
-  });
-});
 
 beforeAll(async () => {
   await database.db.sql`create table lines as select generate_series(1, 300) as n`;

@@ -10,6 +10,13 @@ import { PASSWORD } from "../../support/api.ts";
 import { startProduct } from "../../support/product.ts";
 import { fixture } from "../../support/fixture.ts";
 
+test("every guide with blocks marked run is covered here", () => {
+  const withBlocks = GUIDES.filter(({ name }) => script(name, 0) !== "");
+  expect(RUNS.map(({ name }) => name).toSorted()).toEqual(
+    withBlocks.map(({ name }) => name).toSorted(),
+  );
+});
+
 const TOOLS = ["bash", "curl", "node", "openssl", "sed"];
 const missing = TOOLS.filter((tool) => Bun.which(tool) === null);
 if (missing.length > 0)
@@ -60,13 +67,6 @@ const RUNS: readonly Run[] = [
     sees: ['"code":"unauthenticated"', '"code":"validation_failed"', '"password":['],
   },
 ];
-
-test("every guide with blocks marked run is covered here", () => {
-  const withBlocks = GUIDES.filter(({ name }) => script(name, 0) !== "");
-  expect(RUNS.map(({ name }) => name).toSorted()).toEqual(
-    withBlocks.map(({ name }) => name).toSorted(),
-  );
-});
 
 test.skipIf(missing.length > 0).each(RUNS.map((one) => [one.name, one] as const))(
   "%s runs unchanged",

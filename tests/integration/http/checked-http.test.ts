@@ -18,19 +18,6 @@ import { startProxy } from "../../support/network/proxy.ts";
 import { until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const server = fixture(() =>
-  createServer(HOOK_TEST, (request, response) => {
-    seen.push(`${request.method} ${request.headers.host} ${request.url}`);
-    if (request.url === "/exact") response.end("x".repeat(MAX_BYTES));
-    else if (request.url === "/huge") response.end("x".repeat(MAX_BYTES + 1));
-    else if (request.url === "/slow") response.write("x");
-    else if (request.url === "/away") response.writeHead(302, { Location: "/exact" }).end();
-    else request.pipe(response);
-  }),
-);
-const expired = fixture(() => createServer(EXPIRED, (_request, response) => response.end()));
-const silent = fixture(() => createPlainServer(() => {}));
-
 describe("a checked request", () => {
   test("goes to the checked address under the name's own Host and certificate", async () => {
     const request = { url: at("/?a=b"), method: "POST", headers: {}, body: "the body" } as const;
@@ -142,6 +129,19 @@ describe("a checked request through the operator's proxy", () => {
     mute.stop();
   });
 });
+
+const server = fixture(() =>
+  createServer(HOOK_TEST, (request, response) => {
+    seen.push(`${request.method} ${request.headers.host} ${request.url}`);
+    if (request.url === "/exact") response.end("x".repeat(MAX_BYTES));
+    else if (request.url === "/huge") response.end("x".repeat(MAX_BYTES + 1));
+    else if (request.url === "/slow") response.write("x");
+    else if (request.url === "/away") response.writeHead(302, { Location: "/exact" }).end();
+    else request.pipe(response);
+  }),
+);
+const expired = fixture(() => createServer(EXPIRED, (_request, response) => response.end()));
+const silent = fixture(() => createPlainServer(() => {}));
 
 const MAX_BYTES = 1024;
 const seen: string[] = [];

@@ -10,6 +10,26 @@ import { fixture } from "../../support/fixture.ts";
 import { addClient, credentialsOf, postForm } from "../../support/oauth.ts";
 import { startProduct } from "../../support/product.ts";
 
+test("the client in TypeScript reads all pages, repeats safe requests alone, and refreshes tokens once", async () => {
+  await expectFlow(flowInTypescript);
+});
+
+const hasPython = Bun.which("python3") !== null;
+const name = `the client in Python does the same${hasPython ? "" : " (not run: python3 is not on this machine)"}`;
+test.skipIf(!hasPython)(name, async () => {
+  await expectFlow(async (given) => {
+    const child = Bun.spawn(["python3", join(import.meta.dir, "flow.py")], {
+      env: { ...process.env, PYTHONPATH: join(import.meta.dir, "../../../src/sdk/python") },
+      stdin: Buffer.from(JSON.stringify(given)),
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+    expect([await child.exited, err]).toEqual([0, ""]);
+    return JSON.parse(out);
+  });
+});
+
 /** The results of a client's flow. */
 interface Flow {
   /** Ids of reviews, read in pages of two. */
@@ -32,26 +52,6 @@ beforeAll(async () => {
   await product.emit(5);
 });
 afterAll(() => proxy.close());
-
-test("the client in TypeScript reads all pages, repeats safe requests alone, and refreshes tokens once", async () => {
-  await expectFlow(flowInTypescript);
-});
-
-const hasPython = Bun.which("python3") !== null;
-const name = `the client in Python does the same${hasPython ? "" : " (not run: python3 is not on this machine)"}`;
-test.skipIf(!hasPython)(name, async () => {
-  await expectFlow(async (given) => {
-    const child = Bun.spawn(["python3", join(import.meta.dir, "flow.py")], {
-      env: { ...process.env, PYTHONPATH: join(import.meta.dir, "../../../src/sdk/python") },
-      stdin: Buffer.from(JSON.stringify(given)),
-      stdout: "pipe",
-      stderr: "pipe",
-    });
-    const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
-    expect([await child.exited, err]).toEqual([0, ""]);
-    return JSON.parse(out);
-  });
-});
 
 interface Given {
   readonly proxy: string;

@@ -26,11 +26,6 @@ import { startWebhooks } from "../../support/webhooks.ts";
 const stores = fixture(createTestSchedule);
 const world = fixture(() => startWebhooks({ schedule: stores.schedule }));
 
-const NAME = "Balthasar Ferrante";
-const EMAIL = "balthasar@ferrante.test";
-const TEXT = "Unmistakable croissant";
-const REVIEWER = [NAME, EMAIL, TEXT, "Ferrante"];
-
 beforeEach(() => world.clock.set(systemClock.now()));
 
 describe("an erased reviewer", () => {
@@ -267,6 +262,11 @@ describe("an erased user", () => {
     expect([status, body["errors"]]).toEqual([422, { user_id: ["is not a user"] }]);
   });
 });
+
+const NAME = "Balthasar Ferrante";
+const EMAIL = "balthasar@ferrante.test";
+const TEXT = "Unmistakable croissant";
+const REVIEWER = [NAME, EMAIL, TEXT, "Ferrante"];
 
 describe("the body of an erasure", () => {
   const long = "a".repeat(249);

@@ -7,6 +7,132 @@ import { fixture } from "../../support/fixture.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";
 
+describe("what something depends on is not deleted", () => {
+  test.each([
+    ["partners", () => partner().id, "it has"],
+    ["accounts", () => account().id, "stores"],
+    ["plans", planId, "accounts"],
+    ["stores", () => account().storeIds[0] ?? 0, "location users"],
+    ["users", () => tenants.superAdmin.id, "audit log"],
+  ])("one of %s", async (kind, id, contents) => {
+    const refused = await call("DELETE", `/${kind}/${await id()}`);
+    expect([refused.status, refused.body["code"]]).toEqual([
+      409,
+      kind === "users" ? "last_super_admin" : "in_use",
+    ]);
+    if (kind !== "users") expect(String(refused.body["message"])).toContain(contents);
+    expect((await call("GET", `/${kind}/${await id()}`)).status).toBe(200);
+  });
+
+  test("a connection that has reported a review, its store and its provider", async () => {
+    const provider = await addProvider(database.db, api.deps.box, `used-${++count}`);
+    const site = await connectStore(database.db, account(), { provider, store: 1 });
+    await report(api, provider, [created(site, "review-1")]);
+    const refused = await call("DELETE", `/store-review-sites/${site}`);
+    expect([refused.status, String(refused.body["message"])]).toEqual([
+      409,
+      expect.stringContaining("events that it has reported"),
+    ]);
+    for (const path of [`/providers/${provider.id}`, `/stores/${account().storeIds[1]}`])
+      expect((await call("DELETE", path)).body["code"]).toBe("in_use");
+  });
+
+  test("a person who has acted", async () => {
+    const made = await call("POST", "/users", {
+      ...(await NEW["users"]?.(++count)),
+      password: PASSWORD,
+    });
+    await api.login(String(made.body["email"]));
+    const refused = await call("DELETE", `/users/${idOf(made)}`);
+    expect([refused.status, refused.body["code"]]).toEqual([409, "in_use"]);
+  });
+});
+
+describe("fields that belong together", () => {
+  test("a record stays with its parent", async () => {
+    const [, other] = tenants.partners;
+    const cases = [
+      ["accounts", { ...(await wanted("accounts")) }, { partner_id: other.id }],
+      ["stores", { ...(await wanted("stores")) }, { account_id: other.accounts[0].id }],
+      ["users", { ...(await wanted("users")) }, { company_id: other.id }],
+    ] as const;
+    for (const [kind, body, moved] of cases) {
+      const externalId = `fixed-${++count}`;
+      await put(kind, externalId, body);
+      expect(fieldsOf(await put(kind, externalId, { ...body, ...moved }))).toEqual([
+        422,
+        Object.keys(moved),
+      ]);
+    }
+  });
+
+  test("a user's role, company and stores", async () => {
+    const id = idOf(await create("users"));
+    const change = (body: Fields) => call("PATCH", `/users/${id}`, body);
+    expect(fieldsOf(await change({ role: "partner_owner" }))).toEqual([422, ["role"]]);
+    expect(fieldsOf(await change({ role: "location_user" }))).toEqual([422, ["store_ids"]]);
+    const [store = 0] = account().storeIds;
+    const moved = await change({ role: "location_user", store_ids: [store] });
+    expect(moved.body).toMatchObject({ role: "location_user", store_ids: [store] });
+    expect(fieldsOf(await change({ store_ids: [999_999] }))).toEqual([422, ["store_ids"]]);
+    expect((await change({ role: "account_owner" })).body).toMatchObject({ store_ids: [] });
+    expect(fieldsOf(await change({ email: account().owner.email }))).toEqual([422, ["email"]]);
+    expect((await change({ email: "New.Address@Shop.example" })).body["email"]).toBe(
+      "new.address@shop.example",
+    );
+  });
+
+  test("a changed address is the one to sign in with, and the old one ends", async () => {
+    const made = await call("POST", "/users", { ...(await wanted("users")), password: PASSWORD });
+    const email = `moved-${++count}@shop.example`;
+    await call("PATCH", `/users/${idOf(made)}`, { email });
+    expect(await api.login(email)).toBeString();
+    const body = { email: made.body["email"], password: PASSWORD };
+    expect((await api.call("POST", "/login", { body })).status).not.toBe(200);
+  });
+
+  test("a changed address ends all access, and an open invitation is mailed to the new one", async () => {
+    const made = await create("users");
+    const [old] = await database.db.sql<{ hash: string }[]>`
+      select code_hash as hash from invitations where user_id = ${idOf(made)}`;
+    const mails = async () => (await database.db.sql`select from mails`).length;
+    const before = await mails();
+    await call("PATCH", `/users/${idOf(made)}`, { email: `again-${++count}@shop.example` });
+    const [now] = await database.db.sql<{ hash: string }[]>`
+      select code_hash as hash from invitations where user_id = ${idOf(made)}`;
+    expect([await mails(), old?.hash === now?.hash]).toEqual([before + 1, false]);
+
+    const person = await call("POST", "/users", { ...(await wanted("users")), password: PASSWORD });
+    const token = await api.login(String(person.body["email"]));
+    await call("PATCH", `/users/${idOf(person)}`, { name: "Same address" });
+    expect((await api.call("GET", "/verify-token", { token })).status).toBe(200);
+    await call("PATCH", `/users/${idOf(person)}`, { email: `away-${++count}@shop.example` });
+    expect((await api.call("GET", "/verify-token", { token })).status).toBe(401);
+    expect(await mails()).toBe(before + 1);
+  });
+
+  test("a partner's domain", async () => {
+    const white_label = { brand_name: "B", domain: `d${++count}.agency.example` };
+    const [one, two] = [await create("partners"), await create("partners")];
+    const change = (of: Answer, body: Fields) => call("PATCH", `/partners/${idOf(of)}`, body);
+    expect((await change(one, { white_label })).body["white_label"]).toMatchObject({
+      enabled: true,
+      domain: white_label.domain,
+    });
+    expect((await change(one, { white_label })).status).toBe(200);
+    expect(fieldsOf(await change(two, { white_label }))).toEqual([422, ["white_label.domain"]]);
+    expect((await change(one, { white_label: null })).body["white_label"]).toMatchObject({
+      enabled: false,
+    });
+    expect((await change(two, { white_label })).status).toBe(200);
+  });
+
+  test("the last super-admin keeps the role", async () => {
+    const { id } = tenants.superAdmin;
+    expect((await call("DELETE", `/users/${id}`)).body["code"]).toBe("last_super_admin");
+  });
+});
+
 const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
 const api = fixture(() => startApi({ db: database.db }));
@@ -147,132 +273,6 @@ describe.each(SYNCED)("one of %s that the platform names", (kind) => {
     );
     expect(ids).toEqual(expect.arrayContaining([idOf(after), idOf(before)]));
     expect((await call("GET", `/${kind}?updated_since=yesterday`)).status).toBe(422);
-  });
-});
-
-describe("what something depends on is not deleted", () => {
-  test.each([
-    ["partners", () => partner().id, "it has"],
-    ["accounts", () => account().id, "stores"],
-    ["plans", planId, "accounts"],
-    ["stores", () => account().storeIds[0] ?? 0, "location users"],
-    ["users", () => tenants.superAdmin.id, "audit log"],
-  ])("one of %s", async (kind, id, contents) => {
-    const refused = await call("DELETE", `/${kind}/${await id()}`);
-    expect([refused.status, refused.body["code"]]).toEqual([
-      409,
-      kind === "users" ? "last_super_admin" : "in_use",
-    ]);
-    if (kind !== "users") expect(String(refused.body["message"])).toContain(contents);
-    expect((await call("GET", `/${kind}/${await id()}`)).status).toBe(200);
-  });
-
-  test("a connection that has reported a review, its store and its provider", async () => {
-    const provider = await addProvider(database.db, api.deps.box, `used-${++count}`);
-    const site = await connectStore(database.db, account(), { provider, store: 1 });
-    await report(api, provider, [created(site, "review-1")]);
-    const refused = await call("DELETE", `/store-review-sites/${site}`);
-    expect([refused.status, String(refused.body["message"])]).toEqual([
-      409,
-      expect.stringContaining("events that it has reported"),
-    ]);
-    for (const path of [`/providers/${provider.id}`, `/stores/${account().storeIds[1]}`])
-      expect((await call("DELETE", path)).body["code"]).toBe("in_use");
-  });
-
-  test("a person who has acted", async () => {
-    const made = await call("POST", "/users", {
-      ...(await NEW["users"]?.(++count)),
-      password: PASSWORD,
-    });
-    await api.login(String(made.body["email"]));
-    const refused = await call("DELETE", `/users/${idOf(made)}`);
-    expect([refused.status, refused.body["code"]]).toEqual([409, "in_use"]);
-  });
-});
-
-describe("fields that belong together", () => {
-  test("a record stays with its parent", async () => {
-    const [, other] = tenants.partners;
-    const cases = [
-      ["accounts", { ...(await wanted("accounts")) }, { partner_id: other.id }],
-      ["stores", { ...(await wanted("stores")) }, { account_id: other.accounts[0].id }],
-      ["users", { ...(await wanted("users")) }, { company_id: other.id }],
-    ] as const;
-    for (const [kind, body, moved] of cases) {
-      const externalId = `fixed-${++count}`;
-      await put(kind, externalId, body);
-      expect(fieldsOf(await put(kind, externalId, { ...body, ...moved }))).toEqual([
-        422,
-        Object.keys(moved),
-      ]);
-    }
-  });
-
-  test("a user's role, company and stores", async () => {
-    const id = idOf(await create("users"));
-    const change = (body: Fields) => call("PATCH", `/users/${id}`, body);
-    expect(fieldsOf(await change({ role: "partner_owner" }))).toEqual([422, ["role"]]);
-    expect(fieldsOf(await change({ role: "location_user" }))).toEqual([422, ["store_ids"]]);
-    const [store = 0] = account().storeIds;
-    const moved = await change({ role: "location_user", store_ids: [store] });
-    expect(moved.body).toMatchObject({ role: "location_user", store_ids: [store] });
-    expect(fieldsOf(await change({ store_ids: [999_999] }))).toEqual([422, ["store_ids"]]);
-    expect((await change({ role: "account_owner" })).body).toMatchObject({ store_ids: [] });
-    expect(fieldsOf(await change({ email: account().owner.email }))).toEqual([422, ["email"]]);
-    expect((await change({ email: "New.Address@Shop.example" })).body["email"]).toBe(
-      "new.address@shop.example",
-    );
-  });
-
-  test("a changed address is the one to sign in with, and the old one ends", async () => {
-    const made = await call("POST", "/users", { ...(await wanted("users")), password: PASSWORD });
-    const email = `moved-${++count}@shop.example`;
-    await call("PATCH", `/users/${idOf(made)}`, { email });
-    expect(await api.login(email)).toBeString();
-    const body = { email: made.body["email"], password: PASSWORD };
-    expect((await api.call("POST", "/login", { body })).status).not.toBe(200);
-  });
-
-  test("a changed address ends all access, and an open invitation is mailed to the new one", async () => {
-    const made = await create("users");
-    const [old] = await database.db.sql<{ hash: string }[]>`
-      select code_hash as hash from invitations where user_id = ${idOf(made)}`;
-    const mails = async () => (await database.db.sql`select from mails`).length;
-    const before = await mails();
-    await call("PATCH", `/users/${idOf(made)}`, { email: `again-${++count}@shop.example` });
-    const [now] = await database.db.sql<{ hash: string }[]>`
-      select code_hash as hash from invitations where user_id = ${idOf(made)}`;
-    expect([await mails(), old?.hash === now?.hash]).toEqual([before + 1, false]);
-
-    const person = await call("POST", "/users", { ...(await wanted("users")), password: PASSWORD });
-    const token = await api.login(String(person.body["email"]));
-    await call("PATCH", `/users/${idOf(person)}`, { name: "Same address" });
-    expect((await api.call("GET", "/verify-token", { token })).status).toBe(200);
-    await call("PATCH", `/users/${idOf(person)}`, { email: `away-${++count}@shop.example` });
-    expect((await api.call("GET", "/verify-token", { token })).status).toBe(401);
-    expect(await mails()).toBe(before + 1);
-  });
-
-  test("a partner's domain", async () => {
-    const white_label = { brand_name: "B", domain: `d${++count}.agency.example` };
-    const [one, two] = [await create("partners"), await create("partners")];
-    const change = (of: Answer, body: Fields) => call("PATCH", `/partners/${idOf(of)}`, body);
-    expect((await change(one, { white_label })).body["white_label"]).toMatchObject({
-      enabled: true,
-      domain: white_label.domain,
-    });
-    expect((await change(one, { white_label })).status).toBe(200);
-    expect(fieldsOf(await change(two, { white_label }))).toEqual([422, ["white_label.domain"]]);
-    expect((await change(one, { white_label: null })).body["white_label"]).toMatchObject({
-      enabled: false,
-    });
-    expect((await change(two, { white_label })).status).toBe(200);
-  });
-
-  test("the last super-admin keeps the role", async () => {
-    const { id } = tenants.superAdmin;
-    expect((await call("DELETE", `/users/${id}`)).body["code"]).toBe("last_super_admin");
   });
 });
 

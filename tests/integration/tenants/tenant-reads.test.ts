@@ -9,6 +9,37 @@ import { addClient } from "../../support/oauth.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addSsoConnection, addTenants } from "../../support/tenants.ts";
 
+test("every read of operators leaves a row, or shows no data of a tenant", async () => {
+  const { body } = await api.call("GET", "/openapi.json", { root: true });
+  const paths = Object.entries<object>(Object(body["paths"])).flatMap(([path, methods]) =>
+    "get" in methods && /\/(?:admin\/|sso\/clients)/.test(path)
+      ? [path.replace(/^\/api\/v1(?:\/admin)?/, "")]
+      : [],
+  );
+  const read = READS.map(([path]) => path().replace(/\?.*$/, ""));
+  const silent = paths.filter((path) => {
+    const pattern = new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`);
+    return !read.some((one) => pattern.test(one)) && !path.startsWith("/partners/{id}/webhooks");
+  });
+  expect(silent.toSorted()).toEqual([...Object.keys(NO_TENANT_DATA), "/stream"].toSorted());
+});
+
+test("the stream of the dispatcher's state leaves a row", async () => {
+  clock.advance(3_600_000);
+  root = await api.login(tenants.superAdmin.email);
+  const before = await rows();
+  const ended = new AbortController();
+  const response = await fetch(`${api.listen()}/api/v1/admin/stream`, {
+    headers: { Authorization: `Bearer ${root}` },
+    signal: ended.signal,
+  });
+  expect(response.status).toBe(200);
+  ended.abort();
+  expect((await rows()).slice(before.length)).toEqual([
+    { actor: tenants.superAdmin.id, details: { partner_id: null, kind: "dispatcher" } },
+  ]);
+});
+
 const clock = createFakeClock();
 const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
@@ -82,37 +113,6 @@ const NO_TENANT_DATA: Readonly<Record<string, string>> = {
   "/partners/{id}/deletion": "a date that an operator has set",
   "/accounts/{id}/deletion": "a date that an operator has set",
 };
-
-test("every read of operators leaves a row, or shows no data of a tenant", async () => {
-  const { body } = await api.call("GET", "/openapi.json", { root: true });
-  const paths = Object.entries<object>(Object(body["paths"])).flatMap(([path, methods]) =>
-    "get" in methods && /\/(?:admin\/|sso\/clients)/.test(path)
-      ? [path.replace(/^\/api\/v1(?:\/admin)?/, "")]
-      : [],
-  );
-  const read = READS.map(([path]) => path().replace(/\?.*$/, ""));
-  const silent = paths.filter((path) => {
-    const pattern = new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`);
-    return !read.some((one) => pattern.test(one)) && !path.startsWith("/partners/{id}/webhooks");
-  });
-  expect(silent.toSorted()).toEqual([...Object.keys(NO_TENANT_DATA), "/stream"].toSorted());
-});
-
-test("the stream of the dispatcher's state leaves a row", async () => {
-  clock.advance(3_600_000);
-  root = await api.login(tenants.superAdmin.email);
-  const before = await rows();
-  const ended = new AbortController();
-  const response = await fetch(`${api.listen()}/api/v1/admin/stream`, {
-    headers: { Authorization: `Bearer ${root}` },
-    signal: ended.signal,
-  });
-  expect(response.status).toBe(200);
-  ended.abort();
-  expect((await rows()).slice(before.length)).toEqual([
-    { actor: tenants.superAdmin.id, details: { partner_id: null, kind: "dispatcher" } },
-  ]);
-});
 
 test.each(READS)(
   "read %# leaves one row an hour, with the partner of its record or filter",

@@ -22,18 +22,6 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { runCommand } from "../../support/processes/command.ts";
 import { addTenants } from "../../support/tenants.ts";
 
-const SIZES = { partners: 3, accounts: 6, stores: 12, users: 24, reviews: 600 };
-const URL_OF_RECEIVER = "http://127.0.0.1:9/hook";
-const PLATFORM = [...platformLines(SIZES, URL_OF_RECEIVER)];
-
-const directory = mkdtempSync(join(tmpdir(), "import-"));
-afterAll(() => rmSync(directory, { recursive: true }));
-const masterKey = Buffer.from(crypto.getRandomValues(new Uint8Array(32)));
-
-const database = fixture(createDatabase);
-const tenants = fixture(() => addTenants(database.db));
-const api = fixture(() => startApi({ db: database.db, config: { masterKey } }));
-
 describe("an import", () => {
   test("keeps ids, and a second run changes nothing", async () => {
     const file = await write("platform", PLATFORM);
@@ -407,6 +395,18 @@ test("a command without a file, and one for a file that is not there, explains i
     expect(said).toContain("bun run import [options]");
   }
 });
+
+const SIZES = { partners: 3, accounts: 6, stores: 12, users: 24, reviews: 600 };
+const URL_OF_RECEIVER = "http://127.0.0.1:9/hook";
+const PLATFORM = [...platformLines(SIZES, URL_OF_RECEIVER)];
+
+const directory = mkdtempSync(join(tmpdir(), "import-"));
+afterAll(() => rmSync(directory, { recursive: true }));
+const masterKey = Buffer.from(crypto.getRandomValues(new Uint8Array(32)));
+
+const database = fixture(createDatabase);
+const tenants = fixture(() => addTenants(database.db));
+const api = fixture(() => startApi({ db: database.db, config: { masterKey } }));
 
 async function write(name: string, lines: readonly unknown[]): Promise<string> {
   const path = join(directory, `${name}.ndjson`);

@@ -13,6 +13,55 @@ import type { EventFacts, PayloadMode } from "../../../src/outbox/event.ts";
 // The expected bytes never change: attempts of the last 30 days are shown in these formats. Other bytes need a new
 // format with a new number.
 
+test.each([1, 2])("payload format %i makes these headers in this order", (number) => {
+  const signed = {
+    event: "review_received",
+    eventId: review.eventId,
+    attempt: 2,
+    signature: "5a".repeat(32),
+    previousSignature: "6b".repeat(32),
+    standard: null,
+  };
+  const format = payloadFormatOf(number);
+  const headers = format?.headers(signed) ?? {};
+  expect(Object.entries(framed("partner.example:8443", headers, "zoë"))).toEqual([
+    ["Host", "partner.example:8443"],
+    ["Content-Type", "application/json"],
+    ["User-Agent", "ReviewRelay/1.0 (webhooks)"],
+    ["X-SVC-Event", "review_received"],
+    ["X-SVC-Delivery", review.eventId],
+    ["X-SVC-Attempt", "2"],
+    ["X-SVC-Signature", `sha256=${"5a".repeat(32)}`],
+    ["X-SVC-Signature-Previous", `sha256=${"6b".repeat(32)}`],
+    ["Content-Length", "4"],
+  ]);
+  expect(format?.headers({ ...signed, previousSignature: null })).not.toHaveProperty(
+    "X-SVC-Signature-Previous",
+  );
+  expect(requestHeaders(signed)).toEqual(headers);
+  const standard = { timestamp: 1_780_315_201, signatures: "7c".repeat(32) + "8d".repeat(32) };
+  const added = Object.entries(format?.headers({ ...signed, standard }) ?? {});
+  expect(added).toEqual([
+    ...Object.entries(headers),
+    ["webhook-id", review.eventId],
+    ["webhook-timestamp", "1780315201"],
+    [
+      "webhook-signature",
+      "v1,fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHw= v1,jY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY0=",
+    ],
+  ]);
+});
+
+test("each mode has its payload format, and an unknown number has none", () => {
+  expect([payloadFormatNumberOf("full"), payloadFormatNumberOf("minimal")]).toEqual([1, 2]);
+  expect([0, 3, -1, 99].map(payloadFormatOf)).toEqual([undefined, undefined, undefined, undefined]);
+});
+
+test("the digest is the first half of the SHA-256 of the UTF-8", () => {
+  // printf 'zoë' | sha256sum
+  expect(digestOf("zoë")).toBe("2752b88686847fa5c86f47b94ce652b7");
+});
+
 const review: EventFacts = {
   eventId: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
   event: "response_submitted",
@@ -69,60 +118,11 @@ test.each(CASES)(
   },
 );
 
-test.each([1, 2])("payload format %i makes these headers in this order", (number) => {
-  const signed = {
-    event: "review_received",
-    eventId: review.eventId,
-    attempt: 2,
-    signature: "5a".repeat(32),
-    previousSignature: "6b".repeat(32),
-    standard: null,
-  };
-  const format = payloadFormatOf(number);
-  const headers = format?.headers(signed) ?? {};
-  expect(Object.entries(framed("partner.example:8443", headers, "zoë"))).toEqual([
-    ["Host", "partner.example:8443"],
-    ["Content-Type", "application/json"],
-    ["User-Agent", "ReviewRelay/1.0 (webhooks)"],
-    ["X-SVC-Event", "review_received"],
-    ["X-SVC-Delivery", review.eventId],
-    ["X-SVC-Attempt", "2"],
-    ["X-SVC-Signature", `sha256=${"5a".repeat(32)}`],
-    ["X-SVC-Signature-Previous", `sha256=${"6b".repeat(32)}`],
-    ["Content-Length", "4"],
-  ]);
-  expect(format?.headers({ ...signed, previousSignature: null })).not.toHaveProperty(
-    "X-SVC-Signature-Previous",
-  );
-  expect(requestHeaders(signed)).toEqual(headers);
-  const standard = { timestamp: 1_780_315_201, signatures: "7c".repeat(32) + "8d".repeat(32) };
-  const added = Object.entries(format?.headers({ ...signed, standard }) ?? {});
-  expect(added).toEqual([
-    ...Object.entries(headers),
-    ["webhook-id", review.eventId],
-    ["webhook-timestamp", "1780315201"],
-    [
-      "webhook-signature",
-      "v1,fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHx8fHw= v1,jY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY2NjY0=",
-    ],
-  ]);
-});
-
-test("each mode has its payload format, and an unknown number has none", () => {
-  expect([payloadFormatNumberOf("full"), payloadFormatNumberOf("minimal")]).toEqual([1, 2]);
-  expect([0, 3, -1, 99].map(payloadFormatOf)).toEqual([undefined, undefined, undefined, undefined]);
-});
-
 test.each(CASES)("a new attempt uses payload format %i for the %s body of a %s", (...one) => {
   const [number, mode, , facts] = one;
   const body = composeBody(facts, mode, deliveredAt);
   expect(payloadFormatOf(number)?.body(facts, deliveredAt)).toBe(body);
   expect(payloadFormatNumberOf(mode)).toBe(number);
-});
-
-test("the digest is the first half of the SHA-256 of the UTF-8", () => {
-  // printf 'zoë' | sha256sum
-  expect(digestOf("zoë")).toBe("2752b88686847fa5c86f47b94ce652b7");
 });
 
 const deliveredAt = new Date("2026-06-01T12:00:01.250Z");

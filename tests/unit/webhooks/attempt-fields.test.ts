@@ -11,6 +11,17 @@ import { SUMMARY } from "../../../src/webhooks/queries/attempts.ts";
  * a new field of an attempt until its author has decided who sees it.
  */
 
+test("contract 6.13 lists the fields of an attempt in their order", () => {
+  const [, list = ""] =
+    /^Attempt: `([^`]+)`/m.exec(textOf("docs/contract/6-subscriptions.md")) ?? [];
+  const names = list.replaceAll(/\([^)]*\)/g, "").split(/[\s,]+/);
+  expect(names).toEqual(Object.keys(READERS));
+});
+
+test("no list reads the columns that the API does not show", () => {
+  for (const column of Object.keys(INTERNAL)) expect(SUMMARY).not.toHaveProperty(column);
+});
+
 const ROOT = join(import.meta.dir, "../../..");
 const FILES = {
   dashboard: "src/dashboard/app/pages/webhooks/**/*.{ts,tsx}",
@@ -67,17 +78,6 @@ test.each(Object.entries(READERS))("the field %s of an attempt is read by %j", (
   const texts = { dashboard: textOf(FILES.dashboard), command: textOf(FILES.command) };
   const found = BOTH.filter((reader) => new RegExp(`\\b${field}\\b`).test(texts[reader]));
   for (const reader of readers) expect(found).toContain(reader);
-});
-
-test("contract 6.13 lists the fields of an attempt in their order", () => {
-  const [, list = ""] =
-    /^Attempt: `([^`]+)`/m.exec(textOf("docs/contract/6-subscriptions.md")) ?? [];
-  const names = list.replaceAll(/\([^)]*\)/g, "").split(/[\s,]+/);
-  expect(names).toEqual(Object.keys(READERS));
-});
-
-test("no list reads the columns that the API does not show", () => {
-  for (const column of Object.keys(INTERNAL)) expect(SUMMARY).not.toHaveProperty(column);
 });
 
 function textOf(files: string): string {

@@ -7,6 +7,42 @@ import { hmacSha256Hex } from "../../../../src/lib/secrets.ts";
 import type { EventFacts, PayloadMode } from "../../../../src/outbox/event.ts";
 import { entry } from "../../../support/actor.ts";
 
+test("changes nothing but delivered_at from one attempt to the next", () => {
+  const first = JSON.parse(composeBody(recorded(review), "full", deliveredAt));
+  const second = JSON.parse(
+    composeBody(recorded(review), "full", new Date("2026-06-01T12:01:02.000Z")),
+  );
+  expect(second).toEqual({ ...first, delivered_at: "2026-06-01T12:01:02.000+00:00" });
+  expect(composeBody(recorded(review), "minimal", deliveredAt)).toBe(
+    composeBody(recorded(review), "minimal", new Date(0)),
+  );
+});
+
+test("signs the body with the secret as it is shown, like openssl dgst -sha256 -hmac", () => {
+  // printf '{"event":"webhook.test"}' | openssl dgst -sha256 -hmac "$SECRET"
+  expect(hmacSha256Hex(SECRET, '{"event":"webhook.test"}')).toBe(
+    "ac36744c5e569bc2ef9eec8ae6b776dc44cc307d6bd532307f9044e20a435c8b",
+  );
+});
+
+test("a GitHub-style verifier accepts the signature and refuses any other body or secret", async () => {
+  const body = '{"reviewer":"Zoë 🦊","content":"\\u0000 \u2028"}';
+  const signature = `sha256=${hmacSha256Hex(SECRET, body)}`;
+  expect(await verify(SECRET, body, signature)).toBe(true);
+  expect(await verify(SECRET, `${body} `, signature)).toBe(false);
+  expect(await verify(SECRET.replace("0", "1"), body, signature)).toBe(false);
+});
+
+test("signs text and its UTF-8 bytes alike, an unpaired surrogate too", () => {
+  for (const text of ["", "plain", "Zoë 🦊", "\ud800"])
+    expect(hmacSha256Hex(SECRET, text)).toBe(hmacSha256Hex(SECRET, new TextEncoder().encode(text)));
+});
+
+test("an entry is sendable unless the row of the history that it names is missing", () => {
+  expect(isSendable(entry(1))).toBe(true);
+  expect(isSendable(entry(1, { source: { kind: "missing" } }))).toBe(false);
+});
+
 const review: EventFacts = {
   eventId: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
   event: "response_submitted",
@@ -74,42 +110,6 @@ for (const [golden, source, mode] of CASES) {
   });
 }
 
-test("changes nothing but delivered_at from one attempt to the next", () => {
-  const first = JSON.parse(composeBody(recorded(review), "full", deliveredAt));
-  const second = JSON.parse(
-    composeBody(recorded(review), "full", new Date("2026-06-01T12:01:02.000Z")),
-  );
-  expect(second).toEqual({ ...first, delivered_at: "2026-06-01T12:01:02.000+00:00" });
-  expect(composeBody(recorded(review), "minimal", deliveredAt)).toBe(
-    composeBody(recorded(review), "minimal", new Date(0)),
-  );
-});
-
 const SECRET = "0123456789abcdef".repeat(4);
-
-test("signs the body with the secret as it is shown, like openssl dgst -sha256 -hmac", () => {
-  // printf '{"event":"webhook.test"}' | openssl dgst -sha256 -hmac "$SECRET"
-  expect(hmacSha256Hex(SECRET, '{"event":"webhook.test"}')).toBe(
-    "ac36744c5e569bc2ef9eec8ae6b776dc44cc307d6bd532307f9044e20a435c8b",
-  );
-});
-
-test("a GitHub-style verifier accepts the signature and refuses any other body or secret", async () => {
-  const body = '{"reviewer":"Zoë 🦊","content":"\\u0000 \u2028"}';
-  const signature = `sha256=${hmacSha256Hex(SECRET, body)}`;
-  expect(await verify(SECRET, body, signature)).toBe(true);
-  expect(await verify(SECRET, `${body} `, signature)).toBe(false);
-  expect(await verify(SECRET.replace("0", "1"), body, signature)).toBe(false);
-});
-
-test("signs text and its UTF-8 bytes alike, an unpaired surrogate too", () => {
-  for (const text of ["", "plain", "Zoë 🦊", "\ud800"])
-    expect(hmacSha256Hex(SECRET, text)).toBe(hmacSha256Hex(SECRET, new TextEncoder().encode(text)));
-});
-
-test("an entry is sendable unless the row of the history that it names is missing", () => {
-  expect(isSendable(entry(1))).toBe(true);
-  expect(isSendable(entry(1, { source: { kind: "missing" } }))).toBe(false);
-});
 
 const deliveredAt = new Date("2026-06-01T12:00:01.250Z");
