@@ -225,60 +225,6 @@ describe.skipIf(chromium === undefined)("back and forward", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("a link into the dashboard", () => {
-  test("opens after the sign-in, for every page of every role", async () => {
-    const { id } = await subscribe();
-    receiver.received.length = 0;
-    await world.emit(1);
-    await until("delivered", () => receiver.received.length === 1);
-    const event = receiver.eventIds[0];
-    const review = await reviewIdOf(world.database.db, await lastReview());
-    const [partner] = world.tenants.partners;
-    const links: Readonly<Record<string, readonly [path: string, title: string | RegExp][]>> = {
-      [owner()]: [
-        ["/webhooks/new?kind=batch", "New subscription"],
-        ["/webhooks/alerts", /Alerts/],
-        [`/webhooks/${id}?tab=settings`, "Test"],
-        [`/webhooks/${id}?tab=deliveries&state=failed`, "Test"],
-        [`/webhooks/${id}/deliveries/${event}`, "review_received"],
-        ["/accounts?name=a1", "Accounts"],
-        ["/team", "Team"],
-        ["/audit?action=AUTH_LOGIN", "Audit log"],
-        ["/keys", "API keys"],
-        ["/security", "Security"],
-      ],
-      [accountOwner()]: [
-        ["/reviews?rate=4", "Reviews"],
-        [`/reviews/${review}`, /^Review by/],
-        ["/sites", "Review sites"],
-      ],
-      [world.tenants.superAdmin.email]: [
-        ["/dispatcher?order=age", "Dispatcher"],
-        ["/companies?tab=accounts", "Companies"],
-        [`/companies/${partner.id}/webhooks/${id}?tab=deliveries`, "Test"],
-        ["/users?q=owner%40p1.test", "Users"],
-        ["/connections", "Connections"],
-        ["/audit?company=1", "Audit log"],
-      ],
-    };
-    for (const [email, pages] of Object.entries(links))
-      for (const [path, title] of pages) {
-        const { page, faults } = await world.open(path, { email });
-        await heading(page, title);
-        const { pathname, search } = new URL(page.url());
-        expect(pathname + search).toBe(`/dashboard${path}`);
-        expect([path, faults]).toEqual([path, []]);
-        await page.close();
-      }
-  });
-});
-
-async function lastReview(): Promise<string> {
-  const [last] = await world.database.db.sql<{ name: string }[]>`
-    select external_review_id as name from reviews order by id desc limit 1`;
-  return String(last?.name);
-}
-
 describe.skipIf(chromium === undefined)("without a network", () => {
   test("a form shows the error and keeps its text, a list recovers automatically, and a page that failed can be loaded again", async () => {
     const { id } = await subscribe();

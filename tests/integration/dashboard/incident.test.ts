@@ -6,7 +6,7 @@ import { alertMail, type MailedAlert } from "../../../dispatcher/alerts/mail.ts"
 import type { AlertKind } from "../../../src/outbox/mail.ts";
 import { startAlerts } from "../../support/alerts.ts";
 import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
-import { allErrors, LOOKS } from "../../support/dashboard/dashboard.ts";
+import { allErrors, checkLooks, LOOKS } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
@@ -18,18 +18,14 @@ const world = useWebhookDashboard({ retryDelaysMs: [600_000] });
 describe.skipIf(chromium === undefined)("the incident card", () => {
   test("says since when, what was answered, the causes and who was told, in every look", async () => {
     const id = await disabled();
-    for (const look of LOOKS) {
-      const { page, faults } = await world.open(`/webhooks/${id}`, look);
-      const card = page.getByRole("region", { name: "What is wrong" });
-      await card.getByText("Failed attempts").first().waitFor();
-      await card.getByRole("cell", { name: "410" }).waitFor();
-      await card.getByText("4 alerts").waitFor();
-      expect(await card.getByRole("link", { name: "this event" }).count()).toBe(1);
-      expect(await allErrors(page)).toEqual([]);
-      expect(faults).toEqual([]);
-      await shoot(page, `incident-${look.width}-${look.colorScheme}`);
-      await world.closePages();
-    }
+    const { page, faults } = await world.open(`/webhooks/${id}`);
+    const card = page.getByRole("region", { name: "What is wrong" });
+    await card.getByText("Failed attempts").first().waitFor();
+    await card.getByRole("cell", { name: "410" }).waitFor();
+    await card.getByText("4 alerts").waitFor();
+    expect(await card.getByRole("link", { name: "this event" }).count()).toBe(1);
+    await checkLooks(page, "incident");
+    expect(faults).toEqual([]);
   });
 
   test("is not there while nothing fails", async () => {
@@ -89,42 +85,35 @@ describe.skipIf(chromium === undefined)("the incident card", () => {
   });
 
   test("stays disabled where the test fails, in every look", async () => {
-    for (const look of LOOKS) {
-      const id = await disabled();
-      const { page, faults } = await world.open(`/webhooks/${id}`, look);
-      const answer = Promise.withResolvers<number>();
-      receiver.answer = () => answer.promise;
-      receiver.received.length = 0;
-      await button(page, "Enable …").click();
-      await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
-      await page.getByRole("dialog").getByText("The subscription is enabled when").waitFor();
-      await shoot(page, `enabling-${look.width}`);
-      await page.keyboard.press("Escape");
-      await page.getByText("Disabled: test in progress").waitFor();
-      expect(await allErrors(page)).toEqual([]);
-      await shoot(page, `test-in-progress-${look.width}`);
-      answer.resolve(500);
-      await page.getByText("Disabled: nothing is sent").waitFor();
-      await page.getByText("2 events are held").waitFor();
-      receiver.answer = () => 500;
-      await button(page, "Enable …").click();
-      await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
-      await page.getByRole("alert").getByText("HTTP 500").waitFor();
-      await page.getByText("The subscription stays disabled, and its events are held.").waitFor();
-      expect(await allErrors(page)).toEqual([]);
-      await shoot(page, `enabled-test-failed-${look.width}`);
-      expect(await isActive(id)).toBe(false);
-      expect(receiver.received.map(({ headers }) => headers["x-svc-event"])).toEqual([
-        "webhook.test",
-        "webhook.test",
-      ]);
-      await page.getByRole("link", { name: "Edit the URL" }).click();
-      await page.getByLabel("Endpoint URL").waitFor();
-      expect(faults).toEqual([]);
-      await world.closePages();
-      await alerting?.stop();
-      alerting = undefined;
-    }
+    const id = await disabled();
+    const { page, faults } = await world.open(`/webhooks/${id}`);
+    const answer = Promise.withResolvers<number>();
+    receiver.answer = () => answer.promise;
+    receiver.received.length = 0;
+    await button(page, "Enable …").click();
+    await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
+    await page.getByRole("dialog").getByText("The subscription is enabled when").waitFor();
+    await shoot(page, "enabling");
+    await page.keyboard.press("Escape");
+    await page.getByText("Disabled: test in progress").waitFor();
+    await checkLooks(page, "test in progress");
+    answer.resolve(500);
+    await page.getByText("Disabled: nothing is sent").waitFor();
+    await page.getByText("2 events are held").waitFor();
+    receiver.answer = () => 500;
+    await button(page, "Enable …").click();
+    await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
+    await page.getByRole("alert").getByText("HTTP 500").waitFor();
+    await page.getByText("The subscription stays disabled, and its events are held.").waitFor();
+    await checkLooks(page, "enabled test failed");
+    expect(await isActive(id)).toBe(false);
+    expect(receiver.received.map(({ headers }) => headers["x-svc-event"])).toEqual([
+      "webhook.test",
+      "webhook.test",
+    ]);
+    await page.getByRole("link", { name: "Edit the URL" }).click();
+    await page.getByLabel("Endpoint URL").waitFor();
+    expect(faults).toEqual([]);
   });
 
   test("has the same beginning, failed attempts and held events wherever they are told", async () => {
@@ -158,15 +147,12 @@ describe.skipIf(chromium === undefined)("the incident card", () => {
       const { body } = await world.ask("GET", `/${id}/health`);
       return body["blocked_attempts"] === 1;
     });
-    for (const look of LOOKS) {
-      const { page } = await world.open(`/webhooks/${id}`, look);
-      await page.getByText("An event is blocking later events").waitFor();
-      expect(await page.getByRole("region", { name: "What is wrong" }).count()).toBe(0);
-      expect(await page.getByText("Healthy", { exact: true }).count()).toBe(1);
-      await shoot(page, `one-retry-${look.width}`);
-      await world.closePages();
-    }
-    const { page } = await world.open("/webhooks");
+    const { page } = await world.open(`/webhooks/${id}`);
+    await page.getByText("An event is blocking later events").waitFor();
+    expect(await page.getByRole("region", { name: "What is wrong" }).count()).toBe(0);
+    expect(await page.getByText("Healthy", { exact: true }).count()).toBe(1);
+    await checkLooks(page, "one retry");
+    await page.evaluate(`history.pushState(null, "", "/dashboard/webhooks")`);
     await page.getByText("is being retried; later events wait behind it.").waitFor();
     expect(await page.getByText("Failing", { exact: true }).count()).toBe(0);
     await shoot(page, "list-one-retry");
@@ -179,16 +165,11 @@ describe.skipIf(chromium === undefined)("the incident card", () => {
 
 describe.skipIf(chromium === undefined)("the page of alerts", () => {
   test("changes who is told of what, in every look", async () => {
-    for (const look of LOOKS) {
-      const { page, faults } = await world.open("/webhooks/alerts", look);
-      await page.getByLabel("5", { exact: true }).waitFor();
-      expect(await allErrors(page)).toEqual([]);
-      expect(faults).toEqual([]);
-      await shoot(page, `alerts-${look.width}-${look.colorScheme}`);
-      await world.closePages();
-    }
-    const { page } = await world.open("/webhooks");
+    const { page, faults } = await world.open("/webhooks");
     await page.getByRole("link", { name: "Alerts" }).click();
+    await page.getByLabel("5", { exact: true }).waitFor();
+    await checkLooks(page, "alerts");
+    expect(faults).toEqual([]);
     await page.getByLabel("Specific addresses").check();
     await page.getByLabel("Addresses", { exact: true }).fill("ops@partner.example\nnobody");
     await page.getByLabel("5", { exact: true }).uncheck();

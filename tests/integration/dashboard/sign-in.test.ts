@@ -9,6 +9,7 @@ import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
 import {
   openDashboard,
   seriousFaults,
+  seriousFaultsInSchemes,
   serveDashboard,
   signIn,
 } from "../../support/dashboard/dashboard.ts";
@@ -79,15 +80,16 @@ describe.skipIf(chromium === undefined)("the sign-in", () => {
 
   test("a wrong password is reported without disclosing the account, and the field is ready for another", async () => {
     const words: string[] = [];
+    const { page } = await openDashboard(browser, { root });
     for (const email of [(await freshUser()).email, "nobody@p1.test"]) {
-      const { page } = await openDashboard(browser, { root });
       await toPassword(page, email);
       await tryPassword(page, "wrong");
       words.push(await page.getByRole("alert").innerText());
       await passwordField(page).and(page.locator(":focus")).waitFor();
       expect(await passwordField(page).inputValue()).toBe("");
-      await page.close();
+      await button(page, "Change").click();
     }
+    await page.close();
     expect(words[0]).toContain("Wrong email or password");
     expect(words[1]).toBe(String(words[0]));
   });
@@ -132,7 +134,7 @@ describe.skipIf(chromium === undefined)("the sign-in", () => {
     await page.close();
   });
 
-  test("an unreachable server is reported, and nothing typed is lost", async () => {
+  test("an unreachable server is reported, and nothing typed is lost; a session ends here nevertheless", async () => {
     const { page } = await openDashboard(browser, { root });
     const { email } = await freshUser();
     await toPassword(page, email);
@@ -142,10 +144,14 @@ describe.skipIf(chromium === undefined)("the sign-in", () => {
     await page.unroute("**/api/v1/login");
     await tryPassword(page, PASSWORD);
     await page.getByRole("navigation", { name: "Main" }).waitFor();
+    await page.route("**/api/v1/logout", (route) => route.abort());
+    await page.getByRole("button", { name: /^Account of/ }).click();
+    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    await page.getByText("You are signed out here").waitFor();
     await page.close();
   });
 
-  test("the policy of the domain decides what is offered, and the address can be changed", async () => {
+  test("the policy of the domain decides what is offered; an invalid address is reported, and can be changed", async () => {
     const companyId = tenants.partners[1].accounts[0].id;
     await addSsoConnection(database.db, { companyId, domains: ["both.test"] });
     await addSsoConnection(database.db, {
@@ -154,6 +160,9 @@ describe.skipIf(chromium === undefined)("the sign-in", () => {
       passwordLogin: false,
     });
     const { page } = await openDashboard(browser, { root });
+    await page.getByLabel("Email").fill("no address");
+    await button(page, "Continue").click();
+    await page.getByText("Enter an email address such as").waitFor();
     const sso = button(page, "Continue with single sign-on");
     for (const [email, password, single] of [
       ["a@none.test", 1, 0],
@@ -171,14 +180,6 @@ describe.skipIf(chromium === undefined)("the sign-in", () => {
       expect(await seriousFaults(page)).toEqual([]);
       await button(page, "Change").click();
     }
-    await page.close();
-  });
-
-  test("an invalid email is reported at its field", async () => {
-    const { page } = await openDashboard(browser, { root });
-    await page.getByLabel("Email").fill("no address");
-    await button(page, "Continue").click();
-    await page.getByText("Enter an email address such as").waitFor();
     await page.close();
   });
 });
@@ -210,18 +211,6 @@ describe.skipIf(chromium === undefined)("a session", () => {
     await page.close();
   });
 
-  test("shows the current identity of the token after a reload", async () => {
-    const user = await freshUser();
-    const { page } = await openDashboard(browser, { root });
-    await toPassword(page, user.email);
-    await tryPassword(page, PASSWORD);
-    await page.getByRole("navigation", { name: "Main" }).waitFor();
-    await database.db.sql`update users set name = 'Renamed meanwhile' where id = ${user.id}`;
-    await page.reload();
-    await page.getByRole("button", { name: "Account of Renamed meanwhile" }).waitFor();
-    await page.close();
-  });
-
   test("is revoked at sign-out and leaves nothing behind; the back button does not show it", async () => {
     const user = await freshUser();
     const { page } = await openDashboard(browser, { root });
@@ -246,20 +235,13 @@ describe.skipIf(chromium === undefined)("a session", () => {
     await page.close();
   });
 
-  test("ends here even if the server cannot be reached, and reports that", async () => {
-    const { page } = await openDashboard(browser, { root });
-    await signIn(page, (await freshUser()).email);
-    await page.route("**/api/v1/logout", (route) => route.abort());
-    await page.getByRole("button", { name: /^Account of/ }).click();
-    await page.getByRole("menuitem", { name: "Sign out" }).click();
-    await page.getByText("You are signed out here").waitFor();
-    await page.close();
-  });
-
-  test("that was ended elsewhere shows the sign-in with a notice, and continues on the same page", async () => {
+  test("shows who its user is now after a reload; once ended elsewhere it shows the sign-in, and continues on the same page", async () => {
     const user = await freshUser();
     const { page } = await openDashboard(browser, { root });
     await signIn(page, user.email);
+    await database.db.sql`update users set name = 'Renamed meanwhile' where id = ${user.id}`;
+    await page.reload();
+    await page.getByRole("button", { name: "Account of Renamed meanwhile" }).waitFor();
     await page.getByRole("link", { name: "Security" }).click();
     await page.getByText("This one").waitFor();
     await database.db.sql`delete from tokens where user_id = ${user.id}`;
@@ -349,18 +331,26 @@ async function paste(page: Page, text: string): Promise<void> {
 }
 
 describe.skipIf(chromium === undefined)("everybody can use the sign-in", () => {
-  test.each(["light", "dark"] as const)("axe finds nothing serious, %s", async (colorScheme) => {
-    const { page, faults } = await openDashboard(browser, { root, colorScheme });
+  test("in dark and light, and on a phone without scrolling sideways", async () => {
+    const { page, faults } = await openDashboard(browser, { root, width: 360 });
+    const isWide = () =>
+      page.evaluate<boolean>("document.documentElement.scrollWidth > innerWidth");
+    const check = async () => {
+      await page.setViewportSize({ width: 360, height: 900 });
+      expect(await isWide()).toBe(false);
+      await page.setViewportSize({ width: 1280, height: 900 });
+      expect(await seriousFaultsInSchemes(page)).toEqual([]);
+    };
     await page.getByLabel("Email").waitFor();
-    expect(await seriousFaults(page)).toEqual([]);
-    await toPassword(page, "nobody@p1.test");
+    await check();
+    await toPassword(page, `${"long".repeat(12)}@${"name".repeat(12)}.test`);
     await tryPassword(page, "wrong");
     await page.getByRole("alert").waitFor();
-    expect(await seriousFaults(page)).toEqual([]);
+    await check();
     await button(page, "Forgot your password?").click();
     await button(page, "Email me a code").click();
     await page.getByLabel("Digit 1 of 6").waitFor();
-    expect(await seriousFaults(page)).toEqual([]);
+    await check();
     expect(faults).toEqual([]);
     await page.close();
   });
@@ -385,21 +375,6 @@ describe.skipIf(chromium === undefined)("everybody can use the sign-in", () => {
     await security.waitFor({ state: "hidden" });
     expect(await seriousFaults(page)).toEqual([]);
     expect(faults).toEqual([]);
-    await page.close();
-  });
-
-  test("a phone shows it without scrolling sideways", async () => {
-    const { page } = await openDashboard(browser, { root, width: 360 });
-    const isWide = () =>
-      page.evaluate<boolean>("document.documentElement.scrollWidth > innerWidth");
-    await page.getByLabel("Email").waitFor();
-    expect(await isWide()).toBe(false);
-    await toPassword(page, `${"long".repeat(12)}@${"name".repeat(12)}.test`);
-    expect(await isWide()).toBe(false);
-    await button(page, "Forgot your password?").click();
-    await button(page, "Email me a code").click();
-    await page.getByLabel("Digit 1 of 6").waitFor();
-    expect(await isWide()).toBe(false);
     await page.close();
   });
 });

@@ -57,7 +57,7 @@ describe.skipIf(chromium === undefined)("a remembered session", () => {
     await signInForm(await open("/security"));
   });
 
-  test("is not handed to another browser, nor to another origin of this one", async () => {
+  test("is not handed to another browser, to another origin of this one, or to a frame", async () => {
     const page = await open("/security");
     await signIn(page, (await freshUser()).email);
     const stranger = await browser.newContext();
@@ -69,11 +69,6 @@ describe.skipIf(chromium === undefined)("a remembered session", () => {
     const elsewhere = await context.newPage();
     await elsewhere.goto(`${root.replace("127.0.0.1", "localhost")}/dashboard/security`);
     await signInForm(elsewhere);
-  });
-
-  test("is neither requested nor handed over in a frame", async () => {
-    const page = await open("/security");
-    await signIn(page, (await freshUser()).email);
     // Removes the document's policy, which forbids framing.
     const framing = await context.newPage();
     await framing.route("**/dashboard/**", async (route) => {

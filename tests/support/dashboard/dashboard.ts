@@ -7,9 +7,17 @@ import type { Browser, Frame, Page } from "playwright-core";
 import { builtDashboard } from "../../../src/dashboard/assets.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { PASSWORD, startApi } from "../api.ts";
+import { until } from "../network/receiver.ts";
 import { openPage } from "./browser.ts";
 
 const HEIGHT = 900;
+const FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+const SETTLED = `(async () => {
+  const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+  await frame();
+  await Promise.allSettled(document.getAnimations().map(({ finished }) => finished));
+  await frame();
+})()`;
 const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 
 interface ServedOptions {
@@ -135,6 +143,17 @@ export async function seriousFaults(page: Page): Promise<string[]> {
   return toFieldErrors(page, ({ impact }) => impact === "serious" || impact === "critical");
 }
 
+/** Lists the same in dark and in light, which the page has afterwards. */
+export async function seriousFaultsInSchemes(page: Page): Promise<string[]> {
+  const faults: string[] = [];
+  for (const colorScheme of ["dark", "light"] as const) {
+    await page.emulateMedia({ colorScheme });
+    await page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor();
+    for (const fault of await seriousFaults(page)) faults.push(`${colorScheme}: ${fault}`);
+  }
+  return faults;
+}
+
 /** Lists all violations that axe-core finds, also minor ones. */
 export async function allErrors(page: Page | Frame): Promise<string[]> {
   return toFieldErrors(page, () => true);
@@ -165,8 +184,8 @@ export async function checkLooks(page: Page, state: string): Promise<void> {
     await page.setViewportSize({ width, height: HEIGHT });
     await page.emulateMedia({ colorScheme });
     await page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor();
-    const isWide = await page.evaluate("document.documentElement.scrollWidth > innerWidth");
-    const errors = [...(await allErrors(page)), ...(isWide ? ["runs wide"] : [])];
+    const isNarrow = await fits(page);
+    const errors = [...(await allErrors(page)), ...(isNarrow ? [] : ["runs wide"])];
     const name = `${state} ${width} ${colorScheme}`;
     if (folder !== undefined)
       await page.screenshot({ path: `${folder}/${name.replaceAll(" ", "-")}.png`, fullPage: true });
@@ -174,6 +193,17 @@ export async function checkLooks(page: Page, state: string): Promise<void> {
   }
   await page.setViewportSize({ width: 1280, height: HEIGHT });
   await page.emulateMedia({ colorScheme: "light" });
+}
+
+/** Waits until animations end, and tells whether the page fits into its window; charts take a moment to follow it. */
+export async function fits(page: Page): Promise<boolean> {
+  await page.evaluate(SETTLED);
+  try {
+    await until("the page fits", async () => Boolean(await page.evaluate(FITS)), 3_000);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Delays all requests of the page to an address (a glob) until the returned function is called. */

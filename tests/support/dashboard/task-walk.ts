@@ -1,7 +1,6 @@
 import type { Locator, Page } from "playwright-core";
 
-import { allErrors, LOOKS } from "./dashboard.ts";
-import { until } from "../network/receiver.ts";
+import { allErrors, fits, LOOKS } from "./dashboard.ts";
 
 /** A task of a user, and the number of clicks that the dashboard may need for it. */
 export interface Task {
@@ -18,14 +17,6 @@ const HEIGHT = 900;
 /** Times of the keystroke-level model: thinking, pointing and clicking for a click; typing for a key. */
 const CLICK_S = 1.35 + 1.1 + 0.2;
 const KEY_S = 0.28;
-
-const FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
-const SETTLED = `(async () => {
-  const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
-  await frame();
-  await Promise.allSettled(document.getAnimations().map(({ finished }) => finished));
-  await frame();
-})()`;
 
 /**
  * Performs a task in a page, counts its clicks and keys, and checks accessibility and layout in the states that
@@ -72,7 +63,7 @@ export class Walk {
       await this.page.emulateMedia({ colorScheme });
       await this.page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor();
       const name = `${this.#task.name}, ${state}, ${width} ${colorScheme}`;
-      if (!(await this.#fits())) this.faults.push(`${name}: runs wide`);
+      if (!(await fits(this.page))) this.faults.push(`${name}: runs wide`);
       for (const fault of await allErrors(this.page)) this.faults.push(`${name}: ${fault}`);
       if (this.#shots !== undefined) await this.#shoot(this.#shots, name);
     }
@@ -97,17 +88,6 @@ export class Walk {
     const person = this.#clicks * CLICK_S + this.#keys * KEY_S;
     const { name, least, reason = "" } = this.#task;
     return `| ${[name, this.#clicks, this.#keys, least, this.#seconds?.toFixed(1), person.toFixed(0), reason].join(" | ")} |`;
-  }
-
-  /** Waits until animations end, and tells whether the page fits into its window. */
-  async #fits(): Promise<boolean> {
-    await this.page.evaluate(SETTLED);
-    try {
-      await until("the page fits", async () => Boolean(await this.page.evaluate(FITS)), 3_000);
-      return true;
-    } catch {
-      return false;
-    }
   }
 
   async #shoot(folder: string, name: string): Promise<void> {
