@@ -32,7 +32,7 @@ export function Portal({ link }: { readonly link: PortalLink }) {
       <PortalSession link={link}>
         {(state) => (
           <BrandTheme scheme={link.theme}>
-            <Notifications position="bottom-right" />
+            <Notifications position="top-center" />
             <Content>
               <Router base={link.base}>
                 <Shown state={state} />

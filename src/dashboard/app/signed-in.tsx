@@ -21,7 +21,7 @@ export function Page() {
   useEffect(() => () => notify.clear(), []);
   return (
     <Router base="/dashboard">
-      <Notifications position="bottom-right" />
+      <Notifications position="top-center" />
       <Shell areas={areas} search={<Search areas={areas} />}>
         <ActingBanner />
         <PageBoundary>

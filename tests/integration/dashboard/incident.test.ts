@@ -106,11 +106,12 @@ describe.skipIf(chromium === undefined)("the incident card", () => {
     await page.getByRole("alert").getByText("HTTP 500").waitFor();
     await page.getByText("The subscription stays disabled, and its events are held.").waitFor();
     await checkLooks(page, "enabled test failed");
+    await button(page, "Try again").click();
+    await until("the third test", () => Promise.resolve(receiver.received.length === 3));
+    await page.getByText("The subscription stays disabled, and its events are held.").waitFor();
     expect(await isActive(id)).toBe(false);
-    expect(receiver.received.map(({ headers }) => headers["x-svc-event"])).toEqual([
-      "webhook.test",
-      "webhook.test",
-    ]);
+    const events = receiver.received.map(({ headers }) => headers["x-svc-event"]);
+    expect(events).toEqual(["webhook.test", "webhook.test", "webhook.test"]);
     await page.getByRole("link", { name: "Edit the URL" }).click();
     await page.getByLabel("Endpoint URL").waitFor();
     expect(faults).toEqual([]);
@@ -134,8 +135,7 @@ describe.skipIf(chromium === undefined)("the incident card", () => {
     const begun = await card.locator(`time[datetime="${since}"]`).count();
     expect(begun).toBeGreaterThan(0);
     await page.getByRole("tab", { name: "Deliveries" }).click();
-    await page.getByText("Failing since").waitFor();
-    expect(await page.getByRole("alert").locator(`time[datetime="${since}"]`).count()).toBe(1);
+    await page.getByRole("alert").getByText("2 events are held").waitFor();
     await shoot(page, "deliveries-disabled");
   });
 

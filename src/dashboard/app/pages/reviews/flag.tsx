@@ -72,7 +72,7 @@ function FlagMoves({ review }: { readonly review: Review }) {
         ))}
       </Group>
       {error !== null && <ErrorNotice error={error} />}
-      <Dimmed>Changes are passed on to the account owner.</Dimmed>
+      <Dimmed>The account owner is told of each change.</Dimmed>
     </Stack>
   );
 }

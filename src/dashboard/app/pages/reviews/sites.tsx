@@ -87,9 +87,7 @@ function Axis({ title, axis }: { readonly title: string; readonly axis: StoreRev
         <Text size="sm">{title}</Text>
         <StateBadge state={connected ? "connected" : "disconnected"} />
         <Text size="sm" c="dimmed" span>
-          {since === null ? (
-            "since it was set up"
-          ) : (
+          {since !== null && (
             <>
               since <Day at={since} />
             </>

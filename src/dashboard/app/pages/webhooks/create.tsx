@@ -35,6 +35,9 @@ export function Page() {
   const [params] = useSearchParams();
   const id = params.get("id");
   const subscriptions = useQuery({ ...subscriptionsOptions(useReader()), enabled: id === null });
+  useEffect(() => {
+    globalThis.scrollTo(0, 0);
+  }, [id]);
   return (
     <>
       <PageHeader

@@ -1,4 +1,4 @@
-import { Alert, Button, Checkbox, Stack, Text } from "@mantine/core";
+import { Alert, Button, Checkbox, Group, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -9,21 +9,15 @@ import { Choice } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
-import { diagnosisOf, phraseOf } from "./deliveries/attempt-words.ts";
 import { useIsReadOnly, useReader } from "./data/data.ts";
-import {
-  type Health,
-  healthOptions,
-  incidentOptions,
-  type SubscriptionProps,
-} from "./data/reads.ts";
+import { healthOptions, type SubscriptionProps } from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
 import { disabledBecause } from "./data/subscription-words.ts";
 import { CancelTest } from "./test-event.tsx";
 import { TextLink } from "../../ui/layout.tsx";
 
 interface DisabledBannerProps extends SubscriptionProps {
-  /** True if the page shows the time and cause of the failure elsewhere, so that the banner leaves them out. */
+  /** True if the banner takes one line, because the page has a list or a form to show. */
   readonly isBrief: boolean;
   /** Called after the request. `eventId` is the test whose answer decides, if the user chose to send one. */
   readonly onEnabled: (eventId?: string) => void;
@@ -32,23 +26,28 @@ interface DisabledBannerProps extends SubscriptionProps {
 /** Explains why the subscription is disabled and how many events are held, and offers to enable it. */
 export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBannerProps) {
   const { id, disabled_at: at } = subscription;
-  const { held, first_failure: first } = useQuery(healthOptions(useReader(), id)).data ?? {};
-  const since = useQuery(incidentOptions(useReader(), id)).data?.since;
+  const { held } = useQuery(healthOptions(useReader(), id)).data ?? {};
   const [opened, { open, close }] = useDisclosure();
   const isReadOnly = useIsReadOnly();
   if (subscription.pending_test_event_id !== null)
     return <TestBanner subscription={subscription} />;
+  const title = "Disabled: nothing is sent";
   return (
-    <Alert color="red" icon={<Icon name="pause" />} title="Disabled: nothing is sent" mb="md">
-      <Stack gap="sm" align="flex-start">
-        <Text size="sm">
-          Since <ExactTime at={at} /> (<Time at={at} />
-          ), because {disabledBecause(subscription)}. {heldInWords(held)} Fix the endpoint first,
-          then enable it.
-        </Text>
-        {first && since && !isBrief && <FirstFailure id={id} failure={first} since={since} />}
+    <Alert color="red" icon={<Icon name="pause" />} title={!isBrief && title} mb="md">
+      <Group justify="space-between" gap="sm">
+        {isBrief ? (
+          <Text size="sm">
+            <strong>{title}</strong> since <Time at={at} />. {heldInWords(held)}
+          </Text>
+        ) : (
+          <Text size="sm">
+            Since <ExactTime at={at} /> (<Time at={at} />
+            ), because {disabledBecause(subscription)}. {heldInWords(held)} Fix the endpoint first,
+            then enable it.
+          </Text>
+        )}
         {!isReadOnly && <Button onClick={open}>Enable …</Button>}
-      </Stack>
+      </Group>
       {opened && (
         <EnableDialog
           subscription={subscription}
@@ -75,28 +74,6 @@ function TestBanner({ subscription }: SubscriptionProps) {
         {!useIsReadOnly() && <CancelTest id={id} />}
       </Stack>
     </Alert>
-  );
-}
-
-interface FirstFailureProps {
-  readonly id: string;
-  readonly failure: NonNullable<Health["first_failure"]>;
-  /**
-   * Time of the first failed attempt of the incident. It lies before the first permanent failure, which follows
-   * after several attempts.
-   */
-  readonly since: string;
-}
-
-function FirstFailure({ id, failure, since }: FirstFailureProps) {
-  const result = { outcome: "failed", ...failure } as const;
-  const { advice } = diagnosisOf(result);
-  return (
-    <Text size="sm">
-      Failing since <ExactTime at={since} />. First permanent failure:{" "}
-      <TextLink href={`/webhooks/${id}/deliveries/${failure.event_id}`}>this event</TextLink>,{" "}
-      {phraseOf(result)}. {advice}
-    </Text>
   );
 }
 
@@ -181,7 +158,7 @@ function immediateChoices(held: number) {
     {
       value: "skip",
       label: `Skip the ${events}`,
-      description: "They are not sent. You can still bring them back with Recover, for 30 days.",
+      description: "They are not sent. You can still resend them from Deliveries, for 30 days.",
     },
   ] as const;
 }

@@ -60,6 +60,7 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
                 subscription={subscription}
                 opened={isTesting}
                 sent={sent}
+                onSent={setSent}
                 onOpen={test.open}
                 onClose={() => {
                   setSent(undefined);
@@ -73,7 +74,7 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
       {!isActive && (
         <DisabledBanner
           subscription={subscription}
-          isBrief={tab === "overview"}
+          isBrief={tab !== "overview"}
           onEnabled={(eventId) => {
             setSent(eventId);
             test.open();
@@ -131,11 +132,12 @@ function Summary({ subscription }: SubscriptionProps) {
 interface TestButtonProps extends SubscriptionProps {
   readonly opened: boolean;
   readonly sent: string | undefined;
+  readonly onSent: (eventId: string | undefined) => void;
   readonly onOpen: () => void;
   readonly onClose: () => void;
 }
 
-function TestButton({ subscription, opened, sent, onOpen, onClose }: TestButtonProps) {
+function TestButton({ subscription, opened, sent, onSent, onOpen, onClose }: TestButtonProps) {
   return (
     <>
       <Button variant="default" onClick={onOpen} leftSection={<Icon name="send" size={16} />}>
@@ -147,7 +149,7 @@ function TestButton({ subscription, opened, sent, onOpen, onClose }: TestButtonP
           overtakes what is queued, and holds nothing back.
         </Text>
         {sent !== undefined && (
-          <EnablingTest subscription={subscription} eventId={sent} onClose={onClose} />
+          <EnablingTest {...{ subscription, onSent, onClose }} eventId={sent} />
         )}
         {sent === undefined && subscription.is_active && <TestEvent id={subscription.id} />}
         {sent === undefined && !subscription.is_active && <Text size="sm">{NOTHING_SENT}</Text>}

@@ -56,12 +56,19 @@ export function TestEvent({ id, event }: TestEventProps) {
 
 interface EnablingTestProps extends SubscriptionProps {
   readonly eventId: string;
+  /** Called with the next test event if the user tries again. */
+  readonly onSent: (eventId: string | undefined) => void;
   readonly onClose: () => void;
 }
 
 /** Shows the progress of the test event that decides about an enable, and what it has decided. */
-export function EnablingTest({ subscription, eventId, onClose }: EnablingTestProps) {
+export function EnablingTest({ subscription, eventId, onSent, onClose }: EnablingTestProps) {
   const { id } = subscription;
+  const { enable } = useSubscriptionActions(id);
+  const again = useMutation({
+    mutationFn: () => enable("deliver", true),
+    onSuccess: (next) => onSent(next ?? undefined),
+  });
   return (
     <Stack gap="sm" aria-live="polite">
       <Progress id={id} eventId={eventId} />
@@ -70,17 +77,22 @@ export function EnablingTest({ subscription, eventId, onClose }: EnablingTestPro
         <CancelTest id={id} />
       ) : (
         !subscription.is_active && (
-          <Button
-            component={Link}
-            href={`/webhooks/${id}?tab=settings`}
-            onClick={onClose}
-            variant="default"
-            w="fit-content"
-          >
-            Edit the URL
-          </Button>
+          <Group>
+            <Button onClick={() => again.mutate()} loading={again.isPending}>
+              Try again
+            </Button>
+            <Button
+              component={Link}
+              href={`/webhooks/${id}?tab=settings`}
+              onClick={onClose}
+              variant="default"
+            >
+              Edit the URL
+            </Button>
+          </Group>
         )
       )}
+      {again.error !== null && <ErrorNotice error={again.error} />}
     </Stack>
   );
 }

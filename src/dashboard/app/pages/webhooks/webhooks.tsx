@@ -46,7 +46,11 @@ export function Page() {
     <>
       <PageHeader
         title={viewed === undefined ? "Webhooks" : `Webhooks of ${viewed.name}`}
-        description="Get notified of review events with signed webhooks."
+        description={
+          viewed === undefined
+            ? "Get notified of review events with signed webhooks."
+            : "What this partner has subscribed to."
+        }
         actions={
           viewed === undefined && (
             <>
@@ -192,7 +196,12 @@ function LastFailure({ id }: { readonly id: string }) {
     refetchInterval: LAST_FAILURE_MS,
   });
   const last = message?.attempts.findLast(({ outcome }) => outcome !== "delivered");
-  if (!message || last === undefined) return <NamedValue name="Last failure">–</NamedValue>;
+  if (!message || last === undefined)
+    return (
+      <NamedValue name="Last failure">
+        {message === null ? "–" : <Skeleton h={20} w={60} />}
+      </NamedValue>
+    );
   return (
     <NamedValue name="Last failure" hint={<Time at={last.started_at} />}>
       <TextLink href={`/webhooks/${id}/deliveries/${message.event_id}`}>
