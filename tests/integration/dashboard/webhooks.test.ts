@@ -25,7 +25,7 @@ describe.skipIf(chromium === undefined)("a new subscription", () => {
     await button(page, "Create subscription").click();
 
     await button(page, "Show").click();
-    const secret = await page.getByLabel("Secret").inputValue();
+    const secret = await page.getByLabel("Secret", { exact: true }).inputValue();
     expect(secret).toMatch(/^[0-9a-f]{64}$/);
     receiver.answer = async ({ body, headers }) =>
       (await verify(secret, body, headers["x-svc-signature"] ?? "sha256=0")) ? 200 : 401;
@@ -234,7 +234,7 @@ describe.skipIf(chromium === undefined)("a subscription", () => {
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
     await button(page, "View secret").click();
     await button(page, "Show").click();
-    expect(await page.getByLabel("Secret").inputValue()).toBe(before);
+    expect(await page.getByLabel("Secret", { exact: true }).inputValue()).toBe(before);
     await button(page, "Rotate the secret …").click();
     await page.getByLabel("Grace period in hours").fill("2");
     await dialog(page).getByRole("button", { name: "Rotate" }).click();
