@@ -132,7 +132,7 @@ interface SigningKey {
   readonly signers: Readonly<Record<TokenType, Signer>> | undefined;
 }
 
-export async function generateSigningKey(box: SecretBox): Promise<NewSigningKey> {
+export async function generateSigningKey(box: Pick<SecretBox, "seal">): Promise<NewSigningKey> {
   const pair = await generateKeyPair(ALGORITHM, { modulusLength: MODULUS_BITS, extractable: true });
   const publicJwk = await exportJWK(pair.publicKey);
   const kid = await calculateJwkThumbprint(publicJwk, "sha256");
@@ -140,7 +140,7 @@ export async function generateSigningKey(box: SecretBox): Promise<NewSigningKey>
   return {
     kid,
     publicJwk: { ...publicJwk, kid, alg: ALGORITHM, use: "sig" },
-    sealedPrivateKey: box.seal(JSON.stringify(privateJwk), contextOf(kid)),
+    sealedPrivateKey: box.seal(JSON.stringify(privateJwk), signingKeyAssociatedData(kid)),
   };
 }
 
@@ -190,7 +190,7 @@ async function openSigners(
 
 function openPrivateJwk(row: SigningKeyRow, box: SecretBox): JWK {
   try {
-    return JSON.parse(box.open(row.sealedPrivateKey, contextOf(row.kid)));
+    return JSON.parse(box.open(row.sealedPrivateKey, signingKeyAssociatedData(row.kid)));
   } catch (cause) {
     throw new Error(
       `Signing key ${row.kid} does not open: MASTER_KEY is not the key that sealed it (nor is MASTER_KEY_PREVIOUS).`,
@@ -205,7 +205,8 @@ async function importKey(jwk: JWK): Promise<CryptoKey> {
   return key;
 }
 
-function contextOf(kid: string): string {
+/** Returns the associated data with which the private half of a signing key is sealed. */
+export function signingKeyAssociatedData(kid: string): string {
   return `signing-key:${kid}`;
 }
 

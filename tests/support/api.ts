@@ -10,6 +10,7 @@ import type { Log } from "../../src/lib/log.ts";
 import { createPasswords, type Passwords } from "../../src/lib/password.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { createWriterPool } from "../../src/outbox/writer-pool.ts";
+import { addSigningKeys } from "./signing-keys.ts";
 
 /** The password of every test user. All share one, so that each test file hashes only once. */
 export const PASSWORD = "correct horse battery staple";
@@ -111,6 +112,7 @@ export async function startApi({
   const clock = briefly(given);
   const log = overrides.log ?? memoryLog(lines);
   const box = overrides.box ?? createSecretBox({ current: config.masterKey });
+  if (overrides.keys === undefined) await addSigningKeys(db, box, clock.now());
   const deps: TestApi["deps"] = {
     config,
     db,

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
 import { freePort } from "../../../scripts/demo/stores/keep.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import { runCommand } from "../../support/processes/command.ts";
@@ -11,6 +12,7 @@ import { addProvider, connectStore, created, type TestProvider } from "../../sup
 import { insertSubscription } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { addSigningKeys } from "../../support/signing-keys.ts";
 import { addTenants } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
@@ -154,6 +156,7 @@ beforeEach(async () => {
   stops = [() => database.drop()];
   receiver.received.length = 0;
   const box = createSecretBox({ current: oldKey });
+  await addSigningKeys(database.db, box, systemClock.now());
   const [partner] = (await addTenants(database.db)).partners;
   provider = await addProvider(database.db, box);
   site = await connectStore(database.db, partner.accounts[0], { provider });

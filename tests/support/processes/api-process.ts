@@ -59,14 +59,19 @@ export class ApiProcess {
   }
 
   /**
-   * Starts a process and waits until `/readyz` answers 200. `env` must have `DATABASE_URL` and `MASTER_KEY`.
+   * Starts a process and waits until `/readyz` answers 200; throws if the process ends before. `env` must have
+   * `DATABASE_URL` and `MASTER_KEY`.
    */
   static async start(
     env: Readonly<Record<string, string>>,
     options?: ProcessOptions,
   ): Promise<ApiProcess> {
     const api = new ApiProcess(options?.port ?? (await freePort()), env, options);
-    await until("the API is ready", () => api.isReady(), READY_MS);
+    const isReady = () => {
+      if (api.#child.exitCode !== null) throw new Error(`The API has ended: ${api.#said}`);
+      return api.isReady();
+    };
+    await until("the API is ready", isReady, READY_MS);
     return api;
   }
 

@@ -1,7 +1,10 @@
 import { randomBytes } from "node:crypto";
 
+import { systemClock } from "../../../src/lib/clock.ts";
+import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { ApiProcess } from "./api-process.ts";
 import { createDatabase, type TestDatabase } from "../postgres.ts";
+import { addSigningKeys } from "../signing-keys.ts";
 import { addTenants, type Tenants } from "../tenants.ts";
 
 /** The API as a separate process with two partners, which attack tests reach only over its socket. */
@@ -17,9 +20,12 @@ export async function startAttackedApi(
 ): Promise<AttackedApi> {
   const database = await createDatabase();
   const tenants = await addTenants(database.db);
+  const { MASTER_KEY = randomBytes(32).toString("base64") } = settings;
+  const box = createSecretBox({ current: Buffer.from(MASTER_KEY, "base64") });
+  await addSigningKeys(database.db, box, systemClock.now());
   const api = await ApiProcess.start({
     DATABASE_URL: database.url,
-    MASTER_KEY: randomBytes(32).toString("base64"),
+    MASTER_KEY,
     ...settings,
   });
   return {
