@@ -8,7 +8,7 @@ const SIZES = [1, 2, 4, 8, 16, 32, 64].map((kib) => kib * KIB);
  * because of caches and garbage collection.
  */
 const SLACK = 20;
-const TRIES = 7;
+const TRIES = 3;
 const ROUNDS = 4;
 /** The shortest try, in ms. Shorter measurements drown in the pauses of a loaded machine. */
 const TRY_MS = 0.5;

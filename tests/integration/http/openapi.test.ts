@@ -426,7 +426,7 @@ describe("driven by its own document", () => {
         fc.asyncProperty(requestTo(listed, known), async (send) => {
           expectDocumented(listed, await send());
         }),
-        { seed: 20_260_601, numRuns: 12, endOnFailure: true },
+        { seed: 20_260_601, numRuns: 6, endOnFailure: true },
       );
     }
   });

@@ -4,5 +4,5 @@ import { testSeeds } from "../../support/seeds.ts";
 
 describe("the dispatcher under a virtual clock", () => {
   // `bun run simulate` runs more seeds; the nightly workflow runs 20,000.
-  testSeeds({ seeds: 40, block: 20 });
+  testSeeds({ seeds: 20, block: 20 });
 });

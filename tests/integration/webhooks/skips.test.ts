@@ -10,7 +10,8 @@ import { silentLog } from "../../support/dispatch.ts";
 import { disable, settle, startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const MANY = 200_000;
+/** The nightly workflow takes ten times as many. */
+const MANY = Number(process.env["SKIPPED_ENTRIES"] ?? 20_000);
 
 const world = fixture(startWebhooks);
 
@@ -18,7 +19,7 @@ describe.each([
   { of: "the log", events: MANY, rows: 0 },
   { of: "rows", events: 0, rows: MANY },
   { of: "the log and of rows", events: MANY / 2, rows: MANY / 2 },
-])("200,000 entries of $of are skipped by one row", ({ events, rows }) => {
+])(`${MANY} entries of $of are skipped by one row`, ({ events, rows }) => {
   test("by an enable and by a delete, and the sequence continues afterwards", async () => {
     const { id, eventIds } = await queued(1);
     const { db } = world.database;
