@@ -9,6 +9,7 @@ const world = fixture(startWebhooks);
 
 test("no value of a query parameter causes a 500, for any kind of user", async () => {
   let asked = 0;
+  const refused: Refused = new Set();
   for (const { path, parameters } of reads())
     for (const { name, schema } of parameters)
       for (const value of EXTREMES[schema.format ?? ""] ??
@@ -16,6 +17,7 @@ test("no value of a query parameter causes a 500, for any kind of user", async (
         EXTREMES["string"] ??
         [])
         for (const who of ["owner", "account", "root"] as const) {
+          if (refused.has(`GET ${path} ${who}`)) continue;
           const filled = path
             .replace("/partner/webhooks/{id}", `/partner/webhooks/${id}`)
             .replaceAll(/\{\w+\}/g, "1");
@@ -25,6 +27,7 @@ test("no value of a query parameter causes a 500, for any kind of user", async (
             { token: world.tokens[who] },
           );
           expect([path, name, value, status < 500 || text]).toEqual([path, name, value, true]);
+          if (status === 403) refused.add(`GET ${path} ${who}`);
           asked += 1;
         }
   expect(asked).toBeGreaterThan(500);
@@ -36,11 +39,13 @@ test("no id in a path causes a 500, for any kind of user", async () => {
     (path) => path.startsWith(BASE) && path.includes("{"),
   );
   expect(paths.length).toBeGreaterThan(20);
+  const refused: Refused = new Set();
   for (const path of paths)
     for (const value of [...(EXTREMES["integer"] ?? []), ...(EXTREMES["string"] ?? [])])
       for (const who of ["owner", "account", "root"] as const) {
         const segment = value === "" ? "%20" : encodeURIComponent(value.toWellFormed());
         for (const method of ["GET", "DELETE", "PATCH"]) {
+          if (refused.has(`${method} ${path} ${who}`)) continue;
           const filled = path.slice(BASE.length).replaceAll(/\{\w+\}/g, segment);
           // A number may be the id of a real record, which DELETE would remove.
           if (method === "DELETE" && /^\d+$/.test(value)) continue;
@@ -50,10 +55,17 @@ test("no id in a path causes a 500, for any kind of user", async () => {
             ...body,
           });
           expect([method, path, value, status < 500 || text]).toEqual([method, path, value, true]);
+          if (status === 403 || status === 405) refused.add(`${method} ${path} ${who}`);
         }
       }
   expect(world.api.lines.filter((line) => line.includes("request.failed"))).toEqual([]);
 });
+
+/**
+ * The method, path and user of requests that were answered 403 or 405. These answers precede the checks of values, so the
+ * user sends no further value there.
+ */
+type Refused = Set<string>;
 
 const EXTREMES: Readonly<Record<string, readonly string[]>> = {
   "date-time": [
