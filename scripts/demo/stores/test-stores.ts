@@ -1,6 +1,15 @@
 // Provides the stores for the tests: the given ones, else containers, else embedded ones.
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statfsSync,
+  symlinkSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -32,6 +41,9 @@ const TEST_SETTINGS = [
   "track_commit_timestamp=on",
 ];
 const PROBE_MS = 3_000;
+/** A file system in memory, and the bytes that must be free there. A run with 4 workers takes less than half of them. */
+const MEMORY = "/dev/shm";
+const MEMORY_BYTES = 4 * 1024 ** 3;
 const CONTAINER_START_MS = 60_000;
 
 /**
@@ -109,6 +121,8 @@ async function startTestStores(given: Given): Promise<TestStores> {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "reviewrelay-test-")));
   // Root's PostgreSQL runs as another user and must pass through this folder.
   chmodSync(folder, 0o711);
+  const data = join(folder, "postgres");
+  const linked = databaseUrl === undefined ? linkToMemory(data) : data;
   try {
     // The keeper runs even if it starts no store, because it removes the folder when this process dies.
     const embedded = await startStores({
@@ -135,10 +149,28 @@ async function startTestStores(given: Given): Promise<TestStores> {
       },
     };
   } catch (error) {
-    rmSync(folder, { recursive: true, force: true });
+    for (const path of [linked, folder]) rmSync(path, { recursive: true, force: true });
     await containers?.stop();
     throw error;
   }
+}
+
+/**
+ * Puts the future folder of PostgreSQL into memory, where a clone of the template takes a tenth of the time, if there is
+ * room. Returns the real folder.
+ */
+function linkToMemory(folder: string): string {
+  if (!existsSync(MEMORY)) return folder;
+  const { bavail, bsize } = statfsSync(MEMORY);
+  const mount = readFileSync("/proc/mounts", "utf8")
+    .split("\n")
+    .find((line) => line.split(" ")[1] === MEMORY);
+  // The programs of PostgreSQL may be copied beside its data.
+  if (bavail * bsize < MEMORY_BYTES || mount === undefined || mount.includes("noexec"))
+    return folder;
+  const data = mkdtempSync(join(MEMORY, "reviewrelay-test-"));
+  symlinkSync(data, folder);
+  return data;
 }
 
 function origin(given: string | undefined, used: string | undefined): string {
