@@ -35,9 +35,6 @@ export function Page() {
   const [params] = useSearchParams();
   const id = params.get("id");
   const subscriptions = useQuery({ ...subscriptionsOptions(useReader()), enabled: id === null });
-  useEffect(() => {
-    globalThis.scrollTo(0, 0);
-  }, [id]);
   return (
     <>
       <PageHeader
@@ -98,6 +95,9 @@ function FreeSlotForm({ taken, requestedKind }: FreeSlotFormProps) {
 function VerifyStep({ id }: { readonly id: string }) {
   const { data } = useQuery(subscriptionOptions(useReader(), id));
   const [fresh] = useState(freshSecrets(useQueryClient(), id));
+  useEffect(() => {
+    globalThis.scrollTo(0, 0);
+  }, []);
   return (
     <Stack maw={760} gap="lg">
       <Text size="sm">
