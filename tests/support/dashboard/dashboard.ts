@@ -12,10 +12,12 @@ import { openPage } from "./browser.ts";
 
 const HEIGHT = 900;
 const FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+/** Waits for animations that end, which those of a button that waits do not. */
 const SETTLED = `(async () => {
   const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
   await frame();
-  await Promise.allSettled(document.getAnimations().map(({ finished }) => finished));
+  const ending = document.getAnimations().filter((one) => one.effect.getComputedTiming().endTime < Infinity);
+  await Promise.allSettled(ending.map(({ finished }) => finished));
   await frame();
 })()`;
 const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
