@@ -83,7 +83,7 @@ function withHosts(hosts: (own: string) => readonly string[]): string {
 async function ends(
   url: string,
   count = 3,
-  limits: Limits = { ...LIMITS.requests, deadlineMs: 500 },
+  limits: Limits = { ...LIMITS.requests, deadlineMs: 3_000 },
 ): Promise<unknown[]> {
   const db = connect(url, { max: count, name: "hosts", limits });
   const all = await Promise.all(
