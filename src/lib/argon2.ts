@@ -19,7 +19,7 @@ export interface Argon2 {
  */
 export const argon2 = await import("@node-rs/argon2").then(argon2Of, () => argon2Of());
 
-/** Returns what the library computes, or Bun without it. */
+/** Returns argon2 as the library computes it, or as Bun does if the library is absent. */
 export function argon2Of(library?: Pick<typeof Library, "hash" | "verify">): Argon2 {
   if (library === undefined)
     return {
