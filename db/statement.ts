@@ -153,7 +153,17 @@ const dialect = new PgDialect();
 
 type Nothing = Readonly<Record<string, never>>;
 
+/** Declares a statement of the product. */
 export function statement<P extends Shapes = Nothing, C extends Shapes = Nothing>(
+  declaration: Declaration<P, C>,
+): Statement<P, C> {
+  const made = compiled(declaration);
+  declared.push(made);
+  return made;
+}
+
+/** Builds a statement that `declaredStatements` does not return. */
+export function compiled<P extends Shapes = Nothing, C extends Shapes = Nothing>(
   declaration: Declaration<P, C>,
 ): Statement<P, C> {
   // A declaration without parameters or columns gets empty objects, which have the declared types.
@@ -161,12 +171,9 @@ export function statement<P extends Shapes = Nothing, C extends Shapes = Nothing
   const { name, params, columns } = { params: {}, columns: {}, ...declaration } as Required<
     typeof declaration
   >;
-  const compiled = dialect.sqlToQuery(declaration.text(placeholders(params)));
-  const binds = compiled.params.map((param) => bindOf(params, param));
-  const tables = tablesOf(columns);
-  const made = { name, params, columns, text: compiled.sql, binds, tables };
-  declared.push(made);
-  return made;
+  const query = dialect.sqlToQuery(declaration.text(placeholders(params)));
+  const binds = query.params.map((param) => bindOf(params, param));
+  return { name, params, columns, text: query.sql, binds, tables: tablesOf(columns) };
 }
 
 function tablesOf(columns: Shapes): Table[] {

@@ -47,8 +47,8 @@ test("no id in a path causes a 500, for any kind of user", async () => {
         for (const method of ["GET", "DELETE", "PATCH"]) {
           if (refused.has(`${method} ${path} ${who}`)) continue;
           const filled = path.slice(BASE.length).replaceAll(/\{\w+\}/g, segment);
-          // A number may be the id of a real record, which DELETE would remove.
-          if (method === "DELETE" && /^\d+$/.test(value)) continue;
+          // The code of all methods reads the id alike, so that others than GET take a few. None is that of a record.
+          if (method !== "GET" && !FEW.has(value)) continue;
           const body = method === "GET" ? {} : { body: {} };
           const { status, text } = await world.api.call(method, filled, {
             token: world.tokens[who],
@@ -66,6 +66,8 @@ test("no id in a path causes a 500, for any kind of user", async () => {
  * user sends no further value there.
  */
 type Refused = Set<string>;
+
+const FEW: ReadonlySet<string> = new Set(["\0", "-1", "9007199254740991", "a".repeat(5_000)]);
 
 const EXTREMES: Readonly<Record<string, readonly string[]>> = {
   "date-time": [

@@ -130,6 +130,8 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
     await button(page, "Local time").click();
     await page.reload();
+    // The list moves the button when it appears, which can be between the press and the release of the pointer.
+    await rows(page).first().waitFor();
     await button(page, "UTC").click();
     await button(page, "Local time").waitFor();
   });

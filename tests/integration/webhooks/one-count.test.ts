@@ -28,6 +28,7 @@ import {
 import { startWebhooks } from "../../support/webhooks.ts";
 import { Prng } from "../../simulation/prng.ts";
 import { fixture } from "../../support/fixture.ts";
+import { isThorough } from "../../support/thorough.ts";
 
 const world = fixture(startWebhooks);
 
@@ -163,8 +164,8 @@ const ACTIONS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<voi
   },
 };
 
-/** The nightly workflow takes more steps. Each checks all events so far, so that the time grows with the square. */
-const STEPS = Number(process.env["ONE_COUNT_STEPS"] ?? 24);
+/** Each step checks all events so far, so that the time grows with the square. */
+const STEPS = isThorough ? 60 : 12;
 
 const STEP_MS = 300_000;
 

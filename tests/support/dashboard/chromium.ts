@@ -22,6 +22,12 @@ export function openBrowser(): Promise<Browser> {
   if (chromium === undefined)
     throw new Error("There is no Chromium here: install one, or name it in CHROMIUM.");
   // Containers usually have no sandbox and little shared memory.
-  const args = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"];
+  const args = [
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--renderer-process-limit=1",
+    "--disable-site-isolation-trials",
+  ];
   return driver.launch({ executablePath: chromium, args });
 }

@@ -8,6 +8,7 @@ import { builtDashboard } from "../../../src/dashboard/assets.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { PASSWORD, startApi } from "../api.ts";
 import { until } from "../network/receiver.ts";
+import { isThorough } from "../thorough.ts";
 import { openPage } from "./browser.ts";
 
 const HEIGHT = 900;
@@ -59,10 +60,10 @@ const EVERY_LOOK = [
   { width: 390, colorScheme: "light" },
 ] as const;
 /**
- * The looks in which pages are checked: each width and each colour scheme once, or with `LOOKS=all` every
- * combination.
+ * The looks in which pages are checked: each width and each colour scheme once, or if thorough
+ * every combination.
  */
-export const LOOKS = process.env["LOOKS"] === "all" ? EVERY_LOOK : EVERY_LOOK.slice(0, 2);
+export const LOOKS = isThorough ? EVERY_LOOK : EVERY_LOOK.slice(0, 2);
 
 interface Visit extends Look {
   readonly root: string;
@@ -140,41 +141,48 @@ export async function signIn(page: Page, email: string, password = PASSWORD): Pr
 
 const isSignedIn = (page: Page) => page.getByRole("button", { name: "Account of" }).waitFor();
 
+/** Rules of axe-core whose result depends on the colours of a page. */
+const COLOUR_RULES = ["color-contrast", "link-in-text-block"];
+
+const isSerious = ({ impact }: Violation) => impact === "serious" || impact === "critical";
+
 /** Lists the violations that axe-core rates serious or critical, as `rule: element`. */
 export async function seriousFaults(page: Page): Promise<string[]> {
-  return toFieldErrors(page, ({ impact }) => impact === "serious" || impact === "critical");
+  return inWords((await violations(page)).filter(isSerious));
 }
 
 /** Lists the same in dark and in light, which the page has afterwards. */
 export async function seriousFaultsInSchemes(page: Page): Promise<string[]> {
-  const faults: string[] = [];
-  for (const colorScheme of ["dark", "light"] as const) {
-    await page.emulateMedia({ colorScheme });
-    await page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor();
-    for (const fault of await seriousFaults(page)) faults.push(`${colorScheme}: ${fault}`);
-  }
-  return faults;
+  await inScheme(page, "dark");
+  const faults = (await seriousFaults(page)).map((fault) => `dark: ${fault}`);
+  await inScheme(page, "light");
+  const others = inWords((await violations(page, COLOUR_RULES)).filter(isSerious));
+  return [...faults, ...others.map((fault) => `light: ${fault}`)];
+}
+
+async function inScheme(page: Page, colorScheme: "light" | "dark"): Promise<void> {
+  await page.emulateMedia({ colorScheme });
+  await page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor();
 }
 
 /** Lists all violations that axe-core finds, also minor ones. */
 export async function allErrors(page: Page | Frame): Promise<string[]> {
-  return toFieldErrors(page, () => true);
+  return inWords(await violations(page));
 }
 
-async function toFieldErrors(
-  page: Page | Frame,
-  isMeant: (one: AxeResults["violations"][number]) => boolean,
-): Promise<string[]> {
+type Violation = AxeResults["violations"][number];
+
+/** Runs axe-core on a page, with all of its rules or with some. */
+async function violations(page: Page | Frame, rules?: readonly string[]): Promise<Violation[]> {
   if (!(await page.evaluate(`"axe" in window`))) await page.evaluate(AXE);
   // The first option omits descriptions of passing elements, which would double the time. Frames are checked on their
   // own: axe-core would send them messages, which a frame of another origin does not accept.
-  const violations: AxeResults["violations"] = await page.evaluate(
-    `axe.run({ resultTypes: ["violations"], iframes: false }).then(({ violations }) => violations)`,
-  );
-  return violations
-    .filter(isMeant)
-    .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 160)}`));
+  const options = { resultTypes: ["violations"], iframes: false, ...(rules && { runOnly: rules }) };
+  return page.evaluate(`axe.run(${JSON.stringify(options)}).then(({ violations }) => violations)`);
 }
+
+const inWords = (found: readonly Violation[]) =>
+  found.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 160)}`));
 
 /**
  * Fails if axe-core finds anything in a state of the page, or if the page is wider than its window, in any look. With
@@ -184,8 +192,7 @@ export async function checkLooks(page: Page, state: string): Promise<void> {
   const folder = process.env["SCREENSHOTS"];
   for (const { width, colorScheme } of LOOKS) {
     await page.setViewportSize({ width, height: HEIGHT });
-    await page.emulateMedia({ colorScheme });
-    await page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor();
+    await inScheme(page, colorScheme);
     const isNarrow = await fits(page);
     const errors = [...(await allErrors(page)), ...(isNarrow ? [] : ["runs wide"])];
     const name = `${state} ${width} ${colorScheme}`;
