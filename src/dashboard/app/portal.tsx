@@ -4,6 +4,7 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { useRef, type ReactNode } from "react";
 import { Redirect, Route, Router, Switch } from "wouter";
 
+import { Acting } from "./shell/acting.tsx";
 import { page, PageBoundary } from "./shell/page.tsx";
 import { useSeesSecrets } from "./pages/webhooks/data/data.ts";
 import { READING_PAGES } from "./pages/webhooks/pages.ts";
@@ -61,6 +62,7 @@ function Shown({ state: { session, ended, error, retry } }: { readonly state: Po
   if (session?.portal === undefined) return <Loading />;
   return (
     <PageBoundary>
+      {session.portal.isOfOperator && <Acting as={`the owner of ${session.company.name}`} />}
       <Opened portal={session.portal} />
     </PageBoundary>
   );

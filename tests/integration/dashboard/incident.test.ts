@@ -63,6 +63,7 @@ describe.skipIf(chromium === undefined)("the incident card", () => {
     receiver.received.length = 0;
     await button(page, "Enable …").click();
     await page.getByLabel("Deliver the 2 held events").waitFor();
+    await page.getByText("The permanent failures before (20) are not sent again").waitFor();
     expect(await page.getByLabel("Send a test event first").isChecked()).toBe(true);
     await shoot(page, "enable-dialog");
     await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();

@@ -1,9 +1,7 @@
 import {
-  Alert,
   AppShell,
   Avatar,
   Burger,
-  Button,
   Divider,
   Group,
   Menu,
@@ -15,13 +13,12 @@ import {
   VisuallyHidden,
 } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { Fragment, type ReactNode, useEffect, useRef } from "react";
+import { Fragment, type ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 
 import { roleName } from "../session/identity.ts";
 import { useSession, useSessionState } from "../session/session.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { notify } from "../ui/notify.ts";
 import { Brand } from "./brand.tsx";
 import type { Area } from "./page.tsx";
 
@@ -146,37 +143,5 @@ function UserMenu() {
         </Menu.Item>
       </Menu.Dropdown>
     </Menu>
-  );
-}
-
-/** Banner that names the impersonated user during impersonation, with a button that ends the impersonation. */
-export function ActingBanner() {
-  const { user, company, origin } = useSession();
-  const { comeBack } = useSessionState();
-  const before = useRef(origin);
-  useEffect(() => {
-    // Announces the end of an impersonation, which ends by the button or when its token expires.
-    if (before.current !== undefined && origin === undefined)
-      notify.done(`You are ${user.name} again.`);
-    before.current = origin;
-  }, [origin, user.name]);
-  if (origin === undefined) return null;
-  return (
-    <Alert
-      color="yellow"
-      mb="md"
-      role="note"
-      icon={<Icon name="user" />}
-      title={`You act as ${user.name}, owner of ${company.name}`}
-    >
-      <Group justify="space-between" gap="sm">
-        <Text size="sm" className="shrinks">
-          What you do here is done in the owner’s name, and the audit log names you both.
-        </Text>
-        <Button size="xs" onClick={comeBack}>
-          End
-        </Button>
-      </Group>
-    </Alert>
   );
 }

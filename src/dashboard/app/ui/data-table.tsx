@@ -154,7 +154,7 @@ const Cells = memo(function Cells(props: CellsProps) {
           // A line names the area of each column in its grid.
           style={{ gridArea: isLine ? title.toLowerCase() : undefined }}
         >
-          {/* Wraps the content into one element, so that a card always has two columns: title and content. */}
+          {/* Wraps the content into one element, so that a cell of a card always has two: title and content. */}
           <div className={css.cell}>{cell}</div>
         </td>
       ))}
@@ -183,7 +183,7 @@ function Space({ height }: { readonly height: number }) {
 
 /** Estimated heights of a row and of a card in px. */
 const ROW_PX = 62;
-const CARD_PX = 260;
+const CARD_PX = 150;
 /** Gap between two cards in px, which must equal the gap in the style sheet. */
 const CARD_GAP_PX = 12;
 

@@ -89,7 +89,7 @@ interface EnableDialogProps extends Omit<DisabledBannerProps, "isBrief"> {
 }
 
 function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogProps) {
-  const { id, delivery_kind: kind } = subscription;
+  const { id, delivery_kind: kind, consecutive_failure_count: failures } = subscription;
   const { enable } = useSubscriptionActions(id);
   const [choice, setChoice] = useState<Held>("deliver");
   const [isTested, setTested] = useState(true);
@@ -107,7 +107,11 @@ function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogPr
       }}
     >
       <Stack>
-        <Text size="sm">New events are sent again, and the count of failures starts at 0.</Text>
+        <Text size="sm">
+          New events are sent again, and the count of failures starts at 0.
+          {failures > 0 &&
+            ` The permanent failures before (${number(failures)}) are not sent again by this. You can resend them from Deliveries.`}
+        </Text>
         <Checkbox
           label="Send a test event first"
           description="The subscription is enabled only if your endpoint answers it with a 2xx status."

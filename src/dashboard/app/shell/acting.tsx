@@ -1,0 +1,53 @@
+import { Alert, Button, Group, Text } from "@mantine/core";
+import { type ReactNode, useEffect, useRef } from "react";
+
+import { useSession, useSessionState } from "../session/session.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { notify } from "../ui/notify.ts";
+
+/** Banner that names the impersonated user during impersonation, with a button that ends the impersonation. */
+export function ActingBanner() {
+  const { user, company, origin } = useSession();
+  const { comeBack } = useSessionState();
+  const before = useRef(origin);
+  useEffect(() => {
+    // Announces the end of an impersonation, which ends by the button or when its token expires.
+    if (before.current !== undefined && origin === undefined)
+      notify.done(`You are ${user.name} again.`);
+    before.current = origin;
+  }, [origin, user.name]);
+  if (origin === undefined) return null;
+  return (
+    <Acting as={`${user.name}, owner of ${company.name}`}>
+      <Button size="xs" onClick={comeBack}>
+        End
+      </Button>
+    </Acting>
+  );
+}
+
+interface ActingProps {
+  /** The owner whom the user acts as. */
+  readonly as: string;
+  readonly children?: ReactNode;
+}
+
+/** Notice that everything on the page is done in the name of another user. */
+export function Acting({ as, children }: ActingProps) {
+  return (
+    <Alert
+      color="yellow"
+      mb="md"
+      role="note"
+      icon={<Icon name="user" />}
+      title={`You act as ${as}`}
+    >
+      <Group justify="space-between" gap="sm">
+        <Text size="sm" className="shrinks">
+          What you do here is done in the owner’s name, and the audit log names you both.
+        </Text>
+        {children}
+      </Group>
+    </Alert>
+  );
+}
