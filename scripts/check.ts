@@ -19,7 +19,6 @@ const CHECKS: [name: string, command: string[]][] = [
   ["blocks", [process.execPath, "scripts/check/blocks.ts"]],
   ["spelling", [process.execPath, "scripts/check/spelling.ts"]],
   ["language", [process.execPath, "scripts/check/language.ts"]],
-  ["unit tests", [process.execPath, "test", "--timeout=180000", "tests/unit"]],
 ];
 
 interface Finding {

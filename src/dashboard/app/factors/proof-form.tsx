@@ -8,7 +8,7 @@ import { Form, SubmitButton, useForm } from "../ui/form.tsx";
 import { minutes } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { ErrorNotice } from "../ui/states.tsx";
-import { useWait } from "../ui/time.tsx";
+import { useWait } from "../ui/countdown.ts";
 import { type FactorMethod, factorRequests, type Proof } from "./data.ts";
 import { hasPasskeys, PasskeyError } from "./passkeys.ts";
 

@@ -5,7 +5,7 @@ import { useId, useRef, useState, type FormEvent, type RefObject } from "react";
 
 import { fieldError } from "../api/client.ts";
 import { ErrorNotice } from "./states.tsx";
-import { useCountdown } from "./time.tsx";
+import { useCountdown } from "./countdown.ts";
 
 const DIGITS = 6;
 /** Time in ms after a mail within which the server sends no further code (contract 4.14). */

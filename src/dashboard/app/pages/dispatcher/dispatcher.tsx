@@ -6,7 +6,7 @@ import { LiveBadge, StateSummary } from "../../ui/badges.tsx";
 import { counted, duration, number } from "../../ui/format.ts";
 import { NamedValue, PageHeader, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
-import { useNow } from "../../ui/time.tsx";
+import { useNow } from "../../ui/countdown.ts";
 import {
   Backlogs,
   BlockedHeads,

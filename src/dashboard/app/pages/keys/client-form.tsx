@@ -2,7 +2,8 @@ import { Checkbox, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 
 import { apiErrorOf } from "../../api/client.ts";
 import { Dialog } from "../../ui/dialog.tsx";
-import { Choice, Form, type FormState, useForm } from "../../ui/form.tsx";
+import { Choice } from "../../ui/choice.tsx";
+import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { discardDraft } from "../../ui/drafts.ts";
 import { notify } from "../../ui/notify.ts";
 import {

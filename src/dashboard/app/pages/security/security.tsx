@@ -12,7 +12,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { PageHeader, Section, ErrorText } from "../../ui/layout.tsx";
 import { NewPassword } from "../../ui/new-password.tsx";
 import { notify } from "../../ui/notify.ts";
-import { useWait } from "../../ui/time.tsx";
+import { useWait } from "../../ui/countdown.ts";
 import { SecondFactorsSection } from "./second-factors.tsx";
 import { SessionsSection } from "./sessions.tsx";
 

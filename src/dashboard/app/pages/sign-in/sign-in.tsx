@@ -6,7 +6,7 @@ import { useSessionState } from "../../session/session.tsx";
 import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { page } from "../../shell/page.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { useWait } from "../../ui/time.tsx";
+import { useWait } from "../../ui/countdown.ts";
 import { Forgotten, MethodStep } from "./steps.tsx";
 import { Frame } from "./frame.tsx";
 import { type Notice, SignInError, useNotice } from "./messages.tsx";

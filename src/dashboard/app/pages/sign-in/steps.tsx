@@ -9,7 +9,7 @@ import { CodeEntry } from "../../ui/code-entry.tsx";
 import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { NewPassword } from "../../ui/new-password.tsx";
-import { useWait } from "../../ui/time.tsx";
+import { useWait } from "../../ui/countdown.ts";
 import { Remember } from "./frame.tsx";
 import { SignInError } from "./messages.tsx";
 

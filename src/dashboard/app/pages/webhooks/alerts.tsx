@@ -15,7 +15,8 @@ import { type ReactNode, useState } from "react";
 
 import { useApi } from "../../session/session.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
-import { Choice, Form, type FormState, useForm } from "../../ui/form.tsx";
+import { Choice } from "../../ui/choice.tsx";
+import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader, Section, ErrorText } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";

@@ -6,7 +6,8 @@ import { useEffect, useRef, useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 
 import { fieldError } from "../../api/client.ts";
-import { Choice, Form, type FormState, SubmitButton, useForm } from "../../ui/form.tsx";
+import { Choice } from "../../ui/choice.tsx";
+import { Form, type FormState, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader, Panel } from "../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";

@@ -5,7 +5,7 @@ import { useState } from "react";
 
 import { Confirm } from "../../ui/dialog.tsx";
 import { counted, number } from "../../ui/format.ts";
-import { Choice } from "../../ui/form.tsx";
+import { Choice } from "../../ui/choice.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";

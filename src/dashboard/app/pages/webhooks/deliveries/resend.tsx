@@ -6,7 +6,7 @@ import { useSearchParams } from "wouter";
 
 import { Confirm } from "../../../ui/dialog.tsx";
 import { TimeField } from "../../../ui/filters.tsx";
-import { Choice } from "../../../ui/form.tsx";
+import { Choice } from "../../../ui/choice.tsx";
 import { counted, number } from "../../../ui/format.ts";
 import { Icon } from "../../../ui/icon.tsx";
 import { notify } from "../../../ui/notify.ts";

@@ -4,7 +4,7 @@ import { useState } from "react";
 
 import { EVENT_EXAMPLES } from "../../../api/event-examples.ts";
 import { CodeBlock } from "../../../ui/copy.tsx";
-import { Choice } from "../../../ui/form.tsx";
+import { Choice } from "../../../ui/choice.tsx";
 import { counted, inLines, sentence } from "../../../ui/format.ts";
 import { useReader } from "../data/data.ts";
 import { type CatalogEvent, catalogOptions } from "../data/reads.ts";

@@ -7,7 +7,7 @@ import { page } from "../../../shell/page.tsx";
 import { useFilters } from "../../../ui/filters.tsx";
 import { Icon } from "../../../ui/icon.tsx";
 import { Loaded } from "../../../ui/states.tsx";
-import { useNow } from "../../../ui/time.tsx";
+import { useNow } from "../../../ui/countdown.ts";
 import { messageFilterOf } from "../data/filters.ts";
 import type { SubscriptionProps } from "../data/reads.ts";
 import {
