@@ -80,14 +80,16 @@ test.each(CALLERS)(
       const known = attacksOn(operation, (name) => theirs.get(name) ?? "");
       const unknown = attacksOn(operation, (name) => never(theirs.get(name) ?? ""));
       for (const [at, attack] of known.entries()) {
-        const { method, path, body } = unknown[at] ?? attack;
         const answer = await world.api.call(attack.method, attack.path, {
           token,
           body: attack.body,
         });
-        const other = await world.api.call(method, path, { token, body });
-        const allowed = path.startsWith("/partner/webhooks") ? [] : [DENIED];
-        expect([...allowed, learned(other)]).toContain(learned(answer));
+        const { method, path, body } = unknown[at] ?? attack;
+        // A bare 403 is the same for every id, so that nothing has to be compared with it.
+        if (path.startsWith("/partner/webhooks") || learned(answer) !== DENIED) {
+          const other = await world.api.call(method, path, { token, body });
+          expect(learned(answer)).toEqual(learned(other));
+        }
         expect([attack, answer.status < 300 && method !== "GET"]).toEqual([attack, false]);
         expect([attack, /\bp2\b|-p2\b/.test(answer.text)]).toEqual([attack, false]);
       }

@@ -176,8 +176,10 @@ describe("an attempt in words", () => {
 describe("the state of a subscription", () => {
   test.each([
     ["active", true, undefined],
-    ["degraded", true, { condition: "degraded" }],
-    ["disabled", false, { condition: null }],
+    ["active", true, { condition: "healthy", last_success_at: null }],
+    ["healthy", true, { condition: "healthy", last_success_at: "2026-11-27T06:00:00.000Z" }],
+    ["failing", true, { condition: "failing", last_success_at: null }],
+    ["disabled", false, { condition: null, last_success_at: null }],
   ] as const)("is %s", (shown, isActive, health) =>
     expect(conditionOf({ is_active: isActive }, health)).toBe(shown),
   );

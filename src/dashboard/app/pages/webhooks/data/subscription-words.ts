@@ -62,12 +62,17 @@ export function disabledBecause({
 /** Number of failed attempts of one event from which it counts as trouble (contract 6.17). */
 const TROUBLE_FROM = 2;
 
-/** Returns the state of a subscription, or the condition of an active one as its health has it. */
+/**
+ * Returns the state of a subscription, or the condition of an active one as its health has it. Before the first success
+ * nothing shows that it is healthy.
+ */
 export function conditionOf(
   { is_active: isActive }: Pick<Subscription, "is_active">,
-  health: Pick<Health, "condition"> | undefined,
+  health: Pick<Health, "condition" | "last_success_at"> | undefined,
 ) {
-  return isActive ? (health?.condition ?? "active") : "disabled";
+  if (!isActive) return "disabled";
+  const condition = health?.condition ?? "active";
+  return condition === "healthy" && health?.last_success_at === null ? "active" : condition;
 }
 
 /**
