@@ -142,7 +142,13 @@ export const DeliveryObject = Type.Object(
 export type Delivery = RowOf<typeof DeliveryObject>;
 
 export const RecoverBody = Type.Object(
-  { since: instantText(), until: Type.Optional(instantText()) },
+  {
+    since: instantText(),
+    until: Type.Optional(instantText()),
+    dry_run: Type.Optional(
+      Type.Boolean({ description: "Whether to count the events only, and to queue none." }),
+    ),
+  },
   { title: "Recovery", additionalProperties: false },
 );
 
@@ -167,7 +173,9 @@ export const RedeliverBody = Type.Object(
 
 export const RedeliverAnswer = Type.Object(
   {
-    queued: Type.Integer({ description: "Number of events that this call queued." }),
+    queued: Type.Integer({
+      description: "Number of events that this call queued.",
+    }),
   },
   { title: "RedeliveredEvents", examples: [{ queued: 12 }] },
 );
@@ -175,7 +183,9 @@ export const RedeliverAnswer = Type.Object(
 export const QueuedEventAnswer = Type.Object({ event_id: eventId }, { title: "QueuedEvent" });
 export const RecoverAnswer = Type.Object(
   {
-    queued: Type.Integer({ description: "Number of events that this call queued." }),
+    queued: Type.Integer({
+      description: "Number of events that this call queued, or with `dry_run` would queue.",
+    }),
   },
   { title: "RecoveredEvents", examples: [{ queued: 12 }] },
 );

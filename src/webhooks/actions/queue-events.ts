@@ -171,16 +171,13 @@ export async function recover(
   deps: WebhookDeps,
   caller: Caller,
   found: Subscription,
-  range: { readonly since: Date; readonly until: Date | undefined },
+  range: RecoveredRange,
 ): Promise<number> {
   const now = deps.clock.now();
   const window = { since: range.since, until: range.until ?? now };
-  // Events from before the subscription existed were never meant for it.
-  const since = window.since < found.createdAt ? found.createdAt : window.since;
-  // An event is settled after it was recorded. A day allows for the difference between the clocks of processes.
-  const settledSince = addMs(since, -DAY_MS);
-  const search = { since, until: window.until, settledSince, events: wantedEvents(found) };
-  const missed = await undelivered(deps.db, found, { ...search, limit: RECOVER_LIMIT });
+  const search = searchOf(found, window);
+  const { settledSince } = search;
+  const missed = await undelivered(deps.db, found, search);
   let queued = 0;
   for (let from = 0; from === 0 || from < missed.ids.length; from += CHUNK)
     queued += await deps.writerPool.transaction([found.partnerId], async (tx) => {
@@ -204,6 +201,29 @@ export async function recover(
     });
   if (queued > 0) await wake(deps, found);
   return queued;
+}
+
+/** Returns the number of events that a recovery would queue now, at most `RECOVER_LIMIT`, also while they are held. */
+export async function countRecoverable(
+  { db, clock }: Pick<WebhookDeps, "db" | "clock">,
+  found: Subscription,
+  { since, until = clock.now() }: RecoveredRange,
+): Promise<number> {
+  return (await undelivered(db, found, searchOf(found, { since, until }))).ids.length;
+}
+
+interface RecoveredRange {
+  readonly since: Date;
+  readonly until: Date | undefined;
+}
+
+function searchOf(found: Subscription, window: { readonly since: Date; readonly until: Date }) {
+  // Events from before the subscription existed were never meant for it.
+  const since = window.since < found.createdAt ? found.createdAt : window.since;
+  // An event is settled after it was recorded. A day allows for the difference between the clocks of processes.
+  const settledSince = addMs(since, -DAY_MS);
+  const events = wantedEvents(found);
+  return { since, until: window.until, settledSince, events, limit: RECOVER_LIMIT };
 }
 
 /** Records the recovery in the audit log. It is called with the first chunk, and counts the events of all chunks. */

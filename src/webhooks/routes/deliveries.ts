@@ -10,6 +10,7 @@ import { parseInstant } from "../../lib/clock.ts";
 import { orNotFound, type WebhookDeps } from "../actions/deps.ts";
 import { listMessages } from "../actions/messages.ts";
 import {
+  countRecoverable,
   findEvent,
   recover,
   recoverErrors,
@@ -158,6 +159,8 @@ export function redeliveryRoutes(deps: WebhookRouteDeps) {
         const since = parseInstant(body.since);
         if (since === undefined) throw new Error(`The schema let ${body.since} pass.`);
         const window = { since, until: parseInstant(body.until) };
+        if (body.dry_run === true)
+          return status(200, { queued: await countRecoverable(deps, subscription, window) });
         const queued = await recover(deps, { principal, requestContext }, subscription, window);
         return status(202, { queued });
       },
@@ -166,12 +169,16 @@ export function redeliveryRoutes(deps: WebhookRouteDeps) {
         subscription: true,
         body: RecoverBody,
         rules: ({ body }: RuleInput<typeof RecoverBody>) => recoverErrors(deps, body),
-        response: { 202: RecoverAnswer, 409: errorResponse("subscription_disabled") },
+        response: {
+          200: RecoverAnswer,
+          202: RecoverAnswer,
+          409: errorResponse("subscription_disabled"),
+        },
         detail: {
           operationId: "recover",
           summary: "Queue the undelivered events of a window again",
           description:
-            "Every matching event that was recorded from `since` to `until` (now), was not delivered and is not queued, in order; at most 10,000 a call: call again until it answers 0.",
+            "Every matching event that was recorded from `since` to `until` (now), was not delivered and is not queued, in order; at most 10,000 a call: call again until it answers 0. With `dry_run` it answers 200 with the number that it would queue.",
         },
       },
     );

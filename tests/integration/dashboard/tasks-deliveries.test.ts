@@ -138,8 +138,9 @@ describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
     await walkThrough(task, async (walk, page) => {
       await walk.click(link(page, "Deliveries"));
       await walk.click(button(page, "Resend all …"));
+      await inDialog(page, "Resend 3 events").waitFor();
       await walk.look("dialog");
-      await walk.click(inDialog(page, "Resend"));
+      await walk.click(inDialog(page, "Resend 3 events"));
       await page.getByText("3 events queued.").waitFor();
       walk.done();
       await walk.look("queued");

@@ -138,9 +138,14 @@ describe.skipIf(chromium === undefined)("the list of deliveries", () => {
     receiver.received.length = 0;
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
     await button(page, "Resend all …").click();
-    await page.getByRole("dialog").getByRole("button", { name: "Resend" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Resend 2 events" }).click();
     await page.getByText("2 events queued.").waitFor();
     await until("recovered", () => receiver.received.length === 2);
+    await button(page, "Resend all …").click();
+    await page.getByText("Every event of this period was delivered or is queued.").waitFor();
+    expect(
+      await page.getByRole("dialog").getByRole("button", { name: "Resend" }).isDisabled(),
+    ).toBe(true);
   });
 
   test("explains its purpose while it is empty", async () => {

@@ -630,6 +630,24 @@ describe("recovering", () => {
     expect(world.wakes).toEqual([]);
   });
 
+  test("counts with dry_run, also while the subscription is disabled, and changes nothing", async () => {
+    world.clock.advance(1);
+    const { id } = await world.subscribe();
+    const start = iso(world.clock.now());
+    await world.emit(2);
+    await settle(world, id, "failed");
+    world.clock.advance(1);
+    const audited = () =>
+      world.database.db.sql`select from audit_log where action like 'WEBHOOK_%'`;
+    const count = () => recover(id, { since: start, dry_run: true });
+    expect(await count()).toMatchObject({ status: 200, body: { queued: 2 } });
+    await disable(world, id);
+    const before = (await audited()).length;
+    expect(await count()).toMatchObject({ status: 200, body: { queued: 2 } });
+    expect(await queuedFor(world.database.db, id)).toEqual([]);
+    expect((await audited()).length).toBe(before);
+  });
+
   test("takes no event from before the subscription, and only events of its present filter", async () => {
     await world.emit(2);
     world.clock.advance(1);
@@ -738,6 +756,7 @@ describe("recovering", () => {
   test.each<[string, () => unknown, string[]]>([
     ["nothing", () => ({}), ["since"]],
     ["no instant", () => ({ since: "yesterday", until: "x" }), ["since", "until"]],
+    ["a word for dry_run", () => ({ since: since(), dry_run: "yes" }), ["dry_run"]],
     ["an unknown field", () => ({ since: since(), all: true }), ["all"]],
     ["a window that ends before it begins", () => ({ since: ago(5), until: ago(5) }), ["until"]],
     ["a window in the future", () => ({ since: ago(0) }), ["since"]],

@@ -939,11 +939,13 @@ class Recovery(TypedDict):
     """Start of the range, inclusive."""
     until: NotRequired[str]
     """End of the range, exclusive."""
+    dry_run: NotRequired[bool]
+    """Whether to count the events only, and to queue none."""
 
 
 class RecoveredEvents(TypedDict):
     queued: int
-    """Number of events that this call queued."""
+    """Number of events that this call queued, or with `dry_run` would queue."""
 
 
 class AlertSettings(TypedDict):
@@ -1730,7 +1732,7 @@ class Operations(Requests):
         return self._send("POST", f"/api/v1/partner/webhooks/{segment(id)}/redeliver", body=body)
 
     def recover(self, id: str | int, body: Recovery) -> RecoveredEvents:
-        """Queue the undelivered events of a window again. Every matching event that was recorded from `since` to `until` (now), was not delivered and is not queued, in order; at most 10,000 a call: call again until it answers 0."""
+        """Queue the undelivered events of a window again. Every matching event that was recorded from `since` to `until` (now), was not delivered and is not queued, in order; at most 10,000 a call: call again until it answers 0. With `dry_run` it answers 200 with the number that it would queue."""
         return self._send("POST", f"/api/v1/partner/webhooks/{segment(id)}/recover", body=body)
 
     def get_alerts(self) -> AlertSettings:

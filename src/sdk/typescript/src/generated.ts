@@ -901,10 +901,12 @@ export type Recovery = {
   since: string;
   /** End of the range, exclusive. */
   until?: string;
+  /** Whether to count the events only, and to queue none. */
+  dry_run?: boolean;
 };
 
 export type RecoveredEvents = {
-  /** Number of events that this call queued. */
+  /** Number of events that this call queued, or with `dry_run` would queue. */
   queued: number;
 };
 
@@ -1835,7 +1837,7 @@ export abstract class Operations {
     return this.send({ method: "POST", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/redeliver`, body, options });
   }
 
-  /** Queue the undelivered events of a window again. Every matching event that was recorded from `since` to `until` (now), was not delivered and is not queued, in order; at most 10,000 a call: call again until it answers 0. */
+  /** Queue the undelivered events of a window again. Every matching event that was recorded from `since` to `until` (now), was not delivered and is not queued, in order; at most 10,000 a call: call again until it answers 0. With `dry_run` it answers 200 with the number that it would queue. */
   recover(id: string | number, body: Recovery, options: RequestOptions = {}): Promise<RecoveredEvents> {
     return this.send({ method: "POST", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}/recover`, body, options });
   }

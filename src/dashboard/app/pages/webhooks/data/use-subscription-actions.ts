@@ -24,7 +24,7 @@ export interface Secrets {
 export type Held = "deliver" | "skip";
 
 /** Period between two ISO 8601 times; without `until`, the period ends now. */
-interface Period {
+export interface Period {
   readonly since: string;
   readonly until?: string;
 }
@@ -146,6 +146,11 @@ function deliveryActions(reader: Reader, queries: QueryClient, id: string) {
     /** Queues the undelivered events of a period again and returns the number of queued events. */
     recover: async (period: Period): Promise<number> => {
       const { queued } = await answerOf(subscription.recover.post({ ...period }));
+      return queued;
+    },
+    /** Returns the number of events that `recover` would queue. */
+    countUndelivered: async (period: Period): Promise<number> => {
+      const { queued } = await answerOf(subscription.recover.post({ ...period, dry_run: true }));
       return queued;
     },
   };

@@ -1,6 +1,6 @@
 import { Alert, Button, Group, Progress, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { useQuery } from "@tanstack/react-query";
+import { skipToken, useQuery } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 
@@ -15,7 +15,7 @@ import { messageFilterOf } from "../data/filters.ts";
 import { readMessages } from "../data/list-reads.ts";
 import type { Reader, Subscription } from "../data/reads.ts";
 import { NOTHING_SENT } from "../data/subscription-words.ts";
-import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
+import { type Period, useSubscriptionActions } from "../data/use-subscription-actions.ts";
 
 const DAY_MS = 86_400_000;
 /** Maximum number of events that one "recover" request queues, and that are counted for the filter. */
@@ -54,7 +54,11 @@ function ResendDialog({ subscription, onClose }: ResendProps & { readonly onClos
   const [sent, setSent] = useState<number>();
   const stop = useRef(new AbortController());
   const { recover, redeliverAll } = useSubscriptionActions(id);
-  const { ids, words } = useCounted(id, filter, isFiltered);
+  const { ids, ...matching } = useCounted(id, filter, isFiltered);
+  const period: Period | undefined =
+    since === undefined ? undefined : { since, ...(until !== undefined && { until }) };
+  const undelivered = useUndelivered(id, isFiltered ? undefined : period);
+  const { count, words } = isFiltered ? { count: ids.length, ...matching } : undelivered;
   /** Queues the events of the filter in requests of `CHUNK` events until the user stops it. */
   const resend = async () => {
     stop.current = new AbortController();
@@ -65,8 +69,8 @@ function ResendDialog({ subscription, onClose }: ResendProps & { readonly onClos
     }
     return { queued, rest: stop.current.signal.aborted ? " Stopped before the others." : "" };
   };
-  const recoverPeriod = async (from: string) => {
-    const queued = await recover({ since: from, ...(until !== undefined && { until }) });
+  const recoverPeriod = async (chosen: Period) => {
+    const queued = await recover(chosen);
     return { queued, rest: queued >= MAX_EVENTS ? " There may be more: resend again." : "" };
   };
   return (
@@ -74,10 +78,10 @@ function ResendDialog({ subscription, onClose }: ResendProps & { readonly onClos
       opened
       onClose={onClose}
       title="Resend events"
-      action={isFiltered && ids.length > 0 ? `Resend ${counted(ids.length, "event")}` : "Resend"}
-      isReady={isActive && (isFiltered ? ids.length > 0 : since !== undefined)}
+      action={count > 0 ? `Resend ${counted(count, "event")}` : "Resend"}
+      isReady={isActive && count > 0}
       onConfirm={async () => {
-        const { queued, rest } = await (isFiltered ? resend() : recoverPeriod(since ?? ""));
+        const { queued, rest } = await (isFiltered || !period ? resend() : recoverPeriod(period));
         notify.done(`${counted(queued, "event")} queued.${rest}`);
       }}
     >
@@ -96,9 +100,7 @@ function ResendDialog({ subscription, onClose }: ResendProps & { readonly onClos
           ]}
         />
         <Text size="sm" aria-live="polite">
-          {isFiltered
-            ? words
-            : "Every event of this period that was not delivered goes to the end of the queue, in order, under its old X-SVC-Delivery. Delivered events are left out."}
+          {words}
         </Text>
         {!isFiltered && (
           <>
@@ -140,6 +142,24 @@ function useCounted(id: string, filter: Search["filter"], isChosen: boolean) {
   if (ids.length === 0) return { ids, words: "No event matches, or all of them are still queued." };
   const words = `${which} will be sent again, the oldest first, also delivered ones. Queued events are left out.`;
   return { ids, words };
+}
+
+/** Counts the undelivered events of a period, and describes the result. */
+function useUndelivered(id: string, period: Period | undefined) {
+  const { countUndelivered } = useSubscriptionActions(id);
+  const { data: count, error } = useQuery({
+    queryKey: ["undelivered", id, period],
+    queryFn: period === undefined ? skipToken : () => countUndelivered(period),
+    gcTime: 0,
+  });
+  if (error !== null) return { count: 0, words: error.message };
+  if (period === undefined) return { count: 0, words: "Choose when the period begins." };
+  if (count === undefined) return { count: 0, words: "Counting …" };
+  if (count === 0)
+    return { count, words: "Every event of this period was delivered or is queued." };
+  const which = `${count >= MAX_EVENTS ? "The oldest " : ""}${counted(count, "undelivered event")}`;
+  const words = `${which} of this period will be sent again, the oldest first, under the same X-SVC-Delivery.`;
+  return { count, words };
 }
 
 interface Search {
