@@ -50,10 +50,10 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     expect(page.url()).toContain("external_review_id=review-4");
     await page.getByText("HTTP 410", { exact: true }).waitFor();
     await button(page, /^Clear$/).click();
-    await button(page, "All failures").click();
+    await button(page, "With failures").click();
     await shows(page, 2);
     expect(page.url()).toContain("outcome=not_delivered");
-    await button(page, "All failures").click();
+    await button(page, "With failures").click();
     await shows(page, 5);
     await button(page, "More filters").click();
     await page.getByRole("combobox", { name: "Status" }).fill("503");

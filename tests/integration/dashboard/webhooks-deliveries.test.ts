@@ -137,11 +137,16 @@ describe.skipIf(chromium === undefined)("the list of deliveries", () => {
     receiver.answer = () => 200;
     receiver.received.length = 0;
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
+    await button(page, "With failures").click();
+    await page.getByText("Failed", { exact: true }).nth(1).waitFor();
     await button(page, "Resend all …").click();
+    await page.getByLabel("All undelivered events of a period").check();
     await page.getByRole("dialog").getByRole("button", { name: "Resend 2 events" }).click();
     await page.getByText("2 events queued.").waitFor();
     await until("recovered", () => receiver.received.length === 2);
+    await page.getByText("Delivered", { exact: true }).nth(1).waitFor();
     await button(page, "Resend all …").click();
+    await page.getByLabel("All undelivered events of a period").check();
     await page.getByText("Every event of this period was delivered or is queued.").waitFor();
     expect(
       await page.getByRole("dialog").getByRole("button", { name: "Resend" }).isDisabled(),

@@ -185,6 +185,16 @@ describe.skipIf(chromium === undefined)("a subscription", () => {
     expect(faults).toEqual([]);
   });
 
+  test("is disabled by hand in its settings, until it is enabled again", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    const { page } = await world.open(`/webhooks/${id}?tab=settings`);
+    await button(page, "Disable …").click();
+    await page.getByRole("dialog").getByRole("button", { name: "Disable" }).click();
+    await page.getByText("Disabled: nothing is sent").waitFor();
+    expect((await world.ask("GET", `/${id}`)).body).toMatchObject({ disabled_reason: "manual" });
+    expect(await button(page, "Disable …").count()).toBe(0);
+  });
+
   test("is enabled without its held events, if that is selected", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     receiver.answer = () => 410;

@@ -120,7 +120,7 @@ function TryLink() {
   return (
     <Section
       title="Preview"
-      description="A single-use link, valid for one hour, signed in as you. In your product, your server creates one for each visit."
+      description="Shows the pages for an hour, signed in as you. In your product, your server creates a link for each visit."
     >
       <div className="with-preview">
         <Stack miw={0}>

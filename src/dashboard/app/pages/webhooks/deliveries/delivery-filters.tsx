@@ -72,7 +72,7 @@ export function DeliveryFilters({ actions }: DeliveryFiltersProps) {
           aria-pressed={isFailures}
           onClick={() => set({ outcome: isFailures ? undefined : ALL_FAILURES })}
         >
-          All failures
+          With failures
         </Button>
         <Button
           className={css.filterButton}

@@ -93,7 +93,9 @@ export function useMessages(id: string, filter: MessageFilter, stream: ListStrea
   };
   const look = useEffectEvent(refresh);
   const take = useEffectEvent((row: AttemptRow) => {
-    if (mayMatch(row, filter)) hasUpdates.current = true;
+    // An attempt also changes an event that the list has for an earlier one.
+    const isListed = () => list.slots.some((one) => one?.event_id === row.event_id);
+    if (mayMatch(row, filter) || isListed()) hasUpdates.current = true;
   });
   useEffect(() => {
     const timer = setInterval(() => look(), LOOK_MS);

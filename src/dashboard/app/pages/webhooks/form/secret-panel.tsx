@@ -74,9 +74,9 @@ function Signatures({ subscription }: SubscriptionProps) {
       {isRunning && (
         <>
           <Text size="sm" my="sm">
-            Every delivery carries both, so that receivers with either secret take it. Which of the
-            two a receiver checks it does not tell us: look there before you end the former secret.
-            Rotating again ends it, too.
+            Every delivery carries both. A receiver that still has the former secret has to check
+            the header of its own. Look at your receivers before you end the former secret. Rotating
+            again ends it, too.
           </Text>
           <EndButton id={subscription.id} />
         </>
@@ -142,7 +142,8 @@ function GracePeriod({ hours, onChange }: GracePeriodProps) {
       <Text size="sm">
         From the next attempt on, <code>X-SVC-Signature</code> is made with a new secret. During the
         grace period <code>X-SVC-Signature-Previous</code> carries the signature of the secret until
-        now as well: accept either, until all of your receivers know the new one.
+        now as well: accept either, until all of your receivers know the new one. Code that checks
+        the first header alone, as the samples do, refuses deliveries until it has the new secret.
       </Text>
       <NumberInput
         label="Grace period in hours"

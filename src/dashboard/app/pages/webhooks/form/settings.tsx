@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useLocation } from "wouter";
 
-import { Confirm } from "../../../ui/dialog.tsx";
+import { Confirm, ConfirmedAction } from "../../../ui/dialog.tsx";
 import { Form, SubmitButton, useForm } from "../../../ui/form.tsx";
 import { counted, number } from "../../../ui/format.ts";
 import { Icon } from "../../../ui/icon.tsx";
@@ -25,11 +25,15 @@ export function Settings({ subscription }: SubscriptionProps) {
     <Stack gap="lg">
       <EditForm subscription={subscription} />
       <SecretPanel subscription={subscription} />
-      <Section title="Delete">
+      <Section title="Disable or delete">
         <Text size="sm">
-          Deliveries stop at once, and the slot is free for another subscription.
+          A disabled subscription holds its events for up to 30 days. A deleted one sends nothing
+          more, and its slot is free for another.
         </Text>
-        <DeleteButton subscription={subscription} />
+        <Group>
+          {subscription.is_active && <DisableButton id={id} />}
+          <DeleteButton subscription={subscription} />
+        </Group>
       </Section>
       <Dimmed size="sm">
         Created <ExactTime at={subscription.created_at} />, changed{" "}
@@ -84,10 +88,26 @@ function EditForm({ subscription }: SubscriptionProps) {
   );
 }
 
+function DisableButton({ id }: { readonly id: string }) {
+  const { disable } = useSubscriptionActions(id);
+  return (
+    <ConfirmedAction
+      label="Disable …"
+      button={{ leftSection: <Icon name="pause" size={16} /> }}
+      title="Disable the subscription"
+      action="Disable"
+      onConfirm={disable}
+      done="The subscription is disabled."
+    >
+      Nothing is sent until you enable it again. Then you choose what becomes of the held events.
+    </ConfirmedAction>
+  );
+}
+
 function DeleteButton({ subscription }: SubscriptionProps) {
   const [opened, { open, close }] = useDisclosure();
   return (
-    <Group>
+    <>
       <Button
         variant="light"
         color="red"
@@ -97,7 +117,7 @@ function DeleteButton({ subscription }: SubscriptionProps) {
         Delete the subscription …
       </Button>
       {opened && <DeleteDialog subscription={subscription} onClose={close} />}
-    </Group>
+    </>
   );
 }
 
