@@ -173,9 +173,7 @@ export const RedeliverBody = Type.Object(
 
 export const RedeliverAnswer = Type.Object(
   {
-    queued: Type.Integer({
-      description: "Number of events that this call queued.",
-    }),
+    queued: Type.Integer({ description: "Number of events that this call queued." }),
   },
   { title: "RedeliveredEvents", examples: [{ queued: 12 }] },
 );

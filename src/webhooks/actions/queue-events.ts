@@ -203,7 +203,7 @@ export async function recover(
   return queued;
 }
 
-/** Returns the number of events that a recovery would queue now, at most `RECOVER_LIMIT`, also while they are held. */
+/** Returns the number of events that `recover` would queue, at most `RECOVER_LIMIT`; the subscription may be disabled. */
 export async function countRecoverable(
   { db, clock }: Pick<WebhookDeps, "db" | "clock">,
   found: Subscription,
