@@ -6,6 +6,7 @@ import { allPages, apiErrorOf, fieldError } from "../../../src/dashboard/app/api
 import {
   ACTION_WORDS,
   actionWords,
+  entryWords,
   AUDIT_CATEGORIES,
   auditQuery,
   detailPairs,
@@ -26,6 +27,13 @@ describe("the audit log in words", () => {
   test("has a phrase for every action, and for no other", () => {
     expect(Object.keys(ACTION_WORDS).toSorted()).toEqual([...AUDIT_ACTIONS].toSorted());
     expect(actionWords("MOON_LANDED")).toBe("MOON_LANDED");
+  });
+
+  test("tells an enable that a test decides about from one that took effect", () => {
+    const words = (details: Record<string, unknown>) =>
+      entryWords({ action: "WEBHOOK_ENABLED", details });
+    expect(words({ held: "deliver" })).toBe("enabled a subscription");
+    expect(words({ held: "deliver", test: true })).toBe("sent a test to enable a subscription");
   });
 
   test("has the categories of the API", () => {

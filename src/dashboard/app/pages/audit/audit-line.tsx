@@ -12,7 +12,7 @@ import { useTeamNames } from "../partner/team-data.ts";
 import { userOptions } from "../users/data.ts";
 import { useReader } from "../webhooks/data/data.ts";
 import { subscriptionsOptions } from "../webhooks/data/reads.ts";
-import { actionWords, detailPairs, isSevere } from "./audit-words.ts";
+import { detailPairs, entryWords, isSevere } from "./audit-words.ts";
 import { useIsOperator, type AuditEntry } from "./data.ts";
 
 interface AuditDetailsProps {
@@ -31,7 +31,7 @@ export const auditColumns = (entry: AuditEntry) => ({
           ({entry.company_name}){" "}
         </Text>
       )}
-      {actionWords(entry.action)}
+      {entryWords(entry)}
       <Subject details={entry.details} />
     </>
   ),

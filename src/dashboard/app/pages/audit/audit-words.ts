@@ -165,6 +165,17 @@ export function actionWords(action: string): string {
   return ACTION_WORDS[action] ?? action;
 }
 
+interface Entry {
+  readonly action: string;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** Returns the phrase for an entry. With a test the answer of the endpoint decides whether an enable takes effect. */
+export function entryWords({ action, details }: Entry): string {
+  const isOnTest = action === "WEBHOOK_ENABLED" && details["test"] === true;
+  return isOnTest ? "sent a test to enable a subscription" : actionWords(action);
+}
+
 /** Audit actions that the list highlights, because somebody who investigates an incident looks for them first. */
 const SEVERE_ACTIONS = new Set([
   "AUTH_LOCKED",

@@ -29,6 +29,7 @@ import {
   type AuditQuery,
   auditQuery,
   FILTERS,
+  entryWords,
 } from "./audit-words.ts";
 import { auditColumns, AuditDetails } from "./audit-line.tsx";
 import css from "./audit.module.css";
@@ -74,7 +75,7 @@ export function Page() {
           heights: [41, 70],
           columns: auditColumns,
           details: {
-            label: ({ action }) => `Details: ${actionWords(action)}`,
+            label: (entry) => `Details: ${entryWords(entry)}`,
             render: (entry) => (
               <AuditDetails
                 entry={entry}
