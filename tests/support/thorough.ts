@@ -1,2 +1,2 @@
-/** Whether tests take the numbers of the nightly workflow, which are too slow for each commit: `THOROUGH=1`. */
+/** Whether tests use the large numbers of the nightly workflow (`THOROUGH=1`), which are too slow for each commit. */
 export const isThorough = process.env["THOROUGH"] === "1";

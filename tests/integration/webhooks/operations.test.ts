@@ -641,6 +641,12 @@ describe("recovering", () => {
       world.database.db.sql`select from audit_log where action like 'WEBHOOK_%'`;
     const count = () => recover(id, { since: start, dry_run: true });
     expect(await count()).toMatchObject({ status: 200, body: { queued: 2 } });
+    // Counting waits for no writer.
+    await world.database.connect().transaction(async (tx) => {
+      await tx.sql`select from outbox_sequences where subscription_id = ${id} for update`;
+      await tx.sql`select from webhook_subscriptions where id = ${id} for update`;
+      expect(await count()).toMatchObject({ status: 200, body: { queued: 2 } });
+    });
     await disable(world, id);
     const before = (await audited()).length;
     expect(await count()).toMatchObject({ status: 200, body: { queued: 2 } });

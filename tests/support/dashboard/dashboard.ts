@@ -141,7 +141,7 @@ export async function signIn(page: Page, email: string, password = PASSWORD): Pr
 
 const isSignedIn = (page: Page) => page.getByRole("button", { name: "Account of" }).waitFor();
 
-/** Rules of axe-core whose result depends on the colours of a page. */
+/** Rules of axe-core that depend on colours. */
 const COLOUR_RULES = ["color-contrast", "link-in-text-block"];
 
 const isSerious = ({ impact }: Violation) => impact === "serious" || impact === "critical";

@@ -27,7 +27,7 @@ export function ActingBanner() {
 }
 
 interface ActingProps {
-  /** The owner whom the user acts as. */
+  /** Description of the impersonated owner. */
   readonly as: string;
   readonly children?: ReactNode;
 }
@@ -44,7 +44,7 @@ export function Acting({ as, children }: ActingProps) {
     >
       <Group justify="space-between" gap="sm">
         <Text size="sm" className="shrinks">
-          What you do here is done in the owner’s name, and the audit log names you both.
+          Your changes are made in the owner’s name. The audit log records both of you.
         </Text>
         {children}
       </Group>

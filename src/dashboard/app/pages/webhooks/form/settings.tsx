@@ -99,7 +99,8 @@ function DisableButton({ id }: { readonly id: string }) {
       onConfirm={disable}
       done="The subscription is disabled."
     >
-      Nothing is sent until you enable it again. Then you choose what becomes of the held events.
+      Nothing is sent until you enable it again. You then choose whether the held events are sent or
+      skipped.
     </ConfirmedAction>
   );
 }
