@@ -12,6 +12,7 @@ import { createSchedule } from "../src/outbox/schedule.ts";
 import { EXIT_CONFIG } from "../src/lib/config.ts";
 import { beginProcess, openOperations, openStores } from "../src/process.ts";
 import { countStats, standingOf } from "../src/webhooks/actions/stats.ts";
+import { troubleSince } from "../src/webhooks/queries/incidents.ts";
 import {
   budgetOf,
   countDescriptors,
@@ -140,6 +141,7 @@ const jobs: Job[] = [
       schedule,
       deliver,
       standingOf: (one) => standingOf({ db, clock }, one),
+      troubleSince,
     },
     stop,
   ),

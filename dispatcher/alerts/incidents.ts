@@ -52,15 +52,31 @@ export interface Raised {
   readonly partnerId: number;
 }
 
+export interface RaiseDeps {
+  /** Finds the beginning of the trouble that a subscription is in, and of its open incident. */
+  readonly troubleSince: (
+    tx: Tx,
+    one: Pick<SeenRow, "id" | "disabledAt"> & {
+      readonly consecutiveFailureCount: number;
+      /** Null, because `disabledAt` of a subscription that a user disabled is null. */
+      readonly disabledReason: null;
+    },
+  ) => Promise<Date | undefined>;
+}
+
 /** Raises the alerts that these subscriptions need and returns them. */
-export async function raiseAlerts(tx: Tx, ids: readonly string[], at: Date): Promise<Raised[]> {
+export async function raiseAlerts(
+  tx: Tx,
+  deps: RaiseDeps,
+  { ids, at }: { readonly ids: readonly string[]; readonly at: Date },
+): Promise<Raised[]> {
   await waitForTurn(tx, "alerts");
   const raised: Raised[] = [];
   for (const one of await queries.seeSubscriptions(tx, ids)) {
     const [open] = one.open;
     const { oldestWaitingMinutes } = one.settings[0] ?? ALERT_DEFAULTS;
     const decision = decideAlerts(one, open, { at, oldestWaitingMinutes });
-    raised.push(...(await write(tx, { one, at }, decision)));
+    raised.push(...(await write(tx, { ...deps, one, at }, decision)));
   }
   return raised;
 }
@@ -68,7 +84,7 @@ export async function raiseAlerts(tx: Tx, ids: readonly string[], at: Date): Pro
 /** Writes the decision about a subscription and returns the raised alerts. */
 async function write(
   tx: Tx,
-  { one, at }: { readonly one: SeenRow; readonly at: Date },
+  { one, at, troubleSince }: RaiseDeps & { readonly one: SeenRow; readonly at: Date },
   { ended, closing = [], begins, raised }: AlertDecision,
 ): Promise<Raised[]> {
   const { id: subscriptionId, partnerId, failures, disabledAt } = one;
@@ -78,13 +94,20 @@ async function write(
   const isReported = open?.isTold || closing.some(isWanted);
   const isTold = raised.some(isWanted) || (isReported && (begins?.follows ?? true));
   const incidentId = begins === undefined ? (open?.id ?? "") : ulid(at.getTime());
-  const now = { failures, disabledAt, isTold };
   const hasChanged =
     open?.failures !== failures ||
     open.isTold !== isTold ||
     open.disabledAt?.getTime() !== disabledAt?.getTime();
-  if (open !== undefined && (ended !== undefined || hasChanged))
-    await queries.updateIncident(tx, open.id, ended ? { endedAt: at, endedBy: ended } : now);
+  const now = { failures, disabledAt, isTold };
+  const known = { id: subscriptionId, consecutiveFailureCount: failures, disabledAt };
+  const beginning = () => troubleSince(tx, { ...known, disabledReason: null });
+  if (open !== undefined && ended !== undefined)
+    await queries.updateIncident(tx, open.id, { endedAt: at, endedBy: ended });
+  else if (open !== undefined && hasChanged)
+    await queries.updateIncident(tx, open.id, {
+      ...now,
+      beganAt: (await beginning()) ?? open.beganAt,
+    });
   if (begins !== undefined)
     await queries.insertIncident(tx, {
       ...now,
@@ -92,6 +115,8 @@ async function write(
       subscriptionId,
       partnerId,
       openedAt: begins.since,
+      // The one that follows an enable goes on with the one before.
+      beganAt: begins.follows ? open?.beganAt : ((await beginning()) ?? begins.since),
     });
   const make = async (kinds: readonly AlertKind[], id: string, counted: number) => {
     const cause = kinds.length === 0 ? {} : await causeOf(tx, { ...one, failures: counted });

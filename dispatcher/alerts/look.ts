@@ -9,12 +9,12 @@ import type { Waker } from "../../src/outbox/schedule.ts";
 import type { Deliver, DeliveryRequest, PostResult } from "../delivery/deliver.ts";
 import type { Job } from "../maintenance/loop.ts";
 import { failureOf } from "../store/group-runner.ts";
-import { raiseAlerts, type Raised } from "./incidents.ts";
+import { raiseAlerts, type Raised, type RaiseDeps } from "./incidents.ts";
 import { mailAlerts, type MailDeps } from "./mail.ts";
 import { type ClaimedPost, claimPosts, findTrouble, movePost } from "./queries.ts";
 
 export interface LookDeps
-  extends Omit<PostDeps, "deliver" | "retryDelaysMs">, Pick<MailDeps, "standingOf"> {
+  extends Omit<PostDeps, "deliver" | "retryDelaysMs">, Pick<MailDeps, "standingOf">, RaiseDeps {
   readonly schedule: Waker;
 }
 
@@ -34,7 +34,7 @@ export async function lookForTrouble(deps: LookDeps, everywhere: boolean, stop: 
   const { troubled, unmailed } = await findTrouble(db, everywhere);
   const raised: Raised[] = [];
   await inBatches({ log, stop, field: "subscription_id" }, troubled, async (group) => {
-    const made = await db.transaction((tx) => raiseAlerts(tx, group, at));
+    const made = await db.transaction((tx) => raiseAlerts(tx, deps, { ids: group, at }));
     for (const { kind, subscriptionId } of made)
       log.info("alert.raised", { kind, subscription_id: subscriptionId });
     raised.push(...made);

@@ -95,6 +95,7 @@ const SEEN = {
   open: table({
     id: incidents.id,
     openedAt: incidents.openedAt,
+    beganAt: incidents.beganAt,
     disabledAt: incidents.disabledAt,
     failures: incidents.failures,
     isTold: incidents.isTold,
@@ -130,7 +131,7 @@ const seen = statement({
               where attempt >= ${retryingFrom} and not is_test) as "isRetrying",
            head.recorded_at as "oldestAt", success.at as "lastSuccessAt",
            ${asTable(sql`
-             select i.id, i.opened_at as "openedAt", i.disabled_at as "disabledAt", i.failures, i.is_told as "isTold",
+             select i.id, i.opened_at as "openedAt", i.began_at as "beganAt", i.disabled_at as "disabledAt", i.failures, i.is_told as "isTold",
                     array(select kind from alerts where incident_id = i.id) as kinds
               where i.id is not null`)} as open,
            ${asTable(sql`

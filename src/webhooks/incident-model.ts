@@ -104,10 +104,10 @@ export type PastIncident = RowOf<typeof IncidentHistory>["incidents"][number];
 interface StoredIncident {
   readonly id: string;
   readonly openedAt: Date;
+  readonly beganAt: Date;
   readonly endedAt: Date | null;
   readonly endedBy: "recovered" | "enabled" | "deleted" | null;
   readonly disabledAt: Date | null;
-  readonly failedAt: Date | null | undefined;
 }
 
 /**
@@ -115,9 +115,8 @@ interface StoredIncident {
  * newest first.
  */
 export function pastIncidents(newestFirst: readonly StoredIncident[]) {
-  const joined: (StoredIncident & { readonly beganAt: Date })[] = [];
+  const joined: StoredIncident[] = [];
   for (const one of newestFirst.toReversed()) {
-    const beganAt = one.failedAt && one.failedAt < one.openedAt ? one.failedAt : one.openedAt;
     const before = joined.at(-1);
     const isNext =
       before?.endedBy === "enabled" && before.endedAt !== null && one.openedAt <= before.endedAt;
@@ -130,7 +129,7 @@ export function pastIncidents(newestFirst: readonly StoredIncident[]) {
             beganAt: before.beganAt,
             disabledAt: before.disabledAt ?? one.disabledAt,
           }
-        : { ...one, beganAt },
+        : one,
     );
   }
   return joined

@@ -5,6 +5,7 @@ import { HttpClient } from "../../dispatcher/http/client.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
 import { standingOf } from "../../src/webhooks/actions/stats.ts";
+import { troubleSince } from "../../src/webhooks/queries/incidents.ts";
 import { silentLog } from "./dispatch.ts";
 import type { WebhookWorld } from "./webhooks.ts";
 
@@ -26,6 +27,7 @@ export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "
       config,
       deliver: createDeliver({ clock: systemClock, client }),
       standingOf: (one) => standingOf({ db: database.db, clock: systemClock }, one),
+      troubleSince,
       retryDelaysMs: [100, 100, 100],
     },
     stop.signal,
@@ -48,13 +50,13 @@ export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "
 
 /** Checks once for incidents, as a dispatcher does every 5 s; answers the incidents that it raised. */
 export function lookForTrouble(
-  deps: Omit<LookDeps, "schedule" | "standingOf">,
+  deps: Omit<LookDeps, "schedule" | "standingOf" | "troubleSince">,
   everywhere: boolean,
 ): Promise<Raised[]> {
   const schedule = { wake: () => Promise.resolve() };
   const standing: LookDeps["standingOf"] = (one) => standingOf(deps, one);
   return look(
-    { ...deps, schedule, standingOf: standing },
+    { ...deps, schedule, standingOf: standing, troubleSince },
     everywhere,
     new AbortController().signal,
   );

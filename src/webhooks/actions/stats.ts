@@ -10,12 +10,12 @@ import {
   pastIncidents,
 } from "../incident-model.ts";
 import { conditionOf, type StepCounts } from "../condition.ts";
-import { isDisabledByPerson, type Subscription } from "../model.ts";
-import { attemptsById, attemptsOfEvent, firstOfFailures } from "../queries/attempts.ts";
+import type { Subscription } from "../model.ts";
+import { attemptsById, firstOfFailures } from "../queries/attempts.ts";
 import * as counting from "../queries/count-stats.ts";
-import { failingSince, failuresSince, openAlerts } from "../queries/alerts.ts";
+import { failuresSince, openAlerts } from "../queries/alerts.ts";
 import { subscriptionById } from "../queries/subscriptions.ts";
-import { failuresWithin, incidentsOf } from "../queries/incidents.ts";
+import { failuresWithin, incidentsOf, troubleSince } from "../queries/incidents.ts";
 import * as queries from "../queries/stats.ts";
 import type { Health, StatsPoint } from "../stats-model.ts";
 import {
@@ -206,31 +206,8 @@ export async function showPastIncidents(
   });
 }
 
-const ATTEMPTS_PER_ROUND = 4;
-
 /** Orders alerts that were raised at the same instant, the most severe last. */
 const severity = ({ kind }: { readonly kind: AlertKind }) => ALERT_KINDS.indexOf(kind);
-
-/** Finds the beginning of the present incident; undefined without one. */
-async function incidentSince(
-  { db }: Pick<Deps, "db">,
-  { id, disabledAt, disabledReason }: Subscription,
-  { firstFailure, blockedSince }: Health,
-): Promise<Date | undefined> {
-  // The first event that failed permanently may have had its first failed attempt before the last 2xx, to another
-  // event.
-  const first = firstFailure
-    ? (await attemptsOfEvent(db, id, firstFailure.eventId, ATTEMPTS_PER_ROUND)).find(
-        ({ outcome }) => outcome !== "delivered",
-      )
-    : undefined;
-  const isByHand = isDisabledByPerson(disabledReason);
-  const failing = firstFailure || isByHand ? await failingSince(db, id) : undefined;
-  // A subscription that a user has disabled is not in an incident because of that.
-  const begun = [failing, first?.startedAt, blockedSince, isByHand ? null : disabledAt];
-  const [since] = begun.filter((at) => at != null).toSorted((a, b) => a.getTime() - b.getTime());
-  return since;
-}
 
 /**
  * Reads what a mail about a subscription repeats of its page: the condition, the success rate and the beginning of the
@@ -242,9 +219,8 @@ export async function standingOf(
 ) {
   const found = await subscriptionById(deps.db, partnerId, id);
   if (found === undefined) return undefined;
-  const health = await showHealth(deps, found);
-  const { condition, successRate1h } = health;
-  return { condition, successRate1h, since: await incidentSince(deps, found, health) };
+  const { condition, successRate1h } = await showHealth(deps, found);
+  return { condition, successRate1h, since: await troubleSince(deps.db, found) };
 }
 
 /** Reads the present incident of a subscription: its beginning, causes and alerts (contract 6.17). */
@@ -254,7 +230,7 @@ export async function showIncident(deps: Deps, subscription: Subscription): Prom
   const alerts = (await openAlerts(db, id)).toSorted(
     (a, b) => a.raisedAt.getTime() - b.raisedAt.getTime() || severity(a) - severity(b),
   );
-  const since = await incidentSince(deps, subscription, await showHealth(deps, subscription));
+  const since = await troubleSince(db, subscription);
   if (since === undefined)
     return { since: null, lastAnswer: null, step: BUCKET_MS / 1000, causes: [], alerts };
   const now = clock.now();

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, isNull } from "drizzle-orm";
+import { and, desc, eq, isNull } from "drizzle-orm";
 import { ulid } from "ulid";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
@@ -8,6 +8,7 @@ import { companies } from "../../../db/schema/companies.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { isDisabledByPerson, type Subscription } from "../model.ts";
 import { attemptsWithin, newestFirst } from "./attempts.ts";
+import { FAILURES, troubleSince } from "./incidents.ts";
 
 export type SettingsRow = typeof alertSettings.$inferSelect;
 
@@ -63,8 +64,6 @@ export async function addConfirmed(tx: Tx, partnerId: number, email: string): Pr
 /** The number of failed attempts that an incident reads to find its causes. */
 const MAX_ATTEMPTS = 1_000;
 
-const FAILURES = ["failed", "retry"] as const;
-
 /** Reads failed attempts since an instant, the newest first. */
 export function failuresSince(db: DbOrTx, subscriptionId: string, since: Date) {
   const { id, eventId, startedAt, statusCode, errorCode } = deliveryAttempts;
@@ -77,28 +76,18 @@ export function failuresSince(db: DbOrTx, subscriptionId: string, since: Date) {
   return newestFirst(walks, MAX_ATTEMPTS);
 }
 
-/** Finds the start of the first failed attempt after the last delivered one. */
-export async function failingSince(db: DbOrTx, subscriptionId: string): Promise<Date | undefined> {
-  const { id, startedAt } = deliveryAttempts;
-  const [success] = await attemptsWithin(db, { id }, subscriptionId, { outcome: "delivered" })
-    .orderBy(desc(id))
-    .limit(1);
-  const firsts = FAILURES.map((outcome) =>
-    attemptsWithin(db, { id, startedAt }, subscriptionId, { outcome, firstId: success?.id })
-      .orderBy(asc(id))
-      .limit(1),
-  );
-  return (await newestFirst(firsts, FAILURES.length)).at(-1)?.startedAt;
-}
-
 /**
  * Records that a subscription was disabled, before it is enabled again. A dispatcher that has not noticed the
  * disabling in the meantime raises its alert from this record (contract 7.17). Disabling by a user raises no alert.
  */
-export async function noteDisabling(
-  tx: Tx,
-  { id, partnerId, consecutiveFailureCount: failures, disabledAt, disabledReason }: Subscription,
-): Promise<void> {
+export async function noteDisabling(tx: Tx, subscription: Subscription): Promise<void> {
+  const {
+    id,
+    partnerId,
+    consecutiveFailureCount: failures,
+    disabledAt,
+    disabledReason,
+  } = subscription;
   if (disabledAt === null || isDisabledByPerson(disabledReason)) return;
   await tx
     .insert(incidents)
@@ -107,6 +96,7 @@ export async function noteDisabling(
       subscriptionId: id,
       partnerId,
       openedAt: disabledAt,
+      beganAt: await troubleSince(tx, subscription),
       disabledAt,
       failures,
       isTold: false,

@@ -1,33 +1,78 @@
-import { and, desc, eq, gte, isNull, or, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gte, isNull, or, sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
-import { alerts, incidents } from "../../../db/schema/alerts.ts";
+import { incidents } from "../../../db/schema/alerts.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { rows, statement, value } from "../../../db/statement.ts";
-import { addMs, parseInstant } from "../../lib/clock.ts";
+import { addMs } from "../../lib/clock.ts";
+import { isDisabledByPerson, type Subscription } from "../model.ts";
+import { attemptsOfEvent, attemptsWithin, firstOfFailures, newestFirst } from "./attempts.ts";
+import { blockedSince } from "./stats.ts";
 
 /** The most incidents that the history reads. */
 const MAX_INCIDENTS = 50;
 /** The most failed attempts of each outcome that are counted for an incident. */
 const MAX_COUNTED = 1_000;
 
+export const FAILURES = ["failed", "retry"] as const;
+
+/** The time at which an incident began, for one that was opened by a version that did not record it as well. */
+const begun = sql`coalesce(${incidents.beganAt}, ${incidents.openedAt})`.mapWith(
+  incidents.openedAt,
+);
+
+/** Finds the start of the first failed attempt after the last delivered one. */
+async function failingSince(db: DbOrTx, subscriptionId: string): Promise<Date | undefined> {
+  const { id, startedAt } = deliveryAttempts;
+  const [success] = await attemptsWithin(db, { id }, subscriptionId, { outcome: "delivered" })
+    .orderBy(desc(id))
+    .limit(1);
+  const firsts = FAILURES.map((outcome) =>
+    attemptsWithin(db, { id, startedAt }, subscriptionId, { outcome, firstId: success?.id })
+      .orderBy(asc(id))
+      .limit(1),
+  );
+  return (await newestFirst(firsts, FAILURES.length)).at(-1)?.startedAt;
+}
+
+const ATTEMPTS_PER_ROUND = 4;
+
 /**
- * Reads the incidents of a subscription that have not ended before `since`, the newest first. `failedAt` is the time of the
- * first failed attempt that an alert named.
+ * Finds the beginning of the trouble that a subscription is in, and of the incident that is open for it (contract 6.17).
+ * Undefined without any.
  */
+export async function troubleSince(
+  db: DbOrTx,
+  one: Pick<Subscription, "id" | "consecutiveFailureCount" | "disabledAt" | "disabledReason">,
+): Promise<Date | undefined> {
+  const { id, consecutiveFailureCount: failures, disabledAt } = one;
+  const isByHand = isDisabledByPerson(one.disabledReason);
+  const lost = failures > 0 ? await firstOfFailures(db, id, failures) : undefined;
+  // The first event that failed permanently may have had its first failed attempt before the last 2xx, to another
+  // event.
+  const attempts = lost ? await attemptsOfEvent(db, id, lost.eventId, ATTEMPTS_PER_ROUND) : [];
+  const times = [
+    lost || isByHand ? await failingSince(db, id) : undefined,
+    attempts.find(({ outcome }) => outcome !== "delivered")?.startedAt,
+    await blockedSince(db, id),
+    // A subscription that a user has disabled is not in an incident because of that.
+    isByHand ? null : disabledAt,
+  ].filter((at) => at != null);
+  if (times.length === 0) return undefined;
+  const open = await db
+    .select({ at: begun })
+    .from(incidents)
+    .where(and(eq(incidents.subscriptionId, id), isNull(incidents.endedAt)));
+  return [...times, ...open.map(({ at }) => at)].toSorted((a, b) => a.getTime() - b.getTime())[0];
+}
+
+/** Reads the incidents of a subscription that have not ended before `since`, the newest first. */
 export function incidentsOf(db: DbOrTx, subscriptionId: string, since: Date) {
   const { id, openedAt, endedAt, endedBy, disabledAt } = incidents;
-  const firstOf = db
-    .select({ at: sql`min(${alerts.cause} #>> '{first_failure,at}')`.as("at") })
-    .from(alerts)
-    .where(eq(alerts.incidentId, id))
-    .as("first");
-  const failedAt = sql`${firstOf.at}`.mapWith((at: string) => parseInstant(at));
   return db
-    .select({ id, openedAt, endedAt, endedBy, disabledAt, failedAt })
+    .select({ id, openedAt, beganAt: begun, endedAt, endedBy, disabledAt })
     .from(incidents)
-    .crossJoinLateral(firstOf)
     .where(
       and(eq(incidents.subscriptionId, subscriptionId), or(isNull(endedAt), gte(endedAt, since))),
     )

@@ -209,6 +209,20 @@ export function backlogs(db: DbOrTx, id: string, { since, until, stepMs, origin 
 // States, outcomes and reasons are literals in the following statement, because the planner uses a partial index only
 // if the statement repeats its condition.
 
+/** The first entry of the subscription `s` that waits for a retry, with the start of its first attempt. */
+const BLOCKING = sql`
+             select o.event_id, a.started_at, o.attempt - 1 as attempts
+               from (select event_id, round, attempt from outbox
+                      where subscription_id = s.id and shard = s.shard and state = 'waiting' and not is_test
+                        and skipped_at is null
+                        and sequence > ${skippedThrough(sql`s.id`)}
+                      order by sequence limit 1) o
+               left join lateral (
+                      select started_at from delivery_attempts
+                       where ${isAttemptOf(sql`delivery_attempts.event_id`, sql`o.event_id`)}
+                         and subscription_id || '' = s.id and round = o.round
+                       order by id limit 1) a on true`;
+
 const health = statement({
   name: "stats.health",
   // Raw SQL, because the statement reads all figures at one moment, each from a bounded part of an index, independent
@@ -235,18 +249,7 @@ const health = statement({
            ${asTable(counts(where, (at) => sql`greatest(${binned(where.stepMs, at, where.origin)}, ${where.origin}::timestamptz - interval '1 second')`))} as counts
       from webhook_subscriptions s
       left join lateral (${firstQueued()}) first on true
-      left join lateral (
-             select o.event_id, a.started_at, o.attempt - 1 as attempts
-               from (select event_id, round, attempt from outbox
-                      where subscription_id = s.id and shard = s.shard and state = 'waiting' and not is_test
-                        and skipped_at is null
-                        and sequence > ${skippedThrough(sql`s.id`)}
-                      order by sequence limit 1) o
-               left join lateral (
-                      select started_at from delivery_attempts
-                       where ${isAttemptOf(sql`delivery_attempts.event_id`, sql`o.event_id`)}
-                         and subscription_id || '' = s.id and round = o.round
-                       order by id limit 1) a on true) head on true
+      left join lateral (${BLOCKING}) head on true
       left join lateral (
              select started_at, duration_ms from delivery_attempts
               where subscription_id = s.id and outcome = 'delivered'
@@ -265,4 +268,19 @@ export async function healthOf(
   expiredSince: Date,
 ) {
   return onlyRow(await db.run(health, { ...where, expiredSince }));
+}
+
+const blocked = statement({
+  name: "stats.blocked",
+  // Raw SQL, because it is a part of the statement of the health.
+  params: { id: COUNT_PARAMS.id },
+  columns: { at: nullable(deliveryAttempts.startedAt) },
+  text: ({ id }) => sql`
+    select head.started_at as at from webhook_subscriptions s cross join lateral (${BLOCKING}) head where s.id = ${id}`,
+});
+
+/** Reads the start of the first attempt of the first event that waits for a retry. */
+export async function blockedSince(db: DbOrTx, id: string): Promise<Date | null | undefined> {
+  const [row] = await db.run(blocked, { id });
+  return row?.at;
 }

@@ -5,6 +5,7 @@ import { ulid } from "ulid";
 
 import type { Entry } from "../../../dispatcher/actor/event.ts";
 import { raiseAlerts } from "../../../dispatcher/alerts/incidents.ts";
+import { troubleSince } from "../../../src/webhooks/queries/incidents.ts";
 import { commitAttempts } from "../../../dispatcher/store/committer.ts";
 import { createStore, type DispatchStore } from "../../../dispatcher/store/store.ts";
 import { expireHeldEntries } from "../../../dispatcher/maintenance/removal-queries.ts";
@@ -226,6 +227,8 @@ class Model {
   readonly attempts: { readonly at: number; readonly durationMs: number }[] = [];
   lastSuccessAt: Date | null = null;
   pastIncidents = 0;
+  /** The beginning of the open incident, as it was last told. */
+  began: string | null = null;
   readonly events = new Map<string, ExpectedEvent>();
   /** Queued events, in the order of their sequence. */
   queue: ExpectedEvent[] = [];
@@ -577,9 +580,13 @@ async function checkLastFailure(model: Model): Promise<void> {
   expect(last?.started_at ?? null).toBe(iso(model.failures.at(-1) ?? null));
 }
 
-/** Looks for alerts, and checks that the history counts the failed attempts of each incident that has ended. */
+/**
+ * Looks for alerts, and checks that an incident that has ended began when it had begun while it was open, and that the
+ * history counts its failed attempts.
+ */
 async function checkPastIncidents(model: Model): Promise<void> {
-  await world.database.db.transaction((tx) => raiseAlerts(tx, [model.id], world.clock.now()));
+  const look = { ids: [model.id], at: world.clock.now() };
+  await world.database.db.transaction((tx) => raiseAlerts(tx, { troubleSince }, look));
   const { body } = await world.ask("GET", `/${model.id}/incidents`);
   const past = body["incidents"] as {
     began_at: string;
@@ -592,5 +599,15 @@ async function checkPastIncidents(model: Model): Promise<void> {
     );
     expect(counted).toBe(within.length);
   }
+  if (past.length > model.pastIncidents) {
+    if (model.began !== null) expect(past[0]?.began_at).toBe(model.began);
+    model.began = null;
+  }
   model.pastIncidents = past.length;
+  const isOpen = await world.database.db.sql`
+    select from incidents where subscription_id = ${model.id} and ended_at is null`;
+  const { since } = (await world.ask("GET", `/${model.id}/incident`)).body as {
+    since: string | null;
+  };
+  if (isOpen.length > 0 && since !== null) model.began = since;
 }

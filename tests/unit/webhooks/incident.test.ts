@@ -22,9 +22,9 @@ describe("past incidents", () => {
     disabledAt: null as Date | null,
     id,
     openedAt,
+    beganAt: openedAt,
     endedAt,
     endedBy: endedAt === null ? null : (endedBy as "recovered" | "enabled" | "deleted"),
-    failedAt: null,
   });
   const shown = (...all: ReturnType<typeof incident>[]) =>
     pastIncidents(all).map(({ id, beganAt, endedAt, endedBy }) => [id, beganAt, endedAt, endedBy]);
@@ -37,12 +37,6 @@ describe("past incidents", () => {
         incident("a", after(1), after(2), "deleted"),
       ),
     ).toEqual([["b", after(3), after(4), "recovered"]]);
-  });
-
-  test("begin with the first failure that an alert named, if it was earlier", () => {
-    const one = incident("a", after(1), after(2));
-    expect(pastIncidents([{ ...one, failedAt: since }])[0]?.beganAt).toEqual(since);
-    expect(pastIncidents([{ ...one, failedAt: after(2) }])[0]?.beganAt).toEqual(after(1));
   });
 
   test("go on after an enable until a 2xx, through any number of enables", () => {

@@ -145,6 +145,7 @@ const condition = (fields: Partial<Condition> = {}): Condition => ({
 const incident = (fields: Partial<OpenIncident> = {}): OpenIncident => ({
   id: "01JWNB9PR0ZV8X2D3F4G5H6J00",
   openedAt: ago(30),
+  beganAt: null,
   disabledAt: null,
   failures: 0,
   isTold: false,
