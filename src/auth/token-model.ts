@@ -1,5 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
+import { listSchema } from "../http/list.ts";
 import { type Principal, scopeValue } from "../http/principal.ts";
 import { type RowOf, shown } from "../http/shown.ts";
 import { instantAnswer, lineText, orNull, rowId, storableText } from "../http/text.ts";
@@ -71,6 +72,20 @@ export const apiTokenObject = Type.Object(
     last_used_at: instantOrNull,
   },
   { title: "ApiToken", examples: [{ name: "Nightly export" }] },
+);
+
+/** Schema of the list of a user's tokens of the API, which also tells whether the user has the token of the dashboard. */
+export const apiTokenList = Type.Object(
+  {
+    ...listSchema(apiTokenObject).properties,
+    dashboard_token: orNull(
+      Type.Object(
+        { created_at: instant, last_used_at: instantOrNull },
+        { description: "The token at `/account/api-token`, without its value; null without one." },
+      ),
+    ),
+  },
+  { title: "ApiTokenList", extends: listSchema(apiTokenObject) },
 );
 
 interface StoredToken {

@@ -1,9 +1,9 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../queries/audit.ts";
 import type { AuditAction } from "../audit-model.ts";
-import type { Caller } from "../../http/principal.ts";
+import type { Caller, Principal } from "../../http/principal.ts";
 import { shown } from "../../http/shown.ts";
-import type { Clock } from "../../lib/clock.ts";
+import { type Clock, isoInstant } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import type { KeyRing } from "../key-ring.ts";
@@ -42,6 +42,20 @@ export async function viewDashboardToken(
       lastUsedAt: row.lastUsedAt,
     });
   });
+}
+
+/** Reads when the user's dashboard token was made and last used; null without one. */
+export async function describeDashboardToken(
+  { db }: Pick<DashboardTokenDeps, "db">,
+  { userId }: Principal,
+) {
+  const row = await findDashboardToken(db, userId);
+  return row === undefined
+    ? null
+    : {
+        created_at: isoInstant(row.issuedAt),
+        last_used_at: row.lastUsedAt && isoInstant(row.lastUsedAt),
+      };
 }
 
 /** Handles `POST /account/api-token`: creates the user's dashboard token, of which a user has at most one. */

@@ -6,14 +6,14 @@ import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
 import { loads } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
-import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import { listOf, pageOf, pageQuery } from "../../http/list.ts";
 import { errorResponse } from "../../http/errors.ts";
 import * as api from "../actions/api-tokens.ts";
 import * as dashboard from "../actions/dashboard-token.ts";
 import { dashboardSignIn, ownSignIn, withStepUp } from "../guard.ts";
 import {
   apiTokenBody,
-  apiTokenObject,
+  apiTokenList,
   dashboardTokenAnswer,
   newApiTokenAnswer,
   showApiToken,
@@ -99,7 +99,8 @@ function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
 const LIST_PERSONAL_ACCESS_TOKENS = {
   operationId: "listPersonalAccessTokens",
   summary: "List personal access tokens",
-  description: "Newest first, with their last use.",
+  description:
+    "Newest first, with their last use; beside them, whether there is a token of the dashboard.",
 };
 const CREATE_PERSONAL_ACCESS_TOKEN = {
   operationId: "createPersonalAccessToken",
@@ -129,12 +130,15 @@ function apiTokenRoutes(deps: PersonalTokenRouteDeps) {
       async ({ principal, query }) => {
         const page = pageOf(query);
         const rows = await api.listApiTokens(deps, principal, page);
-        return listOf(rows, page, { key: api.apiTokenKey, show: showApiToken });
+        return {
+          ...listOf(rows, page, { key: api.apiTokenKey, show: showApiToken }),
+          dashboard_token: await dashboard.describeDashboardToken(deps, principal),
+        };
       },
       {
         access,
         query: Type.Object(pageQuery(api.isApiTokenKey)),
-        response: { 200: listSchema(apiTokenObject) },
+        response: { 200: apiTokenList },
         detail: { ...LIST_PERSONAL_ACCESS_TOKENS },
       },
     )

@@ -288,11 +288,26 @@ describe("a personal access token of the API", () => {
         },
       ],
       next_cursor: null,
+      dashboard_token: null,
     });
     expect(list.text).not.toContain(pat);
     expect((await requestContext("DELETE", `${API}/${id}`, token)).status).toBe(204);
     expect(await statusOf(pat, other)).toBe(401);
     expect((await requestContext("DELETE", `${API}/${id}`, token)).status).toBe(404);
+  });
+
+  test("is listed beside the token of the dashboard, whose value and reading are left out", async () => {
+    const { user, token } = await freshLogin();
+    const made = await requestContext("POST", DASHBOARD, token);
+    const list = await requestContext("GET", API, token);
+    expect(list.body["dashboard_token"]).toEqual({ created_at: isoNow(), last_used_at: null });
+    expect(list.text).not.toContain(String(made.body["token"]));
+    expect((await requestContext("GET", API, (await freshLogin()).token)).body).toMatchObject({
+      dashboard_token: null,
+    });
+    const views = await database.db.sql`
+      select from audit_log where action = 'TOKEN_VIEWED' and actor_id = ${user.id}`;
+    expect(views.length).toBe(0);
   });
 
   test("lives a day to the last millisecond, and is not listed afterwards", async () => {

@@ -350,10 +350,11 @@ describe.skipIf(chromium === undefined)("the requirement of a second factor", ()
     await page.getByText("Two-step verification is required.").waitFor();
     expect(await requires.isChecked()).toBe(true);
     await page.getByRole("link", { name: "API keys" }).click();
-    await button(page, "Generate token").or(button(page, "Manage token")).click();
+    await button(page, "Create").click();
+    await page.getByRole("menuitem", { name: /^Personal token/ }).click();
     const asked = page.getByRole("dialog", { name: "Confirm that it is you" });
     await asked.getByLabel("Code of your authenticator app").fill(codeOf(holder));
-    await page.getByText("You have no token yet.").waitFor();
+    await button(page, "Regenerate").waitFor();
     await page.getByRole("link", { name: "Team access" }).click();
     await requires.click();
     await confirm(page, "Stop requiring it");

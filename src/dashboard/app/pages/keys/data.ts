@@ -1,3 +1,5 @@
+import { queryOptions } from "@tanstack/react-query";
+
 import { answerOf, type ApiClient, atCursor } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
@@ -12,6 +14,14 @@ export const apiTokensOptions = (api: ApiClient) =>
   listOptions(["api-tokens"], (cursor) =>
     answerOf(tokensOf(api).get({ query: { limit: PAGE, ...atCursor(cursor) } })),
   );
+
+/** Whether the user has a personal token, and when it was last used. Its value is not read. */
+export const personalTokenOptions = (api: ApiClient) =>
+  queryOptions({
+    queryKey: ["api-tokens", "personal"],
+    queryFn: async () =>
+      (await answerOf(tokensOf(api).get({ query: { limit: 1 } }))).dashboard_token,
+  });
 
 export type ApiToken = RowOf<typeof apiTokensOptions>;
 

@@ -39,7 +39,7 @@ interface Key {
   readonly actions: ReactNode;
 }
 
-type Creating = "token" | "client";
+type Creating = "personal" | "token" | "client";
 
 export function Page() {
   const clientsPath = clientsPathOf(useSession().user.role);
@@ -47,12 +47,12 @@ export function Page() {
   const [creating, setCreating] = useState<Creating>();
   const close = () => setCreating(undefined);
   const [token, setToken] = useState<string>();
-  const personal: Key = {
+  const personal: readonly Key[] = (own.use ? [own.use] : []).map((use) => ({
     id: "personal",
     name: <CellText title="Personal token">One per person</CellText>,
     scopes: "Full access",
     expires: "Never",
-    lastUsed: own.token ? <LastUsed at={own.token.last_used_at} /> : "–",
+    lastUsed: <LastUsed at={use.last_used_at} />,
     actions: own.token === undefined && (
       <Button
         variant="default"
@@ -64,26 +64,32 @@ export function Page() {
         Manage
       </Button>
     ),
-  };
+  }));
+  const offered = [
+    ...(own.use === null ? (["personal"] as const) : []),
+    "token" as const,
+    ...(clientsPath === undefined ? [] : (["client"] as const)),
+  ];
+  const create = (kind: Creating) => (kind === "personal" ? own.generate() : setCreating(kind));
   return (
     <>
       <PageHeader
         title="API keys"
         description="Credentials for your own programs. Store them like passwords."
-        actions={<CreateMenu hasClients={clientsPath !== undefined} onCreate={setCreating} />}
+        actions={<CreateMenu offered={offered} onCreate={create} />}
       />
       <Stack gap="lg">
         <PersonalToken own={own} />
         <DayTokens>
           {(tokens) =>
             clientsPath === undefined ? (
-              <KeyTable keys={[personal, ...tokens]} />
+              <KeyTable keys={[...personal, ...tokens]} />
             ) : (
               <Clients
                 path={clientsPath}
                 isCreating={creating === "client"}
                 onClose={close}
-                before={[personal, ...tokens]}
+                before={[...personal, ...tokens]}
               />
             )
           }
@@ -102,32 +108,32 @@ export function Page() {
   );
 }
 
+const KINDS: Readonly<Record<Creating, readonly [name: string, purpose: string]>> = {
+  personal: ["Personal token", "For your own tools, with all that you may do."],
+  token: ["24-hour token", "For scripts and jobs, with scopes of its own."],
+  client: ["OAuth client", "For an app that signs users in."],
+};
+
 interface CreateMenuProps {
-  readonly hasClients: boolean;
+  readonly offered: readonly Creating[];
   readonly onCreate: (kind: Creating) => void;
 }
 
-function CreateMenu({ hasClients, onCreate }: CreateMenuProps) {
+function CreateMenu({ offered, onCreate }: CreateMenuProps) {
   return (
     <Menu position="bottom-end" width={320}>
       <Menu.Target>
         <Button rightSection={<Icon name="chevronDown" size={14} />}>Create</Button>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Item onClick={() => onCreate("token")}>
-          24-hour token
-          <Text span display="block" size="xs" c="dimmed">
-            For scripts and jobs, with scopes of its own.
-          </Text>
-        </Menu.Item>
-        {hasClients && (
-          <Menu.Item onClick={() => onCreate("client")}>
-            OAuth client
+        {offered.map((kind) => (
+          <Menu.Item key={kind} onClick={() => onCreate(kind)}>
+            {KINDS[kind][0]}
             <Text span display="block" size="xs" c="dimmed">
-              For an app that signs users in.
+              {KINDS[kind][1]}
             </Text>
           </Menu.Item>
-        )}
+        ))}
       </Menu.Dropdown>
     </Menu>
   );

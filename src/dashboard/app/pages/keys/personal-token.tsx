@@ -1,5 +1,5 @@
 import { Alert, Button, Group, Stack, Text } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { answerOf, type ApiClient, apiErrorOf } from "../../api/client.ts";
@@ -10,29 +10,24 @@ import { SecretField } from "../../ui/secret.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Section, Dimmed } from "../../ui/layout.tsx";
+import { useRefresh } from "../../ui/pages.ts";
 import { ErrorNotice } from "../../ui/states.tsx";
 import { ExactTime, LastUsed } from "../../ui/time.tsx";
+import { personalTokenOptions } from "./data.ts";
 
 const EXAMPLE = `curl -H "Authorization: Bearer $TOKEN" ${BASE_URL}/verify-token`;
 
 /** Shows the user's personal token after it was asked for, because the API writes each read into the audit log. */
 export function PersonalToken({ own }: { readonly own: ReturnType<typeof usePersonalToken> }) {
-  if (own.token === undefined && own.error === null) return null;
+  const { token } = own;
+  if (token === undefined && own.error === null) return null;
   return (
     <Section
       title="Personal token"
       description="Acts as you until you delete it or set a new password. Each time it is shown is recorded in the audit log."
     >
       {own.error !== null && <TokenError error={own.error} />}
-      {own.token === null && (
-        <Group justify="space-between">
-          <Text size="sm">You have no token yet.</Text>
-          <Button onClick={own.generate} loading={own.isBusy}>
-            Generate token
-          </Button>
-        </Group>
-      )}
-      {own.token && <Token token={own.token} regenerate={own.regenerate} remove={own.remove} />}
+      {token && <Token token={token} regenerate={own.regenerate} remove={own.remove} />}
     </Section>
   );
 }
@@ -111,42 +106,39 @@ function TokenError({ error }: { readonly error: unknown }) {
 }
 
 /**
- * Reads the personal token on request. `token` is undefined before the request, and null if the user has no
- * token. Only the component's state contains the token, so leaving the page drops it.
+ * Reads the personal token on request. `use` says when it was made and last used; it is null if the user has no token, and
+ * undefined until that is known. Only the component's state contains the token, so leaving the page drops it.
  */
 export function usePersonalToken() {
   const api = useApi();
-  const [token, setToken] = useState<PersonalToken | null>();
+  const [token, setToken] = useState<PersonalToken>();
+  const { data: use } = useQuery(personalTokenOptions(api));
+  const { refresh, andRead } = useRefresh(personalTokenOptions(api).queryKey);
   const { mutate, error, isPending } = useMutation({
     mutationFn: (read: typeof viewToken) => read(api),
     onSuccess: (read) => setToken(read),
+    onSettled: refresh,
   });
   return {
     token,
+    use,
     error,
     isBusy: isPending,
     open: () => mutate(viewToken),
     generate: () => mutate(generateToken),
     regenerate: async () => setToken(await answerOf(api.account["api-token"].regenerate.post())),
     remove: async () => {
-      await answerOf(api.account["api-token"].delete());
-      setToken(null);
+      await andRead(answerOf(api.account["api-token"].delete()));
+      setToken(undefined);
     },
   };
 }
 
-async function viewToken(api: ApiClient) {
-  try {
-    return await answerOf(api.account["api-token"].get());
-  } catch (error) {
-    if (apiErrorOf(error)?.status === 404) return null;
-    throw error;
-  }
-}
+const viewToken = (api: ApiClient) => answerOf(api.account["api-token"].get());
 
-type PersonalToken = NonNullable<Awaited<ReturnType<typeof viewToken>>>;
+type PersonalToken = Awaited<ReturnType<typeof viewToken>>;
 
-async function generateToken(api: ApiClient): Promise<PersonalToken | null> {
+async function generateToken(api: ApiClient): Promise<PersonalToken> {
   try {
     return await answerOf(api.account["api-token"].post());
   } catch (error) {
