@@ -18,7 +18,7 @@ import {
   EXPORTED_AT_MOST,
   exportRows,
 } from "../../../src/dashboard/app/ui/export-rows.ts";
-import { guidesLike } from "../../../src/dashboard/app/search/hit.ts";
+import { guidesLike, tabsLike, topicsLike } from "../../../src/dashboard/app/search/hit.ts";
 import { hasWords } from "../../../src/dashboard/app/ui/text-query.ts";
 
 describe("a line of CSV", () => {
@@ -162,4 +162,17 @@ test("the search matches all words, and titles come first", () => {
   const section = (title: string, text: string) => ({ path: "/docs/x", guide: "G", title, text });
   const found = guidesLike([section("A", "about retries"), section("Retries", "")], "retries");
   expect(found.map(({ title }) => title)).toEqual(["Retries", "A"]);
+});
+
+test("the search finds settings and actions of the pages that the role may open, by other words, too", () => {
+  const one = { id: "1", label: "Reviews", webhook_url: "https://hooks.example/" };
+  const shown = (typed: string, ...areas: string[]) =>
+    [...tabsLike(one, typed), ...topicsLike(areas, typed)].map(({ title, href }) => [title, href]);
+  expect(shown("rotate secret", "/keys")).toEqual([
+    ["Reviews: settings", "/webhooks/1?tab=settings"],
+    ["OAuth client", "/keys"],
+  ]);
+  expect(shown("2fa", "/security")).toEqual([["Two-step verification", "/security"]]);
+  expect(shown("2fa", "/keys")).toEqual([]);
+  expect(shown("new sub", "/webhooks")).toEqual([["New subscription", "/webhooks/new"]]);
 });

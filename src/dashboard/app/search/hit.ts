@@ -4,6 +4,7 @@ import { hasWords } from "../ui/text-query.ts";
 export interface Hit {
   readonly group:
     | "Pages"
+    | "Settings and actions"
     | "Events"
     | "Reviews"
     | "Subscriptions"
@@ -20,6 +21,80 @@ export const isGuide = ({ href }: Hit): boolean => href.startsWith("/docs/");
 
 /** Maximum number of search results per group. */
 export const RESULTS_PER_GROUP = 5;
+
+/** A setting or an action of a page, with further words for it. */
+interface Topic {
+  readonly title: string;
+  readonly words: string;
+  /** The area that it belongs to, or the tab of a subscription. */
+  readonly of: string;
+  /** Path of its page, if it is not that of the area. */
+  readonly path?: string;
+}
+
+const TOPICS: readonly Topic[] = [
+  {
+    of: "/webhooks",
+    title: "New subscription",
+    words: "create add endpoint",
+    path: "/webhooks/new",
+  },
+  {
+    of: "/webhooks",
+    title: "Alerts",
+    words: "notify email mail recipients digest backlog signing secret",
+    path: "/webhooks/alerts",
+  },
+  { of: "/embedding", title: "Portal links", words: "create embed frame theme preview" },
+  { of: "/embedding", title: "Allowed origins", words: "embed frame portal domain" },
+  { of: "/keys", title: "Personal token", words: "create regenerate delete api key" },
+  { of: "/keys", title: "24-hour token", words: "create delete api key script scopes" },
+  { of: "/keys", title: "OAuth client", words: "create app rotate client secret redirect" },
+  { of: "/security", title: "Password", words: "change set new" },
+  {
+    of: "/security",
+    title: "Two-step verification",
+    words: "second factor 2fa mfa passkey authenticator app recovery codes",
+  },
+  { of: "/security", title: "Where you are signed in", words: "sessions end sign out devices" },
+  { of: "/access", title: "Two-step verification of your people", words: "require second factor" },
+  { of: "/access", title: "Sign-ins and tokens of your people", words: "end revoke sessions" },
+  { of: "/audit", title: "Export the audit log", words: "csv json download" },
+];
+
+/** Returns the settings and actions of these areas that match the search text. */
+export function topicsLike(areas: readonly string[], typed: string): Hit[] {
+  return TOPICS.filter(
+    ({ of, title, words }) => areas.includes(of) && hasWords(`${title} ${words}`, typed),
+  ).map(({ of, title, path = of }) => ({
+    group: "Settings and actions",
+    title,
+    hint: "",
+    href: path,
+  }));
+}
+
+const TABS: Readonly<Record<string, string>> = {
+  Overview: "health incident success rate latency chart",
+  Deliveries: "events attempts failures resend recover send again redeliver export",
+  Settings:
+    "url ordering payload signing secret rotate disable delete test batch standard webhooks",
+};
+
+/** Returns the tabs of a subscription that match the search text by its label, its URL or what can be done there. */
+export function tabsLike(
+  { id, label, webhook_url: url }: { id: string; label: string; webhook_url: string },
+  typed: string,
+): Hit[] {
+  return Object.entries(TABS)
+    .filter(([tab, words]) => hasWords(`${label} ${url} ${tab} ${words}`, typed))
+    .map(([tab]) => ({
+      group: "Subscriptions",
+      title: `${label}: ${tab.toLowerCase()}`,
+      hint: url,
+      href: tab === "Overview" ? `/webhooks/${id}` : `/webhooks/${id}?tab=${tab.toLowerCase()}`,
+    }));
+}
 
 /** Section of a guide, as the search index `/docs/search.json` lists it. */
 export interface Section {

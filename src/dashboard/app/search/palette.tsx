@@ -19,11 +19,20 @@ import { Dialog } from "../ui/dialog.tsx";
 import { sentence } from "../ui/format.ts";
 import { Icon, type IconName } from "../ui/icon.tsx";
 import { hasWords } from "../ui/text-query.ts";
-import { guidesLike, type Hit, isGuide, RESULTS_PER_GROUP, type Section } from "./hit.ts";
+import {
+  guidesLike,
+  type Hit,
+  isGuide,
+  RESULTS_PER_GROUP,
+  type Section,
+  tabsLike,
+  topicsLike,
+} from "./hit.ts";
 
 const TYPING_MS = 200;
 const ICONS: Readonly<Record<Hit["group"], IconName>> = {
   Pages: "chevronRight",
+  "Settings and actions": "edit",
   Events: "send",
   Reviews: "star",
   Subscriptions: "webhook",
@@ -80,7 +89,11 @@ export function Palette({ areas, onClose }: PaletteProps) {
           {groupsOf(hits).map(([group, own]) => (
             <Combobox.Group key={group} label={group}>
               {own.map(({ hit, index }) => (
-                <Combobox.Option key={hit.href} value={String(index)} className="hit">
+                <Combobox.Option
+                  key={`${hit.title} ${hit.href}`}
+                  value={String(index)}
+                  className="hit"
+                >
                   <Icon name={ICONS[hit.group]} size={16} />
                   <div className="shrinks">
                     <Text size="sm" truncate>
@@ -137,7 +150,17 @@ function useHits(areas: readonly Area[], typed: string) {
   if (typed === "") return { hits: pages, isLooking: false };
   const records = query === typed && !found.isPlaceholderData ? (found.data ?? []) : [];
   const events = catalogLike(catalog.data?.events ?? [], typed);
-  const hits = [...records, ...pages, ...events, ...guidesLike(guides.data ?? [], typed)];
+  const topics = topicsLike(
+    areas.map(({ path }) => path),
+    typed,
+  );
+  const hits = [
+    ...records,
+    ...pages,
+    ...topics,
+    ...events,
+    ...guidesLike(guides.data ?? [], typed),
+  ];
   return { hits, isLooking: query !== typed || found.isFetching };
 }
 
@@ -193,20 +216,9 @@ async function partnerHits(api: ApiClient, typed: string): Promise<Hit[]> {
   const { data: subscriptions } = await answerOf(
     api.partner.webhooks.get({ query: { limit: 100 } }),
   );
-  const named = subscriptions.flatMap((one) => subscriptionHits(one, typed));
+  const named = subscriptions.flatMap((one) => tabsLike(one, typed));
   const events = await Promise.all(subscriptions.map((one) => eventHits(api, one, typed)));
   return [...events.flat(), ...named];
-}
-
-const TABS = ["Overview", "Deliveries", "Settings"];
-
-function subscriptionHits({ id, label, webhook_url: url }: Subscription, typed: string): Hit[] {
-  return TABS.filter((tab) => hasWords(`${label} ${url} ${tab}`, typed)).map((tab) => ({
-    group: "Subscriptions",
-    title: `${label}: ${tab.toLowerCase()}`,
-    hint: url,
-    href: tab === "Overview" ? `/webhooks/${id}` : `/webhooks/${id}?tab=${tab.toLowerCase()}`,
-  }));
 }
 
 /**
