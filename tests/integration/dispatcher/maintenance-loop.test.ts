@@ -201,7 +201,7 @@ test("a job without a connection of its own delays no other job while it waits",
   const waiting = job("audit_webhook", () => answered);
   const other = { ...job("stats", async () => (ran.push("stats"), { rows: 0 })), db };
   await db.sql`
-    update maintenance_jobs set next_at = now(), holder = null, leased_until = null
+    update maintenance_jobs set next_at = now() - interval '1 second', holder = null, leased_until = null
      where name in ('audit_webhook', 'stats')`;
   const maintenance = maintenanceOf({ db, jobs: [waiting, other] });
   await maintenance.tick();

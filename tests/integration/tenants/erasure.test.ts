@@ -336,7 +336,7 @@ async function allChunks(): Promise<void> {
 /** Runs the job in the maintenance loop, whether it is due or not. */
 async function runJob(): Promise<void> {
   const { db } = world.database;
-  await db.sql`update maintenance_jobs set next_at = now() where name = 'erasures'`;
+  await db.sql`update maintenance_jobs set next_at = now() - interval '1 second' where name = 'erasures'`;
   await tickOnce({ db, jobs: [{ name: "erasures", paceS: 5, db, run: chunk }] });
 }
 

@@ -329,7 +329,8 @@ async function leave(kind: "partners" | "accounts", company: Named): Promise<voi
   await request(kind, company);
   await due(company.id);
   const { db } = world.database;
-  await db.sql`update maintenance_jobs set next_at = now() where name = 'deletions'`;
+  // The column has milliseconds, so that now() may be rounded up.
+  await db.sql`update maintenance_jobs set next_at = now() - interval '1 second' where name = 'deletions'`;
   await tickOnce({ db, jobs: [{ name: "deletions", paceS: 60, db, run: chunk }] });
 }
 
