@@ -166,8 +166,11 @@ test("the search matches all words, and titles come first", () => {
 
 test("the search finds settings and actions of the pages that the role may open, by other words, too", () => {
   const one = { id: "1", label: "Reviews", webhook_url: "https://hooks.example/" };
-  const shown = (typed: string, ...areas: string[]) =>
-    [...tabsLike(one, typed), ...topicsLike(areas, typed)].map(({ title, href }) => [title, href]);
+  const shown = (typed: string, path: string) =>
+    [...tabsLike(one, typed), ...topicsLike([{ path }], typed)].map(({ title, href }) => [
+      title,
+      href,
+    ]);
   expect(shown("rotate secret", "/keys")).toEqual([
     ["Reviews: settings", "/webhooks/1?tab=settings"],
     ["OAuth client", "/keys"],

@@ -1,3 +1,4 @@
+import type { Subscription } from "../pages/webhooks/data/reads.ts";
 import { hasWords } from "../ui/text-query.ts";
 
 /** Result of the search dialog, with the page that it links to. */
@@ -22,56 +23,29 @@ export const isGuide = ({ href }: Hit): boolean => href.startsWith("/docs/");
 /** Maximum number of search results per group. */
 export const RESULTS_PER_GROUP = 5;
 
-/** A setting or an action of a page, with further words for it. */
-interface Topic {
-  readonly title: string;
-  readonly words: string;
-  /** The area that it belongs to, or the tab of a subscription. */
-  readonly of: string;
-  /** Path of its page, if it is not that of the area. */
-  readonly path?: string;
-}
-
-const TOPICS: readonly Topic[] = [
-  {
-    of: "/webhooks",
-    title: "New subscription",
-    words: "create add endpoint",
-    path: "/webhooks/new",
-  },
-  {
-    of: "/webhooks",
-    title: "Alerts",
-    words: "notify email mail recipients digest backlog signing secret",
-    path: "/webhooks/alerts",
-  },
-  { of: "/embedding", title: "Portal links", words: "create embed frame theme preview" },
-  { of: "/embedding", title: "Allowed origins", words: "embed frame portal domain" },
-  { of: "/keys", title: "Personal token", words: "create regenerate delete api key" },
-  { of: "/keys", title: "24-hour token", words: "create delete api key script scopes" },
-  { of: "/keys", title: "OAuth client", words: "create app rotate client secret redirect" },
-  { of: "/security", title: "Password", words: "change set new" },
-  {
-    of: "/security",
-    title: "Two-step verification",
-    words: "second factor 2fa mfa passkey authenticator app recovery codes",
-  },
-  { of: "/security", title: "Where you are signed in", words: "sessions end sign out devices" },
-  { of: "/access", title: "Two-step verification of your people", words: "require second factor" },
-  { of: "/access", title: "Sign-ins and tokens of your people", words: "end revoke sessions" },
-  { of: "/audit", title: "Export the audit log", words: "csv json download" },
-];
+/** Settings and actions of pages: the path, the title, and further words for it. */
+const TOPICS = [
+  ["/webhooks/new", "New subscription", "create add endpoint"],
+  ["/webhooks/alerts", "Alerts", "notify email recipients digest backlog signing secret"],
+  ["/embedding", "Portal links", "create embed frame theme preview"],
+  ["/embedding", "Allowed origins", "embed frame portal domain"],
+  ["/keys", "Personal token", "create regenerate delete api key"],
+  ["/keys", "24-hour token", "create delete api key script scopes"],
+  ["/keys", "OAuth client", "create app rotate client secret redirect"],
+  ["/security", "Password", "change set new"],
+  ["/security", "Two-step verification", "second factor 2fa mfa passkey app recovery codes"],
+  ["/security", "Where you are signed in", "sessions end sign out devices"],
+  ["/access", "Two-step verification of your people", "require second factor 2fa mfa"],
+  ["/access", "Sign-ins and tokens of your people", "end revoke sessions"],
+  ["/audit", "Export the audit log", "csv json download"],
+] as const;
 
 /** Returns the settings and actions of these areas that match the search text. */
-export function topicsLike(areas: readonly string[], typed: string): Hit[] {
+export function topicsLike(areas: readonly { readonly path: string }[], typed: string): Hit[] {
   return TOPICS.filter(
-    ({ of, title, words }) => areas.includes(of) && hasWords(`${title} ${words}`, typed),
-  ).map(({ of, title, path = of }) => ({
-    group: "Settings and actions",
-    title,
-    hint: "",
-    href: path,
-  }));
+    ([href, title, words]) =>
+      areas.some(({ path }) => href.startsWith(path)) && hasWords(`${title} ${words}`, typed),
+  ).map(([href, title]) => ({ group: "Settings and actions", title, hint: "", href }));
 }
 
 const TABS: Readonly<Record<string, string>> = {
@@ -83,7 +57,7 @@ const TABS: Readonly<Record<string, string>> = {
 
 /** Returns the tabs of a subscription that match the search text by its label, its URL or what can be done there. */
 export function tabsLike(
-  { id, label, webhook_url: url }: { id: string; label: string; webhook_url: string },
+  { id, label, webhook_url: url }: Pick<Subscription, "id" | "label" | "webhook_url">,
   typed: string,
 ): Hit[] {
   return Object.entries(TABS)

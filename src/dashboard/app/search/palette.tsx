@@ -150,10 +150,7 @@ function useHits(areas: readonly Area[], typed: string) {
   if (typed === "") return { hits: pages, isLooking: false };
   const records = query === typed && !found.isPlaceholderData ? (found.data ?? []) : [];
   const events = catalogLike(catalog.data?.events ?? [], typed);
-  const topics = topicsLike(
-    areas.map(({ path }) => path),
-    typed,
-  );
+  const topics = topicsLike(areas, typed);
   const hits = [
     ...records,
     ...pages,

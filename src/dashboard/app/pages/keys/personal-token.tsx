@@ -135,15 +135,6 @@ export function usePersonalToken() {
 }
 
 const viewToken = (api: ApiClient) => answerOf(api.account["api-token"].get());
+const generateToken = (api: ApiClient) => answerOf(api.account["api-token"].post());
 
 type PersonalToken = Awaited<ReturnType<typeof viewToken>>;
-
-async function generateToken(api: ApiClient): Promise<PersonalToken> {
-  try {
-    return await answerOf(api.account["api-token"].post());
-  } catch (error) {
-    if (apiErrorOf(error)?.code !== "token_exists") throw error;
-    // Reads the token after a conflict, because another tab created the token first.
-    return viewToken(api);
-  }
-}
