@@ -61,8 +61,8 @@ async function runTests(
       "--no-isolate",
       // `--no-orphans` is not set: it would kill the children of killed processes, and some tests observe those.
       `--timeout=${TEST_TIMEOUT_MS}`,
-      // More workers than processors, because many files wait for servers that fail over or drain.
-      `--parallel=${availableParallelism() + 1}`,
+      // More workers than processors, because many files wait for processes and timers.
+      `--parallel=${availableParallelism() + 2}`,
       ...given,
       ...(hasFilter ? [] : FOLDERS),
     ],

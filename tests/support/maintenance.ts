@@ -31,6 +31,12 @@ export function removeAll(
   return allChunks((reached) => remove(db, { days, reached }));
 }
 
+/** Ends the leases of jobs, which those of killed processes would otherwise hold for 15 s. */
+export async function endLeases(db: RawDb): Promise<void> {
+  await db.sql`
+    update maintenance_jobs set leased_until = now() - interval '1 second' where holder is not null`;
+}
+
 interface JobOptions {
   readonly db: RawDb;
   readonly log?: Log;

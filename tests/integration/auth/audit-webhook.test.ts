@@ -12,7 +12,7 @@ import { startApi } from "../../support/api.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import { createTestSchedule, silentLog } from "../../support/dispatch.ts";
 import { fixture } from "../../support/fixture.ts";
-import { allChunks } from "../../support/maintenance.ts";
+import { allChunks, endLeases } from "../../support/maintenance.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { startRawReceiver } from "../../support/network/raw-receiver.ts";
 import { createDatabase } from "../../support/postgres.ts";
@@ -292,6 +292,7 @@ test("a dispatcher that is killed between the answer and the commit leaves a rep
   await blocking;
   await blocker.close();
   await note(2);
+  await endLeases(db);
   const second = dispatcher();
   try {
     await until("all rows", async () => (await ask("GET")).body["oldest_waiting_at"] === null);

@@ -9,7 +9,7 @@ import type { Done, EndedRun, Job } from "../../../dispatcher/maintenance/loop.t
 import { lookAtRights } from "../../../src/operate/doctor/database.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
-import { hourly, maintenanceOf, tickOnce } from "../../support/maintenance.ts";
+import { endLeases, hourly, maintenanceOf, tickOnce } from "../../support/maintenance.ts";
 import { insertAttempt, partitions } from "../../support/partitions.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { parsePrometheus } from "../../support/prometheus.ts";
@@ -275,6 +275,7 @@ describe("dispatchers", () => {
     await first.kill();
     end();
     await blocking;
+    await endLeases(db);
     start({ MASTER_KEY: key });
     await until("the second one has run it", () => succeeded("incidents"));
     expect(await rowOf("incidents")).toMatchObject({ isFree: true, failures: 0 });

@@ -6,19 +6,14 @@ import {
   startRedisServer,
   startSentinels,
   type Sentinels,
-} from "../../../scripts/demo/stores/redis-servers.ts";
-import { connectRedis } from "../../../src/lib/redis.ts";
-import {
-  createSchedule,
-  probeRedis,
-  refuseCluster,
-  type Wake,
-} from "../../../src/outbox/schedule.ts";
-import { silentLog } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
-import { startTcpProxy } from "../../support/network/tcp-proxy.ts";
-import { createDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/network/receiver.ts";
+} from "../../scripts/demo/stores/redis-servers.ts";
+import { connectRedis } from "../../src/lib/redis.ts";
+import { createSchedule, probeRedis, refuseCluster, type Wake } from "../../src/outbox/schedule.ts";
+import { silentLog } from "../support/dispatch.ts";
+import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
+import { startTcpProxy } from "../support/network/tcp-proxy.ts";
+import { createDatabase } from "../support/postgres.ts";
+import { until } from "../support/network/receiver.ts";
 
 const isHere = hasRedisServer();
 
