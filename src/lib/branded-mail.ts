@@ -61,9 +61,9 @@ function htmlOf(content: MailContent, name: string, primaryColor: string): strin
   );
   return [
     `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>${escapeHtml(subject)}</title></head>`,
-    `<body style="font-family:sans-serif;max-width:36em">`,
+    `<body style="font-family:sans-serif;max-width:36em"><main>`,
     // No text uses the tenant's colour: it may be too faint, or the mail may be shown in dark mode.
-    `<p style="font-size:20px;font-weight:bold;padding-bottom:8px;border-bottom:4px solid;border-color:${color}">${escapeHtml(name)}</p>`,
+    `<h1 style="font-size:20px;padding-bottom:8px;border-bottom:4px solid;border-color:${color}">${escapeHtml(name)}</h1>`,
     ...[greeting, first].map(paragraph),
     ...(rows.length === 0 ? [] : [`<table role="presentation">${rows.join("")}</table>`]),
     ...rest.map(paragraph),
@@ -73,7 +73,7 @@ function htmlOf(content: MailContent, name: string, primaryColor: string): strin
           `<p><a href="${escapeHtml(link.href)}" style="color:inherit;font-weight:bold;text-decoration:underline 2px;text-decoration-color:${color}">${escapeHtml(link.words)}</a></p>`,
         ]),
     ...(quote ? [quoted(quote, color)] : []),
-    `</body></html>`,
+    `</main></body></html>`,
   ].join("\n");
 }
 
