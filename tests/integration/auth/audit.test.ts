@@ -59,6 +59,7 @@ describe("the audit log", () => {
     expect(await rows(`?q=${encodeURIComponent(owner.email)}`)).toEqual([9, 7, 5, 3, 1]);
     expect(await rows(`?q=row-&action=TOKEN_ISSUED`)).toEqual([5, 4, 3, 2, 1, 0]);
     expect(await rows("?q=row_")).toEqual([]);
+    expect(await rows("?q=Received%20a%20token")).toEqual([5, 4, 3, 2, 1, 0]);
   });
 
   test("is searched 5,000 rows at a time, and a page that ends there has a cursor", async () => {

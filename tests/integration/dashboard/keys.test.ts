@@ -20,6 +20,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 describe.skipIf(chromium === undefined)("the personal access token", () => {
   test("is generated, shown on request, copied, replaced and deleted; what is replaced stops at once", async () => {
     const { page, faults } = await openKeys((await freshUser()).email);
+    await page.getByText("No keys yet").waitFor();
     await create(page, "Personal token");
     await button(page, "Copy").waitFor();
     expect(await html(page)).not.toContain("eyJ");

@@ -80,6 +80,33 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
     await page.close();
   });
 
+  test("disables a subscription where it is shown, and enables it, which the partner cannot", async () => {
+    const { id } = await world.subscribe({ label: "CRM", webhook_url: receiver.url });
+    const { page, faults } = await visit(
+      `/companies/${world.tenants.partners[0].id}/webhooks/${id}`,
+    );
+    await page.getByRole("button", { name: "Disable “CRM” of p1" }).click();
+    const dialog = page.getByRole("dialog", { name: "Disable “CRM” of p1?" });
+    await dialog.getByLabel("Reason").fill("It answers with a sign-in page.");
+    await checkLooks(page, "disable");
+    await dialog.getByRole("button", { name: "Disable", exact: true }).click();
+    const enable = page.getByRole("button", { name: "Enable “CRM” of p1" });
+    await enable.waitFor();
+
+    const { page: own } = await world.open(`/webhooks/${id}`);
+    await own.getByText("It answers with a sign-in page. ").waitFor();
+    await own.getByText("Only the platform can enable it.").waitFor();
+    expect(await own.getByRole("button", { name: /^Enable/ }).count()).toBe(0);
+
+    await enable.click();
+    await page.getByRole("dialog").getByRole("button", { name: "Enable", exact: true }).click();
+    await page.getByText("Subscription enabled.").waitFor();
+    const { body } = await world.ask("GET", `/${id}`);
+    expect(body["is_active"]).toBe(true);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
   test("sees an error for a company that is not a partner, and opens partners from the list", async () => {
     const [partner] = world.tenants.partners;
     const { page } = await visit(`/companies/${partner.accounts[0].id}`);

@@ -1,11 +1,10 @@
 import { describe, expect, test } from "bun:test";
 
 import { actionsOf, AUDIT_ACTIONS } from "../../../src/auth/audit-model.ts";
+import { phraseOf } from "../../../src/auth/audit-words.ts";
 import { ApiError } from "../../../src/api/client.ts";
 import { allPages, apiErrorOf, fieldError } from "../../../src/dashboard/app/api/client.ts";
 import {
-  ACTION_WORDS,
-  actionWords,
   entryWords,
   AUDIT_CATEGORIES,
   auditQuery,
@@ -24,9 +23,9 @@ import { errorMessageOf } from "../../../src/dashboard/app/ui/error-message.ts";
 import { instantOf, localTimeOf } from "../../../src/dashboard/app/ui/format.ts";
 
 describe("the audit log in words", () => {
-  test("has a phrase for every action, and for no other", () => {
-    expect(Object.keys(ACTION_WORDS).toSorted()).toEqual([...AUDIT_ACTIONS].toSorted());
-    expect(actionWords("MOON_LANDED")).toBe("MOON_LANDED");
+  test("shows an action of a later version unchanged", () => {
+    expect(phraseOf("WEBHOOK_SECRET_SHOWN")).toBe("viewed a subscription's secret");
+    expect(phraseOf("MOON_LANDED")).toBe("MOON_LANDED");
   });
 
   test("tells an enable that a test decides about from one that took effect", () => {

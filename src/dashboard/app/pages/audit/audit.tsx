@@ -2,6 +2,7 @@ import { Button, CloseButton, Select, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
+import { ACTION_WORDS, phraseOf } from "../../api/audit-words.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { errorMessageOf } from "../../ui/error-message.ts";
 import { ExportMenu } from "../../ui/export-menu.tsx";
@@ -23,8 +24,6 @@ import { allAccountsOptions } from "../partner/accounts-data.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
 import { findByEmail, userOptions } from "../users/data.ts";
 import {
-  ACTION_WORDS,
-  actionWords,
   AUDIT_CATEGORIES,
   type AuditQuery,
   auditQuery,
@@ -91,7 +90,7 @@ export function Page() {
 
 const ACTIONS = AUDIT_CATEGORIES.map(({ group, actions }) => ({
   group,
-  items: actions.map((value) => ({ value, label: sentence(actionWords(value)) })),
+  items: actions.map((value) => ({ value, label: sentence(phraseOf(value)) })),
 }));
 
 /** Saves the entries that the filters match. */

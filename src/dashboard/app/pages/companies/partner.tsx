@@ -10,7 +10,7 @@ import { Loaded, NotFound } from "../../ui/states.tsx";
 import { READING_PAGES } from "../webhooks/pages.ts";
 import { ViewedPartnerContext } from "../webhooks/data/data.ts";
 import { companyOptions } from "./data.ts";
-import { ActAsPartner } from "./operator-actions.tsx";
+import { ActAsPartner } from "./act-as-partner.tsx";
 
 const BACK = { href: "~/dashboard/companies", title: "Companies" };
 

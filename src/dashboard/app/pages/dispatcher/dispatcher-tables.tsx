@@ -13,7 +13,7 @@ import { useList } from "../../ui/pages.ts";
 import { useNow } from "../../ui/countdown.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { usePartnerName } from "../companies/data.ts";
-import { DisableSubscription } from "../companies/operator-actions.tsx";
+import { DisableSubscription, EnableSubscription } from "../webhooks/operator-actions.tsx";
 import { diagnosisOf } from "../webhooks/deliveries/attempt-words.ts";
 import { lettersOf } from "./problems.ts";
 import { type Backlog, backlogsOptions, type DispatcherState } from "./data.ts";
@@ -81,6 +81,7 @@ export function DisabledSubscriptions({ rows }: Rows<"disabled_subscriptions">) 
       caption="Subscriptions that are disabled, the last ones first"
       rows={rows}
       rowKey={(one) => one.id}
+      end="Actions"
       columns={(one) => ({
         Label: (
           <SubscriptionLink partnerId={one.partner_id} id={one.id}>
@@ -90,6 +91,13 @@ export function DisabledSubscriptions({ rows }: Rows<"disabled_subscriptions">) 
         Partner: partner(one.partner_id),
         Why: `${REASONS[one.disabled_reason] ?? sentence(one.disabled_reason)}${one.consecutive_failure_count > 0 ? ` (${one.consecutive_failure_count})` : ""}`,
         Since: <ExactTime at={one.disabled_at} />,
+        Actions: (
+          <EnableSubscription
+            partnerId={one.partner_id}
+            id={one.id}
+            name={`“${one.label}” of ${partner(one.partner_id)}`}
+          />
+        ),
       })}
     />
   );

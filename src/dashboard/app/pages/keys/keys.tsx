@@ -12,6 +12,7 @@ import { CellText, PageHeader, Dimmed } from "../../ui/layout.tsx";
 import { List, rowsOf } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { SecretDialog } from "../../ui/secret.tsx";
+import { EmptyState } from "../../ui/states.tsx";
 import { LastUsed, Time } from "../../ui/time.tsx";
 import { ClientForm } from "./client-form.tsx";
 import { type ClientsPath, clientsPathOf, isPlatformPath } from "./client-model.ts";
@@ -129,7 +130,7 @@ function CreateMenu({ offered, onCreate }: CreateMenuProps) {
         {offered.map((kind) => (
           <Menu.Item key={kind} onClick={() => onCreate(kind)}>
             {KINDS[kind][0]}
-            <Text span display="block" size="xs" c="dimmed">
+            <Text span display="block" size="xs">
               {KINDS[kind][1]}
             </Text>
           </Menu.Item>
@@ -140,6 +141,12 @@ function CreateMenu({ offered, onCreate }: CreateMenuProps) {
 }
 
 function KeyTable({ keys }: { readonly keys: readonly Key[] }) {
+  if (keys.length === 0)
+    return (
+      <EmptyState icon="key" title="No keys yet">
+        Create one for each program that uses the API.
+      </EmptyState>
+    );
   return (
     <DataTable
       caption="API keys"

@@ -9,7 +9,8 @@ import { Choice } from "../../ui/choice.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
-import { useIsReadOnly, useReader } from "./data/data.ts";
+import { EnableSubscription } from "./operator-actions.tsx";
+import { useIsReadOnly, useReader, useViewedPartner } from "./data/data.ts";
 import { healthOptions, type SubscriptionProps } from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
 import { disabledBecause } from "./data/subscription-words.ts";
@@ -28,6 +29,9 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
   const { id, disabled_at: at } = subscription;
   const { held } = useQuery(healthOptions(useReader(), id)).data ?? {};
   const [opened, { open, close }] = useDisclosure();
+  // What the platform has disabled, only the platform enables (contract 6.16).
+  const isByPlatform = ["operator", "suspended"].includes(subscription.disabled_reason ?? "");
+  const partner = useViewedPartner();
   const isReadOnly = useIsReadOnly();
   if (subscription.pending_test_event_id !== null)
     return <TestBanner subscription={subscription} />;
@@ -42,11 +46,20 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
         ) : (
           <Text size="sm">
             Since <ExactTime at={at} /> (<Time at={at} />
-            ), because {disabledBecause(subscription)}. {heldInWords(held)} Fix the endpoint first,
-            then enable it.
+            ), because {disabledBecause(subscription)}. {heldInWords(held)}{" "}
+            {isByPlatform
+              ? "Only the platform can enable it."
+              : "Fix the endpoint first, then enable it."}
           </Text>
         )}
-        {!isReadOnly && <Button onClick={open}>Enable …</Button>}
+        {!isReadOnly && !isByPlatform && <Button onClick={open}>Enable …</Button>}
+        {partner && (
+          <EnableSubscription
+            partnerId={partner.id}
+            id={id}
+            name={`“${subscription.label}” of ${partner.name}`}
+          />
+        )}
       </Group>
       {opened && (
         <EnableDialog

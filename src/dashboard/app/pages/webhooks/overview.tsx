@@ -11,7 +11,7 @@ import { NamedValue, TextLink, Dimmed, Panel } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { Countdown, ExactTime, Time } from "../../ui/time.tsx";
 import { alertPhrase } from "./alert-data.ts";
-import { useReader } from "./data/data.ts";
+import { useIsReadOnly, useReader } from "./data/data.ts";
 import {
   deliveryOptions,
   type Health,
@@ -99,6 +99,7 @@ function Blocked({ subscription, eventId, health }: HealthProps & { readonly eve
     useQuery(deliveryOptions(useReader(), subscription.id, eventId)).data?.attempts.at(-1)
       ?.next_attempt_at ?? null;
   const href = `/webhooks/${subscription.id}/deliveries/${eventId}`;
+  const isReadOnly = useIsReadOnly();
   const isPerReview = subscription.ordering === "review";
   const title = isPerReview
     ? "An event is blocking later events of its review"
@@ -116,7 +117,8 @@ function Blocked({ subscription, eventId, health }: HealthProps & { readonly eve
         {isPerReview
           ? ". Later events of its review follow in order; other reviews go on."
           : ". Those behind it follow in order."}
-        {!isPerReview &&
+        {!isReadOnly &&
+          !isPerReview &&
           subscription.delivery_kind === "immediate" &&
           " If order matters only within one review, choose “Strict per review” in the settings."}
       </Text>
@@ -224,7 +226,7 @@ function SentAlerts({ alerts }: Pick<Incident, "alerts">) {
           {alerts.map(({ kind }) => alertPhrase(kind)).join(", ")}.{" "}
         </>
       )}
-      <TextLink href="/webhooks/alerts">Alert settings</TextLink>
+      {!useIsReadOnly() && <TextLink href="/webhooks/alerts">Alert settings</TextLink>}
     </Dimmed>
   );
 }

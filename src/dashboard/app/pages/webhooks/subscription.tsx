@@ -12,7 +12,8 @@ import { Icon } from "../../ui/icon.tsx";
 import { Dimmed, Facts, PageHeader } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
-import { useIsReadOnly, useSubscriptionLive, useReader } from "./data/data.ts";
+import { DisableSubscription } from "./operator-actions.tsx";
+import { useIsReadOnly, useReader, useSubscriptionLive, useViewedPartner } from "./data/data.ts";
 import { type Subscription, subscriptionOptions, type SubscriptionProps } from "./data/reads.ts";
 import { Deliveries } from "./deliveries/deliveries.tsx";
 import { DisabledBanner } from "./disabled-banner.tsx";
@@ -44,6 +45,7 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
   const [tab, setTab] = useTab();
   const [isTesting, test] = useDisclosure();
   const isReadOnly = useIsReadOnly();
+  const partner = useViewedPartner();
   /** Event id of the test that the user sends with an enable. */
   const [sent, setSent] = useState<string>();
   return (
@@ -55,6 +57,13 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
         actions={
           <>
             <LiveBadge state={state} />
+            {partner && isActive && (
+              <DisableSubscription
+                partnerId={partner.id}
+                id={id}
+                name={`“${subscription.label}” of ${partner.name}`}
+              />
+            )}
             {!isReadOnly && (
               <TestButton
                 subscription={subscription}

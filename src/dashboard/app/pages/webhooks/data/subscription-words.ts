@@ -53,7 +53,7 @@ export function disabledBecause({
 }: Pick<Subscription, "disabled_reason" | "disabled_note" | "consecutive_failure_count">): string {
   if (reason === "consecutive_failures")
     return `${failures} events in a row could not be delivered`;
-  if (reason === "operator") return `the platform disabled it: ${note}`;
+  if (reason === "operator") return `the platform disabled it: ${note?.replace(/\.$/, "")}`;
   if (reason === "suspended") return "the partner is suspended";
   if (reason === "manual") return "it was disabled by hand";
   return reason?.replaceAll("_", " ") ?? "it was switched off";

@@ -205,7 +205,7 @@ function Review({ message }: { readonly message: Message }) {
       <span>
         {rate !== null && <span title={`${rate} of 5 stars`}>{rate} ★ · </span>}
         {own}
-      </span>
+      </span>{" "}
       <span className="finding">
         #{id} · {store}
       </span>
@@ -280,7 +280,7 @@ function stateInWords(message: Message, zone: Zone): string {
   const { state, waiting_behind: behind } = message;
   const last = message.attempts.at(-1);
   const waits = behind === null || behind === 0 ? "" : ` · ${behindInWords(behind)} behind`;
-  if (state === "pending") return "queued";
+  if (state === "pending") return "";
   if (state === "held") return `until it is enabled${waits}`;
   if (state === "skipped") return "removed from the queue";
   if (last === undefined) return "";

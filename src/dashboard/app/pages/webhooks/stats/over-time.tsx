@@ -80,7 +80,9 @@ export function ChartStrip({ subscription, isOpen, onToggle }: StripProps) {
 function Strip({ id, span }: { readonly id: string; readonly span: Span }) {
   const stats = useShownStats(id, span).data;
   if (stats === undefined) return null;
-  const period = typeof span === "string" ? `Last ${STATS_RANGES[span].label}` : formatPeriod(span);
+  // The counts are of whole steps, which may begin before the selected period and end after it.
+  const period =
+    typeof span === "string" ? `Last ${STATS_RANGES[span].label}` : formatPeriod(stats);
   return <AttemptsSparkline stats={stats} period={period} visibleFrom="lg" className="one-line" />;
 }
 

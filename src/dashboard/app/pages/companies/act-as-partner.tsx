@@ -1,11 +1,10 @@
-import { Button, Text, Textarea } from "@mantine/core";
+import { Button, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
 
 import { answerOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { SecretField } from "../../ui/secret.tsx";
-import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
 import { notify } from "../../ui/notify.ts";
 import { Time } from "../../ui/time.tsx";
 
@@ -45,47 +44,5 @@ export function ActAsPartner({ id, name }: PartnerProps) {
         )}
       </Dialog>
     </>
-  );
-}
-
-interface SubscriptionProps {
-  readonly partnerId: number;
-  readonly id: string;
-  /** Names the subscription for screen readers. */
-  readonly name: string;
-}
-
-/** Button with which an operator disables a subscription of a partner, for a reason that the partner reads. */
-export function DisableSubscription({ partnerId, id, name }: SubscriptionProps) {
-  const { admin } = useApi();
-  const [reason, setReason] = useState("");
-  const disable = () =>
-    answerOf(
-      admin
-        .partners({ id: partnerId })
-        .webhooks({ subscriptionId: id })
-        .disable.post({ reason: reason.trim() }),
-    );
-  return (
-    <ConfirmedAction
-      label="Disable"
-      button={{ size: "xs", "aria-label": `Disable ${name}` }}
-      title="Disable the subscription?"
-      action="Disable"
-      danger
-      isReady={reason.trim() !== ""}
-      onConfirm={disable}
-      done="Subscription disabled."
-    >
-      Events are held until an operator enables it again. The partner cannot enable it.
-      <Textarea
-        label="Reason"
-        description="Shown to the partner."
-        mt="sm"
-        maxLength={500}
-        value={reason}
-        onChange={(event) => setReason(event.currentTarget.value)}
-      />
-    </ConfirmedAction>
   );
 }

@@ -1,0 +1,1 @@
+export { ACTION_WORDS, phraseOf } from "../../../auth/audit-words.ts";
