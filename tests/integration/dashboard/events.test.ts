@@ -93,7 +93,7 @@ describe.skipIf(chromium === undefined)("the catalog of events", () => {
     await page.keyboard.press("Enter");
     await heading(page, "profanity_detected").waitFor();
     const { page: other } = await world.open("/events/no_such_event");
-    await heading(other, "Nothing here").waitFor();
+    await heading(other, "Page not found").waitFor();
   });
 });
 

@@ -256,7 +256,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     };
     for (const [path, user] of Object.entries(pages)) {
       const { page } = await visit(path, user.email);
-      await page.getByRole("heading", { level: 1, name: "Nothing here" }).waitFor();
+      await page.getByRole("heading", { level: 1, name: "Page not found" }).waitFor();
       expect(
         await page.getByRole("navigation", { name: "Main" }).locator(`a[href$="${path}"]`).count(),
       ).toBe(0);

@@ -80,6 +80,8 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
       }
       throw new Error(`The focus does not reach ${label}.`);
     };
+    await tabTo("Filters");
+    await page.keyboard.press("Enter");
     await tabTo("Stars");
     await page.keyboard.type("2 of 5");
     await page.waitForURL("**/reviews?rate=2");
@@ -187,7 +189,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     await page.close();
 
     const stranger = await visit(`/reviews/${foreign}`, account.locationUser.email);
-    await heading(stranger.page, "Nothing here").waitFor();
+    await heading(stranger.page, "Page not found").waitFor();
     await stranger.page.close();
     const colleague = await visit(`/reviews/${own}`, account.locationUser.email);
     await heading(colleague.page, "Review by Own Olga").waitFor();

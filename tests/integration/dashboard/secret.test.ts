@@ -19,7 +19,7 @@ describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
     const { id, secret } = await rotated();
     const { page, faults } = await world.open(`/webhooks/${id}?tab=settings`);
     await signatures(page)
-      .getByText(/made with the former secret, until .+, in 23 h 59 min/)
+      .getByText(/signed with the former secret, until .+, in 23 h 59 min/)
       .waitFor();
     await checkLooks(page, "secret");
     const { body } = await world.ask("GET", `/${id}`);
@@ -76,7 +76,7 @@ describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
     const request = page.waitForRequest((one) => one.method() === "PATCH");
     await button(page, "Save 1 change").click();
     expect((await request).postDataJSON()).toEqual({ standard_webhooks: true });
-    await signatures(page).getByText("made with both secrets").waitFor();
+    await signatures(page).getByText("signed with both secrets").waitFor();
     await button(page, "View secret").click();
     await button(page, "Show").last().click();
     const field = page.getByLabel("Secret for Standard Webhooks");

@@ -50,7 +50,7 @@ describe.skipIf(chromium === undefined)("the sign-in", () => {
       const links = page.getByRole("navigation", { name: "Main" }).getByRole("link");
       expect(await links.allInnerTexts()).toEqual(areas);
       await page.evaluate(`history.pushState(null, "", "/dashboard${foreign}")`);
-      await page.getByRole("heading", { name: "Nothing here" }).waitFor();
+      await page.getByRole("heading", { name: "Page not found" }).waitFor();
       expect(await page.getByText("not for your role").count()).toBe(1);
       await page.close();
     }

@@ -136,7 +136,7 @@ function UserMenu() {
           leftSection={<Icon name={isDark ? "sun" : "moon"} />}
           onClick={() => setColorScheme(isDark ? "light" : "dark")}
         >
-          {isDark ? "Light colours" : "Dark colours"}
+          {isDark ? "Light theme" : "Dark theme"}
         </Menu.Item>
         <Menu.Item leftSection={<Icon name="signOut" />} onClick={signOut}>
           Sign out

@@ -61,6 +61,8 @@ interface FilterBarProps {
   /** Number of set filters that stay visible on a phone, and that the button's count therefore leaves out. */
   readonly inView?: number;
   readonly onClear: () => void;
+  /** True if the filters are collapsed on wide windows, too. */
+  readonly isFolded?: boolean;
   /** Search field, which stays visible on phones while the other filters are collapsed. */
   readonly search?: ReactNode;
   readonly children: ReactNode;
@@ -70,9 +72,17 @@ interface FilterBarProps {
  * Filters of a list. On a phone all filters except the search field are collapsed behind a button that shows
  * how many are set.
  */
-export function FilterBar({ count, inView = 0, onClear, search, children }: FilterBarProps) {
-  const [isOpen, { toggle }] = useDisclosure();
-  const isWide = !useIsNarrow("sm");
+export function FilterBar({
+  count,
+  inView = 0,
+  onClear,
+  isFolded = false,
+  search,
+  children,
+}: FilterBarProps) {
+  const [isOpen, { toggle }] = useDisclosure(isFolded && count > inView);
+  const isNarrow = useIsNarrow("sm");
+  const isWide = !isNarrow && !isFolded;
   const id = useId();
   return (
     <Box component="search" mb="md" aria-label="Filters">
@@ -80,7 +90,8 @@ export function FilterBar({ count, inView = 0, onClear, search, children }: Filt
       {!isWide && (
         <Button
           variant="default"
-          fullWidth
+          fullWidth={isNarrow}
+          size={isNarrow ? "sm" : "xs"}
           mt={search === undefined ? 0 : "xs"}
           leftSection={<Icon name="filter" size={16} />}
           aria-expanded={isOpen}

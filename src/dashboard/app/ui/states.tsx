@@ -90,7 +90,7 @@ export function Loaded<T>({
 export function NotFound() {
   return (
     <>
-      <PageHeader title="Nothing here" />
+      <PageHeader title="Page not found" />
       <EmptyState
         icon="inbox"
         title="This page does not exist"

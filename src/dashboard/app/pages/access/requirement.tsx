@@ -46,7 +46,7 @@ export function Requirement() {
           <>
             <Switch
               label="Require two-step verification"
-              description={`Of everybody at ${company.name}${company.type === "partner" ? ", but not of the people of its accounts" : ""}.`}
+              description={`For all users of ${company.name}${company.type === "partner" ? ", but not those of its accounts" : ""}.`}
               checked={isRequired}
               onChange={(event) => setAsked(event.currentTarget.checked)}
             />

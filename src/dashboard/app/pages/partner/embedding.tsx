@@ -176,7 +176,7 @@ function TryLink() {
           ) : (
             <Stack align="center" p="lg" ta="center">
               <Dimmed size="sm">
-                In your colour and the chosen theme, for viewing only. It is one visit in the audit
+                Read-only, in your colour and the chosen theme. Loading it adds a visit to the audit
                 log.
               </Dimmed>
               <Button onClick={() => setPreview(true)}>Load preview</Button>

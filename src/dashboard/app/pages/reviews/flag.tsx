@@ -56,7 +56,7 @@ function FlagMoves({ review }: { readonly review: Review }) {
     <Stack gap="xs">
       <Group gap="xs" component="fieldset">
         <Text size="sm" fw={500} component="legend" mb={6}>
-          What came of it?
+          Change the flag
         </Text>
         {transitionsOf(review.flag?.status).map(({ to, action }) => (
           <Button

@@ -25,14 +25,7 @@ export function Page() {
   const reviews = useList(reviewsOptions(useApi(), reviewQuery(valuesOf(filters), user.id)));
   return (
     <>
-      <PageHeader
-        title="Reviews"
-        description={
-          user.role === "location_user"
-            ? "What customers say about your stores. What arrived last comes first."
-            : "What customers say about every store of your account. What arrived last comes first."
-        }
-      />
+      <PageHeader title="Reviews" />
       <Group justify="space-between" gap="xs" mb="xs">
         <Views filters={filters} />
         <TextFilter
@@ -104,7 +97,7 @@ function ReviewFilters({ filters: { get, field, count, clear } }: { readonly fil
   const names = useNames();
   const { data: colleagues = [] } = useQuery(colleaguesOptions(useApi()));
   return (
-    <FilterBar count={count} inView={get("q") === undefined ? 0 : 1} onClear={clear}>
+    <FilterBar count={count} inView={get("q") === undefined ? 0 : 1} onClear={clear} isFolded>
       <ChoiceFilter
         label="Store"
         any="Every store"

@@ -75,15 +75,14 @@ function FreeSlotForm({ taken, requestedKind }: FreeSlotFormProps) {
     return (
       <EmptyState
         icon="webhook"
-        title="Both slots are taken"
+        title="You have both subscriptions"
         action={
           <Button component={Link} href="/webhooks">
             Go to your subscriptions
           </Button>
         }
       >
-        A partner has one immediate and one batch subscription. Change one of them, or delete it to
-        begin anew.
+        You can have one immediate and one batch subscription. To create another, delete one first.
       </EmptyState>
     );
   return <CreateForm taken={taken} initialKind={first.kind} />;

@@ -133,7 +133,7 @@ function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogPr
         />
         {(kind === "batch" || held > 0) && (
           <Choice
-            label="What becomes of the time in between?"
+            label={`What about the ${kind === "batch" ? "events in between" : "held events"}?`}
             value={choice}
             onChange={setChoice}
             options={kind === "batch" ? batchChoices(held) : immediateChoices(held)}

@@ -186,7 +186,7 @@ function Summary({ id, delivery }: DetailProps) {
             "Event id": <CopyableId id={eventId} label="Copy the event id" />,
             Queued: <ExactTime at={delivery.created_at} />,
             Settled: settledAt === null ? "Not yet" : <ExactTime at={settledAt} />,
-            Sequence: `#${delivery.sequence}`,
+            Sequence: String(delivery.sequence),
             ...(about && about.review_id !== null && { Review: <Review id={id} about={about} /> }),
           })}
         />

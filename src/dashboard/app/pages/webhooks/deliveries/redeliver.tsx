@@ -32,7 +32,7 @@ export function RedeliverButton({ id, eventId, isActive, size = "sm" }: Redelive
         </Alert>
       )}
       It goes to the end of the queue, under the same <code>X-SVC-Delivery</code>, with up to four
-      attempts. A receiver that remembers what it has handled answers and does nothing.
+      attempts. Receivers that deduplicate by this header handle it once.
     </ConfirmedAction>
   );
 }

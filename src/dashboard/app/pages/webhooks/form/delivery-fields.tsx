@@ -29,8 +29,8 @@ export function DeliveryFields({ form }: FieldsProps) {
         <BodyChoice form={form} />
         <OrderChoice form={form} />
         <Switch
-          label="Do not send our own mails"
-          description="We leave out the mails that we would send about review actions, to reviewers and account owners, in all of your accounts, because your system tells them. It holds while the subscription is active."
+          label="Turn off ReviewRelay emails"
+          description="Reviewers and account owners in all of your accounts get no emails about review actions, because your system sends its own. Applies while this subscription is active."
           checked={draft.suppress_native_notifications}
           onChange={(event) =>
             form.edit({ suppress_native_notifications: event.currentTarget.checked })

@@ -49,12 +49,12 @@ function Signatures({ subscription }: SubscriptionProps) {
     <section ref={container} tabIndex={-1} aria-label="Signatures sent now">
       <Facts
         facts={[
-          ["X-SVC-Signature", "made with the present secret"],
+          ["X-SVC-Signature", "signed with the current secret"],
           [
             "X-SVC-Signature-Previous",
             isRunning && until !== null ? (
               <>
-                made with the former secret, until <ExactTime at={until} />,{" "}
+                signed with the former secret, until <ExactTime at={until} />,{" "}
                 <Countdown to={until} />
               </>
             ) : (
@@ -65,7 +65,7 @@ function Signatures({ subscription }: SubscriptionProps) {
             ? [
                 [
                   "webhook-signature",
-                  `made with ${isRunning ? "both secrets" : "the present secret"}`,
+                  `signed with ${isRunning ? "both secrets" : "the current secret"}`,
                 ] as const,
               ]
             : []),

@@ -80,8 +80,8 @@ function EditForm({ subscription }: SubscriptionProps) {
         <DeliveryFields form={form} />
         <Dimmed size="sm">
           {draft.delivery_kind === "batch"
-            ? "A new URL and the headers hold from the next attempt on; a new interval counts from the last batch."
-            : "A new URL, order and the headers hold from the next attempt on; events and body for what happens from now on."}
+            ? "URL and headers apply to the next attempt. The interval counts from the last batch."
+            : "URL, order and headers apply to the next attempt; events and body to new events only."}
         </Dimmed>
       </Form>
     </Paper>
