@@ -37,6 +37,7 @@ const TOPICS = [
   ["/security", "Where you are signed in", "sessions end sign out devices"],
   ["/access", "Two-step verification of your people", "require second factor 2fa mfa"],
   ["/access", "Sign-ins and tokens of your people", "end revoke sessions"],
+  ["/audit?q=viewed", "Who viewed a secret or a token", "looked shown audit log"],
   ["/audit", "Export the audit log", "csv json download"],
 ] as const;
 

@@ -91,6 +91,11 @@ function settingActions(reader: Reader, queries: QueryClient, id: string) {
      */
     remove: async (onRemoved: () => void) => {
       await answerOf(subscription.delete());
+      // The list would read the health of the deleted subscription.
+      queries.setQueryData(
+        subscriptionsOptions(reader).queryKey,
+        (list) => list && { ...list, data: list.data.filter((one) => one.id !== id) },
+      );
       onRemoved();
       queries.removeQueries({ queryKey });
       void refreshList();
