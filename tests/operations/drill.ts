@@ -173,12 +173,16 @@ export function startLoad(
   };
 }
 
+/** A fast machine accepts events several times as fast as a receiver that fails at times takes them. */
+const DRAINS_MS = 300_000;
+
 /** Waits until no entry is queued any more. */
 export function untilDelivered(db: RawDb): Promise<void> {
-  return until("an empty queue", async () => {
+  const isEmpty = async () => {
     const [row] = await db.sql<{ count: number }[]>`select count(*) from queued_entries`;
     return row?.count === 0;
-  });
+  };
+  return until("an empty queue", isEmpty, DRAINS_MS);
 }
 
 interface Judgement {
