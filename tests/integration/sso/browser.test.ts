@@ -1,18 +1,15 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { existsSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-import { chromium, type Browser } from "playwright-core";
+import type { Browser } from "playwright-core";
 
 import { startApi, type TestApi } from "../../support/api.ts";
+import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { connect, listenWith, startProvider } from "../../support/sso.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
 
-/** Path of Chromium on Debian; without it the test is skipped. */
-const CHROMIUM = "/usr/bin/chromium";
-
-test.skipIf(!existsSync(CHROMIUM))(
+test.skipIf(chromium === undefined)(
   "a person in Chromium goes from discovery through the provider's pages to an API call",
   async () => {
     if (browser === undefined) throw new Error("There is no browser.");
@@ -95,7 +92,7 @@ async function passOn(to: string, request: IncomingMessage, response: ServerResp
 }
 
 beforeAll(async () => {
-  if (!existsSync(CHROMIUM)) return;
+  if (chromium === undefined) return;
   database = await createDatabase();
   const { superAdmin, partners } = await addTenants(database.db);
   let to = "";
@@ -111,10 +108,7 @@ beforeAll(async () => {
     { ada: { email: "ada@corp.test" } },
     { serverRoot: front.issuer },
   );
-  browser = await chromium.launch({
-    executablePath: CHROMIUM,
-    args: ["--no-sandbox", "--disable-dev-shm-usage"],
-  });
+  browser = await openBrowser();
 });
 
 afterAll(async () => {
