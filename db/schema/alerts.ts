@@ -41,7 +41,7 @@ export const incidents = pgTable(
     partnerId: companyId("partner_id").notNull(),
     /** A 2xx response after this instant ends the incident. */
     openedAt: instant("opened_at").notNull(),
-    /** The first failed attempt of the incident; null if a version before 0.2.0 opened it. */
+    /** The first failed attempt of the incident; null if an earlier version opened it. */
     beganAt: instant("began_at"),
     /**
      * Columns of the subscription as they were at the last check. A difference from the present values shows that the

@@ -115,7 +115,7 @@ async function write(
       subscriptionId,
       partnerId,
       openedAt: begins.since,
-      // The one that follows an enable goes on with the one before.
+      // An incident that follows an enable continues the one before it.
       beganAt: begins.follows ? open?.beganAt : ((await beginning()) ?? begins.since),
     });
   const make = async (kinds: readonly AlertKind[], id: string, counted: number) => {

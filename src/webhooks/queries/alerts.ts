@@ -89,6 +89,7 @@ export async function noteDisabling(tx: Tx, subscription: Subscription): Promise
     disabledReason,
   } = subscription;
   if (disabledAt === null || isDisabledByPerson(disabledReason)) return;
+  const beganAt = await troubleSince(tx, subscription);
   await tx
     .insert(incidents)
     .values({
@@ -96,7 +97,7 @@ export async function noteDisabling(tx: Tx, subscription: Subscription): Promise
       subscriptionId: id,
       partnerId,
       openedAt: disabledAt,
-      beganAt: await troubleSince(tx, subscription),
+      beganAt,
       disabledAt,
       failures,
       isTold: false,
@@ -104,7 +105,7 @@ export async function noteDisabling(tx: Tx, subscription: Subscription): Promise
     .onConflictDoUpdate({
       target: incidents.subscriptionId,
       targetWhere: isNull(incidents.endedAt),
-      set: { disabledAt, failures },
+      set: { disabledAt, failures, beganAt },
       setWhere: isNull(incidents.disabledAt),
     });
 }

@@ -17,7 +17,7 @@ const MAX_COUNTED = 1_000;
 
 export const FAILURES = ["failed", "retry"] as const;
 
-/** The time at which an incident began, for one that was opened by a version that did not record it as well. */
+/** The time at which an incident began. Earlier versions recorded only when it was opened. */
 const begun = sql`coalesce(${incidents.beganAt}, ${incidents.openedAt})`.mapWith(
   incidents.openedAt,
 );

@@ -56,7 +56,7 @@ const TABS: Readonly<Record<string, string>> = {
     "url ordering payload signing secret rotate disable delete test batch standard webhooks",
 };
 
-/** Returns the tabs of a subscription that match the search text by its label, its URL or what can be done there. */
+/** Returns the tabs of a subscription whose label, URL or actions match the search text. */
 export function tabsLike(
   { id, label, webhook_url: url }: Pick<Subscription, "id" | "label" | "webhook_url">,
   typed: string,

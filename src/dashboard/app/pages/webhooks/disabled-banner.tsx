@@ -29,7 +29,7 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
   const { id, disabled_at: at } = subscription;
   const { held } = useQuery(healthOptions(useReader(), id)).data ?? {};
   const [opened, { open, close }] = useDisclosure();
-  // What the platform has disabled, only the platform enables (contract 6.16).
+  // A partner cannot enable a subscription that the platform has disabled (contract 6.16).
   const isByPlatform = ["operator", "suspended"].includes(subscription.disabled_reason ?? "");
   const partner = useViewedPartner();
   const isReadOnly = useIsReadOnly();

@@ -53,7 +53,7 @@ export function DisableSubscription(props: SubscriptionProps) {
   );
 }
 
-/** Button with which an operator enables a subscription of a partner, whoever has disabled it. */
+/** Button with which an operator enables a disabled subscription of a partner. */
 export function EnableSubscription(props: SubscriptionProps) {
   const { enable } = useOperatorActions(props);
   return (
