@@ -1,8 +1,12 @@
-import { describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 
 import type { AttemptRecord } from "../../../../dispatcher/store/attempt-queries.ts";
 import { Committer } from "../../../../dispatcher/store/committer.ts";
 import { createFakeClock } from "../../../support/clock.ts";
+
+const committers: Committer[] = [];
+// A committer retries quarantined records without an end, and here without a pause.
+afterEach(() => committers.splice(0).forEach((committer) => committer.clear()));
 
 describe("records", () => {
   test("wait 8 ms for others while they are few", async () => {
@@ -247,6 +251,7 @@ function committing(answer: (ids: readonly string[]) => typeof FINE) {
     },
     ({ kind }) => void (kind === "lease_lost" && committer.clear()),
   );
+  committers.push(committer);
   const commit = (...ids: string[]) => {
     for (const id of ids) committer.commit("D", record(id), () => void done.push(id));
   };
