@@ -345,7 +345,9 @@ describe.skipIf(chromium === undefined)("the requirement of a second factor", ()
     await confirm(page, "Require it");
     await page.getByText("Set up a second factor of your own first.").waitFor();
     await checkLooks(page, "factor requirement");
+    // Both move the clock, which would end the waits of requests that are under way.
     const holder = await withApp({ api, clock }, owner);
+    const code = codeOf(holder);
     await confirm(page, "Require it");
     await page.getByText("Two-step verification is required.").waitFor();
     expect(await requires.isChecked()).toBe(true);
@@ -353,7 +355,7 @@ describe.skipIf(chromium === undefined)("the requirement of a second factor", ()
     await button(page, "Create").click();
     await page.getByRole("menuitem", { name: /^Personal token/ }).click();
     const asked = page.getByRole("dialog", { name: "Confirm that it is you" });
-    await asked.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await asked.getByLabel("Code of your authenticator app").fill(code);
     await button(page, "Regenerate").waitFor();
     await page.getByRole("link", { name: "Team access" }).click();
     await requires.click();
