@@ -21,12 +21,13 @@ export async function behindReset<T>(
   return working;
 }
 
-async function untilSomebodyWaits({ sql }: RawDb): Promise<void> {
+/** Resolves once a statement waits for a lock. */
+export async function untilSomebodyWaits({ sql }: RawDb): Promise<void> {
   for (let i = 0; i < 10_000; i++) {
     const rows = await sql`
       select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
     if (rows.length > 0) return;
     await Bun.sleep(5);
   }
-  throw new Error("Nobody waits for the user.");
+  throw new Error("No statement waits for a lock.");
 }

@@ -56,6 +56,11 @@ export async function nextCandidates(
   subscriptionId: string,
   { cursor, limit, attempts: wanted, entries: kind, event, since, until }: Walk,
 ): Promise<Candidates> {
+  // Entries are read first: an event that is settled between the two reads is then found by its attempt.
+  const entryRows =
+    kind === undefined
+      ? []
+      : await db.run(WALKS[kind], { id: subscriptionId, below: cursor.entry, limit });
   const attemptRows =
     wanted === undefined
       ? []
@@ -65,10 +70,6 @@ export async function nextCandidates(
           event,
           limit,
         });
-  const entryRows =
-    kind === undefined
-      ? []
-      : await db.run(WALKS[kind], { id: subscriptionId, below: cursor.entry, limit });
   const oldest = entryRows.at(-1)?.recordedAt;
   const isPastRange =
     oldest !== undefined && since !== undefined && oldest < addMs(since, -MAX_DISORDER_MS);

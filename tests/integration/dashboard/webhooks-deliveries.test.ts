@@ -96,6 +96,22 @@ describe.skipIf(chromium === undefined)("the list of deliveries", () => {
     await button(page, "Show what is new").waitFor({ state: "detached" });
   });
 
+  test("shows what happened between its first read and the start of the stream", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    const { page } = await world.open("/webhooks");
+    const missed = Promise.withResolvers<void>();
+    await page.route("**/stream", async (route) => {
+      await missed.promise;
+      await route.continue();
+    });
+    await page.getByRole("link", { name: "Deliveries" }).click();
+    await page.getByText("No events yet").waitFor();
+    await world.emit(1);
+    await settled(id, 1);
+    missed.resolve();
+    await shows(page, 1);
+  });
+
   test("reports an interrupted stream, offers to reload, and catches up automatically", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.emit(1);

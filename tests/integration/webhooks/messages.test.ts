@@ -3,8 +3,9 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { ulid } from "ulid";
 
 import { FIRST_CURSOR, readMessageCursor } from "../../../src/webhooks/message-model.ts";
+import { untilSomebodyWaits } from "../../support/auth-races.ts";
 import { passQueue } from "../../support/outbox.ts";
-import { disable, startWebhooks } from "../../support/webhooks.ts";
+import { disable, settle, startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
 
 const world = fixture(startWebhooks);
@@ -211,6 +212,23 @@ describe("an event that was skipped and is queued again", () => {
     ]);
     expect(await list("?state=skipped", fresh)).toEqual([]);
     expect(await list("?state=pending", fresh)).toHaveLength(1);
+  });
+});
+
+describe("an event that is settled while its list is read", () => {
+  test("is in the list", async () => {
+    const { id: fresh } = await world.subscribe({ events: ["review_received"] });
+    const emitted = await world.emit(1);
+    const { db } = world.database;
+    let listing: Promise<Shown[]> = Promise.resolve([]);
+    await db.transaction(async (tx) => {
+      // The list reads this table together with the entries.
+      await tx.sql`lock table outbox_skips in access exclusive mode`;
+      listing = list("", fresh);
+      await untilSomebodyWaits(db);
+      await settle(world, fresh, "delivered");
+    });
+    expect(await listing).toMatchObject([{ event_id: emitted[0], state: "delivered" }]);
   });
 });
 
