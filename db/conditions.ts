@@ -1,4 +1,4 @@
-import { desc, eq, type GetColumnData, sql, type SQL, type SQLWrapper } from "drizzle-orm";
+import { and, desc, eq, type GetColumnData, sql, type SQL, type SQLWrapper } from "drizzle-orm";
 import { alias, type PgColumn, type PgTable } from "drizzle-orm/pg-core";
 
 import type { DbOrTx } from "./client.ts";
@@ -91,6 +91,13 @@ export function arrayOf<T>(subselect: OneColumn<T>): SQL<T[]> {
  */
 export function isAttemptOf(eventId: SQLWrapper, wanted: SQLWrapper): SQL {
   return sql`${eventId} = ${wanted} and left(${eventId}, 15) = left(${wanted}, 15)`;
+}
+
+/** Matches the attempts of these events (`isAttemptOf`). */
+export function isAttemptOfAny(eventIds: readonly string[]): SQL | undefined {
+  const { eventId } = deliveryAttempts;
+  const prefixes = eventIds.map((one) => one.slice(0, 15));
+  return and(anyOf(eventId, eventIds), sql`left(${eventId}, 15) = any(${sql.param(prefixes)})`);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx, Db } from "./client.ts";
-import { onlyRow } from "./statement.ts";
+import { onlyRow, statement, value } from "./statement.ts";
 
 /** A table of one row without columns, for a query that reads no table. */
 const ONE_ROW = sql`(select) as one`;
@@ -24,6 +24,16 @@ export async function takeTurn(tx: Tx, job: "stats"): Promise<boolean> {
 export async function waitForTurn(tx: Tx, job: "alerts" | "partitions"): Promise<void> {
   await tx.execute(sql`select from pg_advisory_xact_lock(${lockOf(job)})`);
 }
+
+const boundWait = statement({
+  name: "server.boundLockWait",
+  // A declared statement is sent when it is called, so this one is sent before the locks and together with them.
+  params: { ms: value("text") },
+  text: ({ ms }) => sql`select from set_config('lock_timeout', ${ms}, true)`,
+});
+
+/** Bounds the wait in milliseconds for each later lock of the transaction. */
+export const boundLockWait = (tx: Tx, ms: number) => tx.run(boundWait, { ms: String(ms) });
 
 /**
  * The shortest interval in milliseconds between two writes of the probe, because anyone may call `/readyz` at any

@@ -1,9 +1,7 @@
-import { sql } from "drizzle-orm";
 import { ulid } from "ulid";
 
 import type { Tx } from "../../db/client.ts";
 import { mails } from "../../db/schema/alerts.ts";
-import { rows, statement } from "../../db/statement.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import type { Wake } from "./schedule.ts";
 
@@ -45,25 +43,6 @@ const ADDRESS = /^[^\s\p{C}<>()[\]\\,;:@"]+@[^\s\p{C}<>()[\]\\,;:@"]+$/u;
 /** Characters that could end a header line, and all other control characters and separators. */
 const BREAKS = /[\p{Cc}\p{Z}]+/gu;
 
-const insertion = statement({
-  name: "mails.insert",
-  // Raw SQL, because one request of a provider may queue 500 mails. They are sent as one table parameter instead of
-  // 500 parameter lists.
-  params: {
-    given: rows({
-      id: mails.id,
-      kind: mails.kind,
-      sealedMessage: mails.sealedMessage,
-      reviewId: mails.reviewId,
-      expiresAt: mails.expiresAt,
-      createdAt: mails.createdAt,
-    }),
-  },
-  text: ({ given }) => sql`
-    insert into mails (id, kind, sealed_message, review_id, due_at, expires_at, created_at)
-    select id, kind, "sealedMessage", "reviewId", "createdAt", "expiresAt", "createdAt" from ${given}`,
-});
-
 /**
  * Queues mails in the transaction of the action that causes them, with one statement. Returns the wake to send after
  * the commit. Throws if a recipient is not one plain address; check addresses of external origin with `isMailAddress`
@@ -75,8 +54,8 @@ export async function queueMails(
   queued: readonly NewMail[],
   now: Date,
 ): Promise<Wake> {
-  const given = queued.map((mail) => rowOf(box, mail, now));
-  if (given.length > 0) await tx.run(insertion, { given });
+  const rows = queued.map((mail) => rowOf(box, mail, now));
+  if (rows.length > 0) await tx.insert(mails).values(rows);
   return MAIL_WAKE;
 }
 
@@ -89,8 +68,7 @@ function rowOf(
   const id = ulid(createdAt.getTime());
   const message: MailMessage = { ...mail, subject: oneLine(subject) };
   const sealedMessage = box.seal(JSON.stringify(message), mailAssociatedData(id));
-  const rest = { reviewId: reviewId ?? null, expiresAt: expiresAt ?? null, createdAt };
-  return { id, kind, sealedMessage, ...rest };
+  return { id, kind, sealedMessage, reviewId, expiresAt, dueAt: createdAt, createdAt };
 }
 
 /** Opens a sealed mail. Throws if no key opens it. */

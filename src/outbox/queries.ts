@@ -1,6 +1,7 @@
 import { sql, type SQL, type SQLWrapper } from "drizzle-orm";
 
 import type { Tx } from "../../db/client.ts";
+import { boundLockWait } from "../../db/server.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, list, rows, statement, value } from "../../db/statement.ts";
@@ -34,18 +35,11 @@ const CONNECTION_LITERALS = sql.raw(CONNECTION_EVENTS.map((event) => `'${event}'
 export const isConnectionEvent = (event: SQLWrapper): SQL =>
   sql`${event} in (${CONNECTION_LITERALS})`;
 
-const boundWait = statement({
-  name: "outbox.boundWait",
-  // A declared statement is sent when it is called, so this one is sent before the locks and together with them.
-  params: { ms: value("text") },
-  text: ({ ms }) => sql`select from set_config('lock_timeout', ${ms}, true)`,
-});
-
 /**
  * The lock timeout in milliseconds of a transaction for several partners. It is short, because a writer that waits
  * may block the writers of its other partners.
  */
-const SEVERAL_LOCK_MS = "1000";
+const SEVERAL_LOCK_MS = 1_000;
 
 /** Declares a statement that locks sequences in the order of their subscriptions, so that writers cannot deadlock. */
 function lockStatement(name: string, whereHeld: SQL) {
@@ -86,7 +80,7 @@ const holdAll = lockStatement("outbox.holdSequences", sql``);
  * another transaction holds one of their locks or, if `waits` is set, has deleted one of their sequences meanwhile.
  */
 export async function holdSequences(tx: Tx, partners: readonly number[], waits: boolean) {
-  const bound = waits && partners.length > 1 ? tx.run(boundWait, { ms: SEVERAL_LOCK_MS }) : [];
+  const bound = waits && partners.length > 1 && boundLockWait(tx, SEVERAL_LOCK_MS);
   // Both statements are sent together, in this order.
   const [, others] = await Promise.all([bound, tx.run(waits ? holdAll : holdFree, { partners })]);
   return new Set(others.map(({ partnerId }) => partnerId));

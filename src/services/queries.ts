@@ -111,15 +111,6 @@ export async function unknownPartners(db: DbOrTx, ids: readonly number[]): Promi
 
 // ------------------------------------------------------------------------------------------------ actions
 
-const lockWait = statement({
-  name: "services.boundLockWait",
-  // A declared statement is sent when it is called, so this one is sent before the locks and together with them.
-  text: () => sql`select from set_config('lock_timeout', '100ms', true)`,
-});
-
-/** Bounds the wait for any lock of the transaction, so that a group does not wait for one request. */
-export const boundLockWait = (tx: Tx) => tx.run(lockWait, {});
-
 const CLAIM = { serviceId: serviceActions.serviceId, id: serviceActions.id };
 
 const claims = statement({
@@ -139,17 +130,14 @@ const claims = statement({
 export const claimActions = (tx: Tx, given: readonly ValuesOf<typeof CLAIM>[], takenAt: Date) =>
   tx.run(claims, { given, takenAt });
 
-const unclaim = statement({
-  name: "services.dropClaims",
-  // Raw SQL, because the rows are found by pairs of columns.
-  params: { given: rowsOf(CLAIM) },
-  text: ({ given }) => sql`
-    delete from service_actions a using ${given} where a.service_id = given."serviceId" and a.id = given.id`,
-});
-
 /** Gives claimed ids back, in the transaction that claimed them. */
 export async function dropClaims(tx: Tx, given: readonly ValuesOf<typeof CLAIM>[]): Promise<void> {
-  await tx.run(unclaim, { given });
+  for (const [serviceId, own] of Map.groupBy(given, (one) => one.serviceId)) {
+    const ids = own.map((one) => one.id);
+    await tx
+      .delete(serviceActions)
+      .where(and(eq(CLAIM.serviceId, serviceId), anyOf(CLAIM.id, ids)));
+  }
 }
 
 const SITE = {

@@ -1,4 +1,5 @@
 import { isStoreFailure } from "../../db/errors.ts";
+import { boundLockWait } from "../../db/server.ts";
 import { recordAccessDenied } from "../auth/actions/access-denied.ts";
 import type { Caller } from "../http/principal.ts";
 import { throwFieldErrors, toFieldErrors } from "../http/rules.ts";
@@ -39,6 +40,8 @@ interface Taken {
 const ACTIONS_PER_GROUP = 256;
 /** The most actions of a request in a group. A larger request has its own transaction, because it would delay others. */
 const MAX_ACTIONS = 32;
+/** The longest wait of a group for a lock in milliseconds, so that it does not wait for one request. */
+const LOCK_MS = 100;
 
 /**
  * Makes the function that takes the actions of a service, all or none (contract 9.7). Actions with known ids are left
@@ -129,7 +132,7 @@ async function takeGroup(
       // The statements are sent together. None waits for rows or sequences, and the claims wait 100 ms at most, so that a
       // group cannot be part of a deadlock.
       const [, draft, users, claimed] = await Promise.all([
-        queries.boundLockWait(tx),
+        boundLockWait(tx, LOCK_MS),
         lockSubjects(tx, actions, { skipLocked: true }),
         usersOf(tx, actions),
         claimFresh(tx, given, now),

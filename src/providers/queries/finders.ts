@@ -1,9 +1,6 @@
-import { sql } from "drizzle-orm";
-
 import type { Db, DbOrTx } from "../../../db/client.ts";
 import { anyOf } from "../../../db/conditions.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
-import { list, selected, statement, type ValuesOf } from "../../../db/statement.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { inBatches } from "../../lib/batches.ts";
 
@@ -15,26 +12,17 @@ const CREDENTIALS = {
   requiresTimestamp: reviewSites.requiresTimestamp,
 };
 
-const secrets = statement({
-  name: "providers.secrets",
-  // Raw SQL, because the statement runs with every request of a provider and gets the slugs of all concurrent requests
-  // as one parameter.
-  params: { slugs: list(reviewSites.slug) },
-  columns: CREDENTIALS,
-  text: ({ slugs }) => sql`
-    select p.*
-      from unnest((select ${slugs}::text[])) as given(slug) cross join lateral (
-             select ${selected(CREDENTIALS)} from review_sites where slug = given.slug offset 0) p`,
-});
-
-/** What verifies the requests of a provider. */
-export type Credentials = ValuesOf<typeof CREDENTIALS>;
-
 /** Returns the credentials of providers by slug. */
 export async function credentialsOf(db: DbOrTx, slugs: readonly string[]) {
-  const found = await db.run(secrets, { slugs });
+  const found = await db
+    .select(CREDENTIALS)
+    .from(reviewSites)
+    .where(anyOf(reviewSites.slug, slugs));
   return new Map(found.map((one) => [one.slug, one]));
 }
+
+/** What verifies the requests of a provider. */
+export type Credentials = NonNullable<ReturnType<Awaited<ReturnType<typeof credentialsOf>>["get"]>>;
 
 const LIMITS = { questions: 256, waiting: 4_096, waitMs: 6_000 };
 const PROVIDERS_REMEMBERED = 1_000;

@@ -4,7 +4,7 @@
 import { and, asc, eq, gt, inArray, or, sql, type SQL } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 
-import { anyOf, isAttemptOf } from "../../../db/conditions.ts";
+import { anyOf, isAttemptOfAny } from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { alertSettings, incidents, mails } from "../../../db/schema/alerts.ts";
 import { attemptStats, backlogStats, deliveryAttempts } from "../../../db/schema/attempts.ts";
@@ -35,7 +35,7 @@ import {
   tokens,
 } from "../../../db/schema/tokens.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
-import { list, rows, statement, value } from "../../../db/statement.ts";
+import { list, statement, value } from "../../../db/statement.ts";
 import { keptDetails } from "./erase.ts";
 
 /** The most rows that one statement deletes. */
@@ -133,15 +133,6 @@ export async function nextSubscription(
   return row;
 }
 
-const attemptsOfEvents = statement({
-  name: "deletion.attempts",
-  // Raw SQL, because the statement probes the index of events in each partition.
-  params: { given: rows({ eventId: reviewHistory.eventId }) },
-  text: ({ given }) => sql`
-    delete from delivery_attempts using ${given}
-     where ${isAttemptOf(sql`delivery_attempts.event_id`, sql`given."eventId"`)}`,
-});
-
 /**
  * Deletes the events of an account among the next rows of its partner's history, with their queue entries and attempts.
  * The locks of the sequences make redeliveries and batches wait, so that none queues an event that is deleted.
@@ -182,7 +173,7 @@ export async function deleteEvents(
         anyOf(batchEntries.reviewHistoryId, ids),
       ),
     );
-  await tx.run(attemptsOfEvents, { given: eventIds.map((one) => ({ eventId: one })) });
+  await tx.delete(deliveryAttempts).where(isAttemptOfAny(eventIds));
   const { count } = await tx.delete(reviewHistory).where(anyOf(id, ids));
   return { rows: count, next };
 }

@@ -3,9 +3,10 @@
 
 import { and, asc, eq, gt, isNotNull, or, sql, type SQL } from "drizzle-orm";
 
-import { anyOf } from "../../../db/conditions.ts";
+import { anyOf, isAttemptOfAny } from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { alertSettings, mails } from "../../../db/schema/alerts.ts";
+import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { auditLog, inbox, users, userStores } from "../../../db/schema/companies.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
 import {
@@ -153,24 +154,26 @@ const replacing = statement({
       from ${given} where h.id = given.id`,
 });
 
-const emptying = statement({
-  name: "erasure.emptyAttempts",
-  // Raw SQL, because the statement probes the index of events in each partition.
-  params: { given: rows({ eventId: reviewHistory.eventId }) },
-  text: ({ given }) => sql`
-    update delivery_attempts a
-       set body_digest = coalesce(a.body_digest, substring(sha256(convert_to(a.request_body, 'UTF8')) for 16)),
-           request_headers = null, request_body = null, response_headers = null, response_excerpt = null
-      from ${given}
-     where a.event_id = given."eventId" and left(a.event_id, 15) = left(given."eventId", 15)
-       and (a.request_body is not null or a.response_headers is not null or a.response_excerpt is not null)`,
-});
-
 /** Replaces what names a person in events, and removes what their attempts keep. Returns the numbers of both. */
 export async function replaceEvents(tx: Tx, given: readonly EventRow[]) {
   if (given.length === 0) return { events: 0, attempts: 0 };
   const { count: events } = await tx.run(replacing, { given });
-  const { count: attempts } = await tx.run(emptying, { given });
+  const { requestBody, responseHeaders, responseExcerpt, bodyDigest } = deliveryAttempts;
+  const { count: attempts } = await tx
+    .update(deliveryAttempts)
+    .set({
+      bodyDigest: sql`coalesce(${bodyDigest}, substring(sha256(convert_to(${requestBody}, 'UTF8')) for 16))`,
+      requestHeaders: null,
+      requestBody: null,
+      responseHeaders: null,
+      responseExcerpt: null,
+    })
+    .where(
+      and(
+        isAttemptOfAny(given.map(({ eventId }) => eventId)),
+        or(isNotNull(requestBody), isNotNull(responseHeaders), isNotNull(responseExcerpt)),
+      ),
+    );
   return { events, attempts };
 }
 

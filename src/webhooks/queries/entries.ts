@@ -1,9 +1,9 @@
-import { and, asc, eq, lte, max, sql } from "drizzle-orm";
+import { and, asc, eq, gt, isNull, lte, max, sql } from "drizzle-orm";
 
 import type { Tx } from "../../../db/client.ts";
+import { anyOfQuery } from "../../../db/conditions.ts";
 import { CHUNK, skippedThrough } from "../../../db/log.ts";
 import { batchEntries, batchWindows, outbox, outboxSequences } from "../../../db/schema/outbox.ts";
-import { instant, statement } from "../../../db/statement.ts";
 import type { Subscription } from "../model.ts";
 
 /**
@@ -100,25 +100,24 @@ export async function appendEntries(
   await tx.insert(outbox).values(rows.map((row) => ({ ...row, subscriptionId: id, shard })));
 }
 
-const skippingTests = statement({
-  name: "entries.skipTests",
-  // Raw SQL, because the statement updates a bounded number of rows with `skip locked`, which updates of Drizzle's
-  // query builder do not have.
-  params: { shard: outbox.shard, id: outbox.subscriptionId, skippedAt: instant },
-  text: ({ shard, id, skippedAt }) => sql`
-    update outbox set skipped_at = ${skippedAt}
-     where ctid = any(array(
-             select ctid from outbox
-              where shard = ${shard} and subscription_id = ${id} and is_test and skipped_at is null
-                and sequence > ${skippedThrough(id)}
-              order by sequence limit ${sql.raw(String(MAX_TESTS))} for update skip locked))`,
-});
-
 /** Skips queued tests. A test that the dispatcher has locked is left out, because its outcome is being committed. */
 export async function skipTests(
   tx: Tx,
   { id, shard }: Pick<Subscription, "id" | "shard">,
   skippedAt: Date,
 ): Promise<void> {
-  await tx.run(skippingTests, { id, shard, skippedAt });
+  const { sequence } = outbox;
+  const isOwn = and(eq(outbox.shard, shard), eq(outbox.subscriptionId, id));
+  const isQueued = and(isNull(outbox.skippedAt), gt(sequence, skippedThrough(sql`${id}`)));
+  const some = tx
+    .select({ sequence })
+    .from(outbox)
+    .where(and(isOwn, outbox.isTest, isQueued))
+    .orderBy(asc(sequence))
+    .limit(MAX_TESTS)
+    .for("update", { skipLocked: true });
+  await tx
+    .update(outbox)
+    .set({ skippedAt })
+    .where(and(isOwn, anyOfQuery(sequence, some)));
 }

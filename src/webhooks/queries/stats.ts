@@ -1,4 +1,5 @@
 import { and, eq, gte, lt, sql, type SQL } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx } from "../../../db/client.ts";
 import { isAttemptOf } from "../../../db/conditions.ts";
@@ -11,6 +12,7 @@ import {
   statsProgress,
 } from "../../../db/schema/attempts.ts";
 import { outbox, outboxSkips } from "../../../db/schema/outbox.ts";
+import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import {
   asTable,
   instant,
@@ -270,17 +272,14 @@ export async function healthOf(
   return onlyRow(await db.run(health, { ...where, expiredSince }));
 }
 
-const blocked = statement({
-  name: "stats.blocked",
-  // Raw SQL, because it is a part of the statement of the health.
-  params: { id: COUNT_PARAMS.id },
-  columns: { at: nullable(deliveryAttempts.startedAt) },
-  text: ({ id }) => sql`
-    select head.started_at as at from webhook_subscriptions s cross join lateral (${BLOCKING}) head where s.id = ${id}`,
-});
-
 /** Reads the start of the first attempt of the first event that waits for a retry. */
 export async function blockedSince(db: DbOrTx, id: string): Promise<Date | null | undefined> {
-  const [row] = await db.run(blocked, { id });
+  const at = sql`head.started_at`.mapWith(deliveryAttempts.startedAt);
+  const s = alias(webhookSubscriptions, "s");
+  const [row] = await db
+    .select({ at })
+    .from(s)
+    .crossJoinLateral(sql`(${BLOCKING}) head`)
+    .where(eq(s.id, id));
   return row?.at;
 }

@@ -1,5 +1,7 @@
 // The portal's reads, with a limit for the blocks that each may read.
 import type { Db } from "../../../db/client.ts";
+import { isAttemptOfAny } from "../../../db/conditions.ts";
+import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { listBacklogs } from "../../../src/tenants/queries/dispatcher.ts";
 import type { BacklogOrder } from "../../../src/tenants/dispatcher-model.ts";
 import { addMs, systemClock } from "../../../src/lib/clock.ts";
@@ -164,6 +166,7 @@ function messages(): PlanCase[] {
 function ofPartner(): PlanCase[] {
   const page = { limit: 50, after: undefined };
   const slice = { partnerId: HOT.partnerId, through: 1e9, limit: 51 };
+  const events = Array.from({ length: 20 }, (_, n) => eventId(n + 1));
   const since = new Date(Date.now() - DAY_MS);
   return [
     {
@@ -175,6 +178,11 @@ function ofPartner(): PlanCase[] {
       name: "history of a partner, since an instant",
       bound: 100,
       run: (db) => partnerHistory(db, { ...slice, after: undefined, since }),
+    },
+    {
+      name: "attempts of 20 events, as an erasure finds them",
+      bound: 20 * 60,
+      run: (db) => db.select().from(deliveryAttempts).where(isAttemptOfAny(events)),
     },
     {
       name: "reviews of a partner by their last change",

@@ -5,7 +5,7 @@ import type { RecordedAction } from "../../../src/outbox/event.ts";
 import { holdSequences, recordActions } from "../../../src/outbox/queries.ts";
 
 describe("the sequences of partners", () => {
-  const bound = ["outbox.boundWait", { ms: "1000" }];
+  const bound = ["server.boundLockWait", { ms: "1000" }];
 
   test.each([
     [
