@@ -25,6 +25,11 @@ export async function waitForTurn(tx: Tx, job: "alerts" | "partitions"): Promise
   await tx.execute(sql`select from pg_advisory_xact_lock(${lockOf(job)})`);
 }
 
+/** Makes all later statements of a transaction read the state of one instant. It must be the first statement. */
+export async function readOneInstant(tx: Tx): Promise<void> {
+  await tx.execute(sql`set transaction isolation level repeatable read, read only`);
+}
+
 const boundWait = statement({
   name: "server.boundLockWait",
   // A declared statement is sent when it is called, so this one is sent before the locks and together with them.

@@ -1,4 +1,5 @@
 import type { Db, Tx } from "../../db/client.ts";
+import { readOneInstant } from "../../db/server.ts";
 import { recordAudit } from "../auth/queries/audit.ts";
 import { type Clock, isoInstant } from "../lib/clock.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
@@ -34,7 +35,7 @@ export async function exportRecords(
     details: { partner_id: scope.partnerId ?? null, account_id: scope.accountId ?? null },
   });
   await db.transaction(async (tx) => {
-    await queries.readOneInstant(tx);
+    await readOneInstant(tx);
     for (const lines of [masterData, users, clients, subscriptions, reviews, history])
       for await (const some of lines(tx, scope, box)) await write(some);
   });

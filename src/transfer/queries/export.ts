@@ -48,11 +48,6 @@ async function* chunks<R extends { readonly id: number }>(
   }
 }
 
-/** Makes a transaction read one instant. It must be the first statement. */
-export async function readOneInstant(tx: Tx): Promise<void> {
-  await tx.execute(sql`set transaction isolation level repeatable read, read only`);
-}
-
 export const allPlans = (tx: Tx) => tx.select().from(plans).orderBy(asc(plans.id));
 export const allSites = (tx: Tx) => tx.select().from(reviewSites).orderBy(asc(reviewSites.id));
 

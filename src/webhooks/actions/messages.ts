@@ -1,7 +1,8 @@
 import { decodeTime } from "ulid";
 
-import type { Db } from "../../../db/client.ts";
+import type { Db, Tx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
+import { readOneInstant } from "../../../db/server.ts";
 import type { Page } from "../../http/list.ts";
 import { fromMs } from "../../lib/clock.ts";
 import { deliveryState } from "../decide.ts";
@@ -38,7 +39,7 @@ const MAX_ROWS_READ = 5_000;
 const ROWS_PER_WALK = 1_000;
 /** A page loads at most about this many messages, and then ends even if it is not full. */
 const MAX_MESSAGES_LOADED = 500;
-/** One statement loads this many messages, so that it does not hold a connection of the pool for long. */
+/** The number of messages that one statement loads. */
 const MESSAGES_PER_LOAD = 20;
 const DAY_MS = 86_400_000;
 
@@ -49,7 +50,7 @@ interface MessagePage {
 }
 
 interface ListQuery {
-  readonly db: Db;
+  readonly tx: Tx;
   readonly subscription: Subscription;
   readonly filter: MessageFilter;
   /** The condition that an attempt of a message has to meet; undefined if a message needs no attempt. */
@@ -76,12 +77,17 @@ export async function listMessages(
     endId: filter.until === undefined ? FIRST_CURSOR.attempt : ulidFloor(filter.until),
   };
   const listedAt = rowOfMessages(filter.state, condition);
-  const query = { db, subscription, filter, condition, range, listedAt };
   const cursor = readMessageCursor(page.after ?? "") ?? FIRST_CURSOR;
-  const eventIds = await eventsNamedBy(query);
-  return eventIds === undefined
-    ? walkMessages(query, cursor, page.limit)
-    : listNamedMessages(query, eventIds, cursor, page.limit);
+  const list = async (tx: Tx) => {
+    // A message that is attempted between two statements would be in neither place of the list.
+    await readOneInstant(tx);
+    const query = { tx, subscription, filter, condition, range, listedAt };
+    const eventIds = await eventsNamedBy(query);
+    return eventIds === undefined
+      ? walkMessages(query, cursor, page.limit)
+      : listNamedMessages(query, eventIds, cursor, page.limit);
+  };
+  return db.transaction(list, { readsFirst: true });
 }
 
 /**
@@ -103,12 +109,12 @@ function rowOfMessages(
 }
 
 /** Returns the events that the filter names by id or by review; undefined if the filter names none. */
-async function eventsNamedBy({ db, subscription, filter }: ListQuery) {
+async function eventsNamedBy({ tx, subscription, filter }: ListQuery) {
   const { eventId, reviewId, externalReviewId } = filter;
   if (reviewId === undefined && externalReviewId === undefined)
     return eventId === undefined ? undefined : [eventId];
   const review = { reviewId: reviewId ?? null, externalId: externalReviewId ?? null };
-  const found = await eventsOfReviews(db, subscription.partnerId, review);
+  const found = await eventsOfReviews(tx, subscription.partnerId, review);
   return eventId === undefined ? found : found.filter((one) => one === eventId);
 }
 
@@ -183,7 +189,7 @@ async function walkMessages(
   start: MessageCursor,
   limit: number,
 ): Promise<MessagePage> {
-  const { db, subscription, filter, condition, range, listedAt } = query;
+  const { tx, subscription, filter, condition, range, listedAt } = query;
   const { event, since, until } = filter;
   const attempts = listedAt === "entry" ? undefined : { ...range, condition };
   const walk = { attempts, entries: entryKind(query), event, since, until };
@@ -192,7 +198,7 @@ async function walkMessages(
   let loadedCount = 0;
   let size = Math.min(2 * limit, ROWS_PER_WALK);
   for (let read = 0; read < MAX_ROWS_READ; read += size, size = ROWS_PER_WALK) {
-    const found = await nextCandidates(db, subscription.id, { ...walk, cursor, limit: size });
+    const found = await nextCandidates(tx, subscription.id, { ...walk, cursor, limit: size });
     for (let from = 0; from < found.rows.length; from += MESSAGES_PER_LOAD) {
       const candidates = found.rows.slice(from, from + MESSAGES_PER_LOAD);
       const loaded = await loadCandidates(query, candidates);
@@ -280,16 +286,16 @@ function loadCandidates(
  * block.
  */
 async function loadMessages(
-  { db, subscription, range, condition }: ListQuery,
+  { tx, subscription, range, condition }: ListQuery,
   eventIds: readonly string[],
   since: Date,
 ): Promise<ReadonlyMap<string, LoadedMessage>> {
   if (eventIds.length === 0) return new Map();
-  const standing = await standingOf(db, subscription.id, eventIds, since);
+  const standing = await standingOf(tx, subscription.id, eventIds, since);
   const retrying = standing.flatMap((row) => (row.state === "waiting" ? [row.sequence] : []));
-  const blocked = await waitingBehind(db, subscription, retrying);
+  const blocked = await waitingBehind(tx, subscription, retrying);
   const wanted = { ...range, since, condition };
-  const attempts = await attemptsOfEvents(db, subscription.id, eventIds, wanted);
+  const attempts = await attemptsOfEvents(tx, subscription.id, eventIds, wanted);
   const byEvent = Map.groupBy(attempts, ({ eventId }) => eventId);
   return new Map(
     standing.map((row) => {

@@ -56,7 +56,6 @@ export async function nextCandidates(
   subscriptionId: string,
   { cursor, limit, attempts: wanted, entries: kind, event, since, until }: Walk,
 ): Promise<Candidates> {
-  // Entries are read first: an event that is settled between the two reads is then found by its attempt.
   const entryRows =
     kind === undefined
       ? []

@@ -41,7 +41,7 @@ export async function readingOf(
     const startedMs = performance.now();
     await one.run(within(tx));
     ms = performance.now() - startedMs;
-    ran = sent.filter(({ text }) => !/^savepoint/i.test(text));
+    ran = sent.filter(({ text }) => !/^(savepoint|set transaction)/i.test(text));
     blocks = (await blocksRead(tx)) - before;
   });
   const plans: string[] = [];
@@ -69,6 +69,8 @@ class Undo extends Error {}
 async function undone(db: RawDb, work: (tx: RawTx) => Promise<void>): Promise<void> {
   try {
     await db.transaction(async (tx) => {
+      // A case may demand this level, which cannot change any more once the transaction has read something.
+      await tx.sql`set transaction isolation level repeatable read`;
       await work(tx);
       throw new Undo();
     });
