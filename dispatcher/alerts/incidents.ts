@@ -1,7 +1,7 @@
 import { ulid } from "ulid";
 
 import type { Tx } from "../../db/client.ts";
-import { waitForTurn } from "../../db/server.ts";
+import { boundLockWait, waitForTurn } from "../../db/server.ts";
 import { isoInstant } from "../../src/lib/clock.ts";
 import { ALERT_DEFAULTS, type AlertKind } from "../../src/outbox/mail.ts";
 import { ATTEMPTS } from "../actor/decide.ts";
@@ -64,6 +64,12 @@ export interface RaiseDeps {
   ) => Promise<Date | undefined>;
 }
 
+/**
+ * The longest wait for a locked row in milliseconds. A subscription that somebody has locked is then left to the next
+ * look, and the others do not wait for it.
+ */
+const LOCK_MS = 100;
+
 /** Raises the alerts that these subscriptions need and returns them. */
 export async function raiseAlerts(
   tx: Tx,
@@ -71,6 +77,7 @@ export async function raiseAlerts(
   { ids, at }: { readonly ids: readonly string[]; readonly at: Date },
 ): Promise<Raised[]> {
   await waitForTurn(tx, "alerts");
+  await boundLockWait(tx, LOCK_MS);
   const raised: Raised[] = [];
   for (const one of await queries.seeSubscriptions(tx, ids)) {
     const [open] = one.open;

@@ -44,6 +44,18 @@ test("an alert that PostgreSQL rejects does not block alerts of other subscripti
   expect(await countOf("incidents")).toBe(MANY + 1);
 });
 
+test("a subscription that somebody has locked does not block alerts of the others, and has its own after that", async () => {
+  const [locked = ""] = ids.slice(150);
+  await disable();
+  await database.connect().transaction(async ({ sql }) => {
+    await sql`select from webhook_subscriptions where id = ${locked} for update`;
+    await look();
+  });
+  expect(disabledOnes().toSorted()).toEqual(ids.filter((id) => id !== locked));
+  await look();
+  expect(disabledOnes()).toContain(locked);
+});
+
 test("a mail that cannot be composed does not block the mails of other partners", async () => {
   const { sql } = database.db;
   const [partner] = await sql<{ id: number }[]>`
