@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { AxeResults } from "axe-core";
 import type { Browser, Frame, Page } from "playwright-core";
 
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { builtDashboard } from "../../../src/dashboard/assets.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { PASSWORD, startApi } from "../api.ts";
@@ -35,9 +36,7 @@ export async function serveDashboard({
 }: Parameters<typeof startApi>[0] & ServedOptions) {
   // Bun closes a connection that waits longer than ten seconds, and on a busy machine a build takes longer.
   await builtDashboard();
-  const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
-  const { port } = probe;
-  await probe.stop(true);
+  const port = await freePort();
   const root = `http://${host}:${port}`;
   const api = await startApi({ ...options, config: { ...options.config, serverRoot: root } });
   api.listen(port);

@@ -1,6 +1,9 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 
+import type { SQL } from "drizzle-orm";
+import { PgDialect } from "drizzle-orm/pg-core";
+
 import type { Db } from "../../../db/client.ts";
 import type { Failure, FailureAudit } from "../../../src/auth/audit-failures.ts";
 import type { RequestContext } from "../../../src/http/request-context.ts";
@@ -33,15 +36,15 @@ describe("a signature", () => {
   beforeEach(() => {
     sealed = new Map([["google", { sealedSecret: "sealed one" }]]);
     [reads, failures] = [[], []];
-    const db = {
-      async run(_: unknown, { slugs }: { slugs: readonly string[] }) {
-        reads.push(...slugs);
-        return slugs.flatMap((slug) => {
-          const stored = sealed.get(slug);
-          return stored === undefined ? [] : [{ ...PLAIN, slug, ...stored }];
-        });
-      },
+    const rows = async (condition: SQL) => {
+      const [slugs] = new PgDialect().sqlToQuery(condition).params as [string[]];
+      reads.push(...slugs);
+      return slugs.flatMap((slug) => {
+        const stored = sealed.get(slug);
+        return stored === undefined ? [] : [{ ...PLAIN, slug, ...stored }];
+      });
     };
+    const db = { select: () => ({ from: () => ({ where: rows }) }) };
     const box: Pick<SecretBox, "open"> = { open: (text, context) => `${text} of ${context}` };
     const audit: Pick<FailureAudit, "record"> = {
       record: async (failure) => void failures.push(failure),
