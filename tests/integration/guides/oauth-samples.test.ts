@@ -11,6 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
 import { GO_ENV } from "../../support/processes/go.ts";
@@ -152,9 +153,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "oauth-samples-"));
   database = await createDatabase();
   tenants = await addTenants(database.db);
-  const probe = pageServer();
-  const { port } = probe;
-  await probe.stop(true);
+  const port = await freePort();
   root = `http://127.0.0.1:${port}`;
   api = await startApi({
     db: database.db,

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import type { Browser, Page } from "playwright-core";
 
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
 import { createFakeClock } from "../../support/clock.ts";
@@ -156,10 +157,7 @@ const app = Bun.serve({
 
 beforeAll(async () => {
   if (chromium === undefined) return;
-
-  const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
-  const { port } = probe;
-  await probe.stop(true);
+  const port = await freePort();
   root = `http://127.0.0.1:${port}`;
   api = await startApi({ db: database.db, clock, config: { serverRoot: root } });
   api.listen(port);
