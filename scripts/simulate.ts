@@ -66,7 +66,12 @@ async function simulateHere(): Promise<number> {
   await prepare();
   const { runSeeds, watchRejections } = await import("../tests/simulation/seeds.ts");
   watchRejections();
-  await runSeeds(range(), (tally) => void process.stdout.write(`${JSON.stringify(tally)}\n`));
+  const parent = process.ppid;
+  await runSeeds(range(), (tally) => {
+    // Nobody waits for the result once the command was killed.
+    if (process.ppid !== parent) process.exit(1);
+    process.stdout.write(`${JSON.stringify(tally)}\n`);
+  });
   return 0;
 }
 
