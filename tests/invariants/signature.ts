@@ -27,7 +27,8 @@ function secretsOf(facts: Facts, subscriptionId: string): Secrets {
     known.push({ secret, fromMs: startedMs, untilMs: Number.POSITIVE_INFINITY });
   }
   const final = facts.finalSecrets.get(subscriptionId);
-  const [firstUnanswered = Number.POSITIVE_INFINITY] = unanswered;
+  // Nobody has rotated the secret of a subscription whose create was not answered, because nobody knows its id.
+  const [firstUnanswered = known.length === 0 ? 0 : Number.POSITIVE_INFINITY] = unanswered;
   const isNew = final !== undefined && !known.some(({ secret }) => secret === final);
   if (isNew)
     known.push({ secret: final, fromMs: firstUnanswered, untilMs: Number.POSITIVE_INFINITY });

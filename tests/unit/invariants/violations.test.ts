@@ -66,6 +66,12 @@ test("an unanswered rotation allows an unknown secret, even if a later rotation 
   expect(found).not.toContain("signatures are valid");
 });
 
+test("the secret of a subscription whose create was not answered is the one at the end", () => {
+  expect(rulesOf({ operations: [] })).not.toContain("signatures are valid");
+  const finalSecrets = new Map([[SUBSCRIPTION, "another"]]);
+  expect(rulesOf({ operations: [], finalSecrets })).toContain("signatures are valid");
+});
+
 test("an unrecorded request of a recovered event belongs to the entry that was sent at that time", () => {
   const event = (sequence: number, atMs: number) =>
     post(sequence === 4 ? 1 : sequence, { atMs, eventId: sequence === 4 ? "E1" : `E${sequence}` });
