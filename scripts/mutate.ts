@@ -46,7 +46,7 @@ const AREAS: Readonly<Record<string, Area>> = {
   },
   queues: {
     mutate: [
-      "src/lib/{fair-queue,groups,network}.ts",
+      "src/lib/{batches,fair-queue,network}.ts",
       "dispatcher/store/{committer,group-runner}.ts",
     ],
     tests: [
@@ -74,13 +74,14 @@ const AREAS: Readonly<Record<string, Area>> = {
       "tests/integration/dispatcher/dispatch.test.ts",
       "tests/integration/dispatcher/batch.test.ts",
       "tests/integration/dispatcher/missing-history.test.ts",
+      "tests/integration/dispatcher/overtaken.test.ts",
       "tests/integration/webhooks/batch-skip.test.ts",
       "tests/integration/delivery/attempt-requests.test.ts",
     ],
   },
   outbox: {
     mutate: ["src/outbox/{payload-format,event,queries,schedule,writer-pool}.ts"],
-    tests: ["tests/unit/outbox", "tests/unit/dispatcher/shards/alarm.test.ts"],
+    tests: ["tests/unit/outbox"],
     flows: [
       "tests/integration/dispatcher/schedule.test.ts",
       "tests/integration/dispatcher/redis-faults.test.ts",
@@ -90,7 +91,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     ],
   },
   providers: {
-    mutate: ["src/providers/{actions,admit,group,input}.ts"],
+    mutate: ["src/providers/{actions,batch,decide-batch,input}.ts"],
     tests: ["tests/unit/providers"],
     flows: [
       "tests/integration/reviews/providers.test.ts",
@@ -144,6 +145,7 @@ async function main(): Promise<number> {
   );
   const scores: [string, Score][] = [];
   for (const [name, area] of chosen) {
+    for (const path of [...area.tests, ...(area.flows ?? [])]) filesOf(path);
     const run = (environment: NodeJS.ProcessEnv) =>
       Promise.resolve(
         mutateArea(name, { ...area, mutate: sampled(area.mutate, sample) }, environment),
@@ -158,7 +160,7 @@ async function main(): Promise<number> {
 /** Returns every Nth block of lines of these files. */
 function sampled(patterns: readonly string[], every: number): string[] {
   return patterns
-    .flatMap((pattern) => globSync(pattern, { cwd: ROOT }).toSorted())
+    .flatMap((pattern) => filesOf(pattern))
     .flatMap((file) => {
       const lines = readFileSync(join(ROOT, file), "utf8").split("\n").length;
       const count = Math.ceil(lines / BLOCK / every);
@@ -167,6 +169,16 @@ function sampled(patterns: readonly string[], every: number): string[] {
         ? [file]
         : Array.from({ length: count }, (_, n) => `${file}:${from(n)}-${from(n) + BLOCK - 1}`);
     });
+}
+
+/** Lists the files of a pattern. Throws if one of its alternatives names none, because a file was renamed. */
+function filesOf(pattern: string): string[] {
+  const [braces, names] = /\{([^}]+)\}/.exec(pattern) ?? [];
+  if (braces !== undefined && names !== undefined)
+    return names.split(",").flatMap((name) => filesOf(pattern.replace(braces, name)));
+  const files = globSync(pattern, { cwd: ROOT }).toSorted();
+  if (files.length === 0) throw new Error(`${pattern} names no file: correct the area.`);
+  return files;
 }
 
 function mutateArea(name: string, area: Area, environment: NodeJS.ProcessEnv): Score {

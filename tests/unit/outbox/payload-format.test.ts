@@ -7,6 +7,7 @@ import {
   digestOf,
   framed,
   requestHeaders,
+  standardTimestamp,
 } from "../../../src/outbox/payload-format.ts";
 import type { EventFacts, PayloadMode } from "../../../src/outbox/event.ts";
 
@@ -123,6 +124,10 @@ test.each(CASES)("a new attempt uses payload format %i for the %s body of a %s",
   const body = composeBody(facts, mode, deliveredAt);
   expect(payloadFormatOf(number)?.body(facts, deliveredAt)).toBe(body);
   expect(payloadFormatNumberOf(mode)).toBe(number);
+});
+
+test("the timestamp of Standard Webhooks has whole seconds", () => {
+  expect(standardTimestamp(new Date("1970-01-01T00:00:02.999Z"))).toBe(2);
 });
 
 const deliveredAt = new Date("2026-06-01T12:00:01.250Z");
