@@ -45,6 +45,24 @@ describe("requests that arrive while a batch is in progress", () => {
     }
   });
 
+  test("are written one by one if PostgreSQL refuses one of them, which alone is a 500", async () => {
+    const { sql } = database.db;
+    const [refused, ...others] = [fresh(), fresh(), fresh()];
+    const check = `external_review_id <> '${refused}'`;
+    await sql.unsafe(`alter table reviews add constraint refused check (${check}) not valid`);
+    const asked = await inOneBatch(
+      [refused, ...others].map((name) => () => report([created(site(0), name)])),
+    );
+    const answers = await Promise.all(asked);
+    await sql.unsafe("alter table reviews drop constraint refused");
+    expect(answers.map(({ status }) => status)).toEqual([500, 200, 200]);
+    expect({ batches, individually }).toEqual({ batches: 2, individually: 3 });
+    const found = await sql`
+      select external_review_id as name from reviews where external_review_id = any(${[refused, ...others]})`;
+    expect(found.map(({ name }) => name).toSorted()).toEqual(others.toSorted());
+    await expectNoGap(0);
+  });
+
   test("see the changes that earlier requests made to the same review", async () => {
     const name = fresh();
     const changed = providerEvent("review.updated", site(0), {
