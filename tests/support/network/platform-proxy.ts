@@ -92,8 +92,14 @@ export async function startPlatformProxy(name: ProxyName, ports: Ports): Promise
     root,
     async move(groups) {
       write(groups);
+      const before = workersOf(child.pid);
       const applied = Bun.spawn(reload, { env, stdout: log, stderr: log });
       if ((await applied.exited) !== 0) throw new Error(readFileSync(join(folder, "log"), "utf8"));
+      // The workers of nginx with the former configuration still take connections for a moment.
+      await until("the former workers are gone", async () => {
+        const present = workersOf(child.pid);
+        return !before.some((pid) => present.includes(pid));
+      });
     },
     async stop() {
       child.kill();
@@ -101,6 +107,13 @@ export async function startPlatformProxy(name: ProxyName, ports: Ports): Promise
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+function workersOf(pid: number): string[] {
+  return Bun.spawnSync(["pgrep", "-P", String(pid)])
+    .stdout.toString()
+    .split("\n")
+    .filter(Boolean);
 }
 
 interface Started {
