@@ -72,7 +72,7 @@ async function runTests(
         ...environment,
         // The workers keep all processors busy, so that more threads for garbage collection only cost time.
         BUN_JSC_numberOfGCMarkers: "1",
-        // Few functions of a test run long enough to win back what their last optimisation costs.
+        // Most functions in tests do not run long enough to benefit from the last optimising compiler.
         BUN_JSC_useFTLJIT: "0",
         ...(process.stdout.isTTY && { FORCE_COLOR: "1" }),
       },

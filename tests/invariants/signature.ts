@@ -27,7 +27,7 @@ function secretsOf(facts: Facts, subscriptionId: string): Secrets {
     known.push({ secret, fromMs: startedMs, untilMs: Number.POSITIVE_INFINITY });
   }
   const final = facts.finalSecrets.get(subscriptionId);
-  // Nobody has rotated the secret of a subscription whose create was not answered, because nobody knows its id.
+  // If the response to the create was lost, the run does not know the id, so it has never rotated the secret.
   const [firstUnanswered = known.length === 0 ? 0 : Number.POSITIVE_INFINITY] = unanswered;
   const isNew = final !== undefined && !known.some(({ secret }) => secret === final);
   if (isNew)

@@ -21,7 +21,7 @@ export async function credentialsOf(db: DbOrTx, slugs: readonly string[]) {
   return new Map(found.map((one) => [one.slug, one]));
 }
 
-/** What verifies the requests of a provider. */
+/** The secrets of a provider, and the rule by which its requests are verified. */
 export type Credentials = NonNullable<ReturnType<Awaited<ReturnType<typeof credentialsOf>>["get"]>>;
 
 const LIMITS = { questions: 256, waiting: 4_096, waitMs: 6_000 };

@@ -4,6 +4,7 @@ import { passLogged } from "../../../db/log.ts";
 import { commitAttempts } from "../../../dispatcher/store/committer.ts";
 import type { AttemptRecord } from "../../../dispatcher/store/attempt-queries.ts";
 import { failureOf } from "../../../dispatcher/store/group-runner.ts";
+import { untilSomebodyWaits } from "../../support/auth-races.ts";
 import { createTestBox } from "../../support/dispatch.ts";
 import {
   attemptRecord,
@@ -100,14 +101,7 @@ async function commit(records: readonly AttemptRecord[]) {
     }
 }
 
-/** Resolves once a statement waits for a lock. */
-async function untilBlocked(): Promise<void> {
-  for (;;) {
-    const [row] = await database.db.sql`
-      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-    if (row !== undefined) return;
-  }
-}
+const untilBlocked = () => untilSomebodyWaits(database.db);
 
 async function stateOf(subscriptionId: string) {
   const { sql } = database.db;

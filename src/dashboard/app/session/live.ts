@@ -141,14 +141,14 @@ export function useLive(
 }
 
 /**
- * Calls `onReconnect` when the stream is live again after an interruption. The stream does not replay missed
- * messages, so the caller must read its data again.
+ * Calls `onStart` whenever the stream becomes live. The stream does not repeat earlier messages, so data that were read
+ * before may be outdated.
  */
-export function useReconnect(live: LiveState, onReconnect: () => void): void {
-  const wasAway = useRef(false);
-  const reconnect = useEffectEvent(onReconnect);
+export function useStreamStart(live: LiveState, onStart: () => void): void {
+  const wasLive = useRef(live === "live");
+  const start = useEffectEvent(onStart);
   useEffect(() => {
-    if (live === "live" && wasAway.current) reconnect();
-    if (live !== "connecting") wasAway.current = live === "waiting";
+    if (live === "live" && !wasLive.current) start();
+    wasLive.current = live === "live";
   }, [live]);
 }

@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, use, useCallback, useRef } from "react";
 
-import { useReconnect, useLive } from "../../../session/live.ts";
+import { useLive, useStreamStart } from "../../../session/live.ts";
 import { useApi, useSession } from "../../../session/session.tsx";
 import type { AttemptRow } from "./filters.ts";
 import {
@@ -72,7 +72,7 @@ export function useSubscriptionLive(id: string) {
       hasUpdates.current = false;
     },
   });
-  useReconnect(state, () => {
+  useStreamStart(state, () => {
     hasUpdates.current = true;
   });
   const follow: FollowAttempts = useCallback((listener) => {

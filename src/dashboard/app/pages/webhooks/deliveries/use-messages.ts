@@ -2,7 +2,7 @@ import { type InfiniteData, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 
-import type { LiveState } from "../../../session/live.ts";
+import { type LiveState, useStreamStart } from "../../../session/live.ts";
 import { type KeptPage, slotsOf } from "../../../ui/kept-pages.ts";
 import { listOptions, READ_ONCE, useList } from "../../../ui/pages.ts";
 import { type FollowAttempts, useReader } from "../data/data.ts";
@@ -73,12 +73,9 @@ export function useMessages(id: string, filter: MessageFilter, stream: ListStrea
   const [isOutdated, setOutdated] = useOutdated(live, pages.data?.pages.length ?? 0);
   const hasUpdates = useRef(false);
   const quietUntil = useRef(0);
-  const wasLive = useRef(live === "live");
-  useEffect(() => {
-    // The stream sends only what happens after its start, so the list may have been read too early.
-    if (live === "live" && !wasLive.current) hasUpdates.current = true;
-    wasLive.current = live === "live";
-  }, [live]);
+  useStreamStart(live, () => {
+    hasUpdates.current = true;
+  });
   const showNewest = async () => {
     hasUpdates.current = false;
     await readNewest();
