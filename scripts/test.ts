@@ -19,6 +19,8 @@ const FLAGS_WITH_VALUE = [
 ];
 /** Ends only a test that hangs. It is long enough for a loaded machine, because no test asserts durations. */
 const TEST_TIMEOUT_MS = 180_000;
+/** Number of lines that the end of the output repeats of what a failed test printed. */
+const MOST_LINES = 60;
 
 interface Totals {
   passed: number;
@@ -89,8 +91,25 @@ async function runTests(
     child.once("error", reject);
     child.once("close", (code) => resolve(code ?? 1));
   });
-  if (!hasFilter) console.log(slowestFiles(output));
+  if (!hasFilter) {
+    console.log(failures(output));
+    console.log(slowestFiles(output));
+  }
   return { totals: readTotals(output, status), status };
+}
+
+/** Repeats what each failed test printed, which is far above the end of a long output. */
+function failures(output: string): string {
+  const failed: string[] = [];
+  let printed: string[] = [];
+  for (const line of Bun.stripANSI(output).split("\n")) {
+    // The totals follow, and with them the names of all failed tests.
+    if (/^\d+ tests? (failed|skipped):$/.test(line)) break;
+    printed.push(line);
+    if (/^(\(fail\)|✗) /.test(line)) failed.push(...printed.slice(-MOST_LINES));
+    if (/^(\(\w+\)|[✓✗»]) |^tests\/\S+:$/.test(line)) printed = [];
+  }
+  return failed.join("\n");
 }
 
 /** Lists the ten files whose tests took longest, with the sum of their times. */

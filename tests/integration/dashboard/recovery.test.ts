@@ -3,9 +3,8 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { decodeJwt } from "jose";
 import type { Page } from "playwright-core";
 
-import { PASSWORD } from "../../support/api.ts";
 import { chromium } from "../../support/dashboard/chromium.ts";
-import { allErrors, held } from "../../support/dashboard/dashboard.ts";
+import { allErrors, held, signIn } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
@@ -48,10 +47,7 @@ describe.skipIf(chromium === undefined)("typed text", () => {
     await world.database.db
       .sql`delete from tokens where jti <> ${String(decodeJwt(world.token).jti)}`;
     await button(page, "Save 1 change").click();
-    await page.getByLabel("Email").fill(world.tenants.partners[0].owner.email);
-    await button(page, "Continue").click();
-    await page.getByRole("textbox", { name: "Password" }).fill(PASSWORD);
-    await page.getByRole("button", { name: "Sign in", exact: true }).click();
+    await signIn(page, world.tenants.partners[0].owner.email);
     await button(page, "Save 1 change").waitFor();
     expect(await page.getByLabel("Label").inputValue()).toBe("Half typed");
     await button(page, "Discard").click();
