@@ -84,8 +84,7 @@ export class Mailer {
       outcome: decision.kind,
       ...("errorCode" in decision && { error_code: decision.errorCode }),
     };
-    if (decision.kind === "sent") log.debug("mail.attempted", fields);
-    else log.warn("mail.attempted", fields);
+    log[decision.kind === "sent" ? "debug" : "warn"]("mail.attempted", fields);
     await this.#commit(mail, decision);
     this.#underWay -= 1;
     this.wake();
@@ -93,12 +92,11 @@ export class Mailer {
 
   async #decide(mail: ClaimedMail): Promise<MailDecision> {
     const { clock, transport, retryDelaysMs } = this.#deps;
-    const { id, attempt, createdAt, expiresAt } = mail;
     const message = this.#open(mail);
-    const state = { attempt, expiresAt, readable: message !== undefined, retryDelaysMs };
+    const state = { ...mail, readable: message !== undefined, retryDelaysMs };
     const unsent = decideUnsent(state, clock.now());
     if (unsent !== undefined || message === undefined) return unsent ?? { kind: "interrupted" };
-    const outcome = await transport.send({ id, createdAt, message }, this.#broken.signal);
+    const outcome = await transport.send({ ...mail, message }, this.#broken.signal);
     return decideMail(outcome, state, clock.now());
   }
 

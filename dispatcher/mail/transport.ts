@@ -3,6 +3,7 @@ import { createTransport, type SendMailOptions } from "nodemailer";
 import type { Mailbox } from "../../src/lib/settings-reader.ts";
 import type { MailMessage } from "../../src/outbox/mail.ts";
 import type { MailError, MailOutcome } from "./decide.ts";
+import type { ClaimedMail } from "./queries.ts";
 
 /**
  * The most mails under way at the same time, each on a separate connection. A server that hangs holds up no more
@@ -12,11 +13,7 @@ export const MAIL_CONNECTIONS = 8;
 /** The time limit of one mail in milliseconds, from the connection to the reply after its last byte. */
 const MAIL_TIMEOUT_MS = 30_000;
 
-interface OutgoingMail {
-  readonly id: string;
-  readonly createdAt: Date;
-  readonly message: MailMessage;
-}
+type OutgoingMail = Pick<ClaimedMail, "id" | "createdAt"> & { readonly message: MailMessage };
 
 export type MailTransport = ReturnType<typeof createMailTransport>;
 
@@ -53,7 +50,9 @@ export function createMailTransport(options: {
         return { kind: "accepted" };
       } catch (error) {
         if (stopped.aborted) return { kind: "aborted" };
-        return deadline.aborted ? timedOut(timeoutMs) : outcomeOf(error);
+        if (!deadline.aborted) return outcomeOf(error);
+        const late = `The mail server did not finish within ${timeoutMs} ms.`;
+        return { kind: "failed", errorCode: "timeout", error: late };
       }
     },
     close: () => pool.close({ force: true }),
@@ -80,14 +79,6 @@ function compose({ id, createdAt, message }: OutgoingMail, from: Mailbox): SendM
   };
 }
 
-function timedOut(timeoutMs: number): MailOutcome {
-  return {
-    kind: "failed",
-    errorCode: "timeout",
-    error: `The mail server did not finish within ${timeoutMs} ms.`,
-  };
-}
-
 /**
  * SMTP commands with replies that are about the mail or its recipient. Replies to other commands are about this
  * client.
@@ -102,7 +93,7 @@ export function outcomeOf(error: unknown): MailOutcome {
   if (typeof responseCode === "number") {
     const permanent = responseCode >= 500 && responseCode !== BAD_SEQUENCE;
     const kind = permanent && OF_THE_MAIL.includes(command) ? "refused" : "failed";
-    return { kind, ...answered(responseCode, { command, response }) };
+    return { kind, ...answered(responseCode, command, response) };
   }
   // Nodemailer reports these two codes without a reply: the mail cannot be sent over SMTP to this server at all.
   if (code === "EENVELOPE" || code === "EMESSAGE")
@@ -110,10 +101,7 @@ export function outcomeOf(error: unknown): MailOutcome {
   return { kind: "failed", ...(UNANSWERED.get(code) ?? UNEXPECTED) };
 }
 
-function answered(
-  responseCode: number,
-  { command, response }: { command: unknown; response: unknown },
-): MailError {
+function answered(responseCode: number, command: unknown, response: unknown): MailError {
   // The enhanced status code after the first number, such as 5.1.1 (RFC 3463).
   const [, detail] = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b/.exec(String(response)) ?? [];
   const what = typeof command === "string" && COMMAND.test(command) ? command : "The connection";
