@@ -11,7 +11,7 @@ import {
   type SUSPENDED,
   type Subscription,
 } from "../model.ts";
-import { noteDisabling } from "../queries/alerts.ts";
+import { noteDisabling } from "../queries/incidents.ts";
 import { lockSequence, skipBatchEntries, skipTests } from "../queries/entries.ts";
 import * as queries from "../queries/subscriptions.ts";
 import { orNotFound, wake, type WebhookDeps } from "./deps.ts";

@@ -13,9 +13,8 @@ import { conditionOf, type StepCounts } from "../condition.ts";
 import type { Subscription } from "../model.ts";
 import { attemptsById, firstOfFailures } from "../queries/attempts.ts";
 import * as counting from "../queries/count-stats.ts";
-import { failuresSince, openAlerts } from "../queries/alerts.ts";
 import { subscriptionById } from "../queries/subscriptions.ts";
-import { failuresWithin, incidentsOf, troubleSince } from "../queries/incidents.ts";
+import * as incidents from "../queries/incidents.ts";
 import * as queries from "../queries/stats.ts";
 import type { Health, StatsPoint } from "../stats-model.ts";
 import {
@@ -192,8 +191,8 @@ export async function showPastIncidents(
   { id }: Pick<Subscription, "id">,
 ): Promise<PastIncident[]> {
   const since = addMs(clock.now(), -config.retentionDays * DAY_MS);
-  const past = pastIncidents(await incidentsOf(db, id, since));
-  const counted = Map.groupBy(await failuresWithin(db, id, past), ({ ord }) => ord);
+  const past = pastIncidents(await incidents.incidentsOf(db, id, since));
+  const counted = Map.groupBy(await incidents.failuresWithin(db, id, past), ({ ord }) => ord);
   return past.map((one, ord) => {
     const causes = counted.get(ord) ?? [];
     const [most] = causes;
@@ -220,21 +219,21 @@ export async function standingOf(
   const found = await subscriptionById(deps.db, partnerId, id);
   if (found === undefined) return undefined;
   const { condition, successRate1h } = await showHealth(deps, found);
-  return { condition, successRate1h, since: await troubleSince(deps.db, found) };
+  return { condition, successRate1h, since: await incidents.troubleSince(deps.db, found) };
 }
 
 /** Reads the present incident of a subscription: its beginning, causes and alerts (contract 6.17). */
 export async function showIncident(deps: Deps, subscription: Subscription): Promise<Incident> {
   const { db, clock } = deps;
   const { id } = subscription;
-  const alerts = (await openAlerts(db, id)).toSorted(
+  const alerts = (await incidents.openAlerts(db, id)).toSorted(
     (a, b) => a.raisedAt.getTime() - b.raisedAt.getTime() || severity(a) - severity(b),
   );
-  const since = await troubleSince(db, subscription);
+  const since = await incidents.troubleSince(db, subscription);
   if (since === undefined)
     return { since: null, lastAnswer: null, step: BUCKET_MS / 1000, causes: [], alerts };
   const now = clock.now();
-  const attempts = await failuresSince(db, id, since);
+  const attempts = await incidents.failuresSince(db, id, since);
   const [last] = await attemptsById(
     db,
     id,

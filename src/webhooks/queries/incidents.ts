@@ -1,8 +1,9 @@
 import { and, asc, desc, eq, gte, isNull, or, sql } from "drizzle-orm";
+import { ulid } from "ulid";
 
-import type { DbOrTx } from "../../../db/client.ts";
+import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
-import { incidents } from "../../../db/schema/alerts.ts";
+import { alerts, incidents } from "../../../db/schema/alerts.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { rows, statement, value } from "../../../db/statement.ts";
 import { addMs } from "../../lib/clock.ts";
@@ -15,12 +16,15 @@ const MAX_INCIDENTS = 50;
 /** The most failed attempts of each outcome that are counted for an incident. */
 const MAX_COUNTED = 1_000;
 
-export const FAILURES = ["failed", "retry"] as const;
+const FAILURES = ["failed", "retry"] as const;
 
 /** The time at which an incident began. Earlier versions recorded only when it was opened. */
 const begun = sql`coalesce(${incidents.beganAt}, ${incidents.openedAt})`.mapWith(
   incidents.openedAt,
 );
+
+const isOpen = (subscriptionId: string) =>
+  and(eq(incidents.subscriptionId, subscriptionId), isNull(incidents.endedAt));
 
 /** Finds the start of the first failed attempt after the last delivered one. */
 async function failingSince(db: DbOrTx, subscriptionId: string): Promise<Date | undefined> {
@@ -60,11 +64,39 @@ export async function troubleSince(
     isByHand ? null : disabledAt,
   ].filter((at) => at != null);
   if (times.length === 0) return undefined;
-  const open = await db
-    .select({ at: begun })
-    .from(incidents)
-    .where(and(eq(incidents.subscriptionId, id), isNull(incidents.endedAt)));
+  const open = await db.select({ at: begun }).from(incidents).where(isOpen(id));
   return [...times, ...open.map(({ at }) => at)].toSorted((a, b) => a.getTime() - b.getTime())[0];
+}
+
+/**
+ * Records that a subscription was disabled, before it is enabled again. A dispatcher that has not noticed the
+ * disabling in the meantime raises its alert from this record (contract 7.17). Disabling by a user raises no alert.
+ */
+export async function noteDisabling(tx: Tx, subscription: Subscription): Promise<void> {
+  const { id: subscriptionId, partnerId, disabledAt } = subscription;
+  if (disabledAt === null || isDisabledByPerson(subscription.disabledReason)) return;
+  const failures = subscription.consecutiveFailureCount;
+  const found = { disabledAt, failures, beganAt: await troubleSince(tx, subscription) };
+  const id = ulid(disabledAt.getTime());
+  await tx
+    .insert(incidents)
+    .values({ ...found, id, subscriptionId, partnerId, openedAt: disabledAt, isTold: false })
+    .onConflictDoUpdate({
+      target: incidents.subscriptionId,
+      targetWhere: isNull(incidents.endedAt),
+      set: found,
+      setWhere: isNull(incidents.disabledAt),
+    });
+}
+
+/** Reads the alerts of the open incident. */
+export function openAlerts(db: DbOrTx, subscriptionId: string) {
+  const { kind, raisedAt } = alerts;
+  return db
+    .select({ kind, raisedAt })
+    .from(incidents)
+    .innerJoin(alerts, eq(alerts.incidentId, incidents.id))
+    .where(isOpen(subscriptionId));
 }
 
 /** Reads the incidents of a subscription that have not ended before `since`, the newest first. */
@@ -80,6 +112,21 @@ export function incidentsOf(db: DbOrTx, subscriptionId: string, since: Date) {
     .limit(MAX_INCIDENTS);
 }
 
+/** The number of failed attempts that an incident reads to find its causes. */
+const MAX_ATTEMPTS = 1_000;
+
+/** Reads failed attempts since an instant, the newest first. */
+export function failuresSince(db: DbOrTx, subscriptionId: string, since: Date) {
+  const { id, eventId, startedAt, statusCode, errorCode } = deliveryAttempts;
+  const columns = { id, eventId, startedAt, statusCode, errorCode };
+  const walks = FAILURES.map((outcome) =>
+    attemptsWithin(db, columns, subscriptionId, { outcome, firstId: ulidFloor(since) })
+      .orderBy(desc(id))
+      .limit(MAX_ATTEMPTS),
+  );
+  return newestFirst(walks, MAX_ATTEMPTS);
+}
+
 const failures = statement({
   name: "incidents.failures",
   // Raw SQL, because one statement walks a bounded part of the index of failures for each of many ranges.
@@ -90,7 +137,6 @@ const failures = statement({
       first_id: deliveryAttempts.id,
       end_id: deliveryAttempts.id,
     }),
-    limit: value("bigint"),
   },
   columns: {
     ord: value("integer"),
@@ -98,16 +144,16 @@ const failures = statement({
     errorCode: deliveryAttempts.errorCode,
     attempts: value("integer"),
   },
-  text: ({ id, ranges, limit }) => sql`
+  text: ({ id, ranges }) => sql`
     select r.ord, a.status_code as "statusCode", a.error_code as "errorCode", count(*)::int as attempts
       from (select * from ${ranges}) r cross join lateral (
              (select status_code, error_code from delivery_attempts
                where subscription_id = ${id} and outcome = 'failed' and outcome <> 'delivered'
-                 and id >= r.first_id and id < r.end_id order by id limit (select ${limit}::bigint))
+                 and id >= r.first_id and id < r.end_id order by id limit (select ${MAX_COUNTED}::bigint))
              union all
              (select status_code, error_code from delivery_attempts
                where subscription_id = ${id} and outcome = 'retry' and outcome <> 'delivered'
-                 and id >= r.first_id and id < r.end_id order by id limit (select ${limit}::bigint))) a
+                 and id >= r.first_id and id < r.end_id order by id limit (select ${MAX_COUNTED}::bigint))) a
      group by 1, 2, 3 order by 1, 4 desc`,
 });
 
@@ -122,5 +168,5 @@ export function failuresWithin(
     first_id: ulidFloor(beganAt),
     end_id: ulidFloor(addMs(endedAt, 1)),
   }));
-  return db.run(failures, { id, ranges: given, limit: MAX_COUNTED });
+  return db.run(failures, { id, ranges: given });
 }

@@ -12,7 +12,7 @@ import { addMs, systemClock } from "../../../src/lib/clock.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";
 import { newSecret } from "../../../src/lib/secrets.ts";
 import { ALERT_KINDS, alertSecretAssociatedData, openMail } from "../../../src/outbox/mail.ts";
-import { noteDisabling } from "../../../src/webhooks/queries/alerts.ts";
+import { noteDisabling } from "../../../src/webhooks/queries/incidents.ts";
 import {
   changeSubscription,
   lockSubscription,
