@@ -28,10 +28,9 @@ export function decideAlerts(
 ): AlertDecision {
   if (now.state === "deleted") return { ...(open && { ended: "deleted" }), raised: [] };
   const reached = reachedKinds(now, at.getTime() - oldestWaitingMinutes * MINUTE_MS);
-  if (open === undefined)
-    return reached.length === 0
-      ? { raised: [] }
-      : { begins: { since: at, follows: false }, raised: reached };
+  const begins = { since: at, follows: false };
+  const anew = { ...(reached.length > 0 && { begins }), raised: reached };
+  if (open === undefined) return anew;
   // Only an enable ends the disabled state. The incident that follows shows whether it helped.
   if (open.disabledAt !== null && open.disabledAt.getTime() !== now.disabledAt?.getTime())
     return {
@@ -41,23 +40,15 @@ export function decideAlerts(
       raised: reached,
     };
   const hasSucceeded = now.lastSuccessAt !== null && now.lastSuccessAt >= open.openedAt;
-  const recovered: Pick<AlertDecision, "ended" | "closing"> = {
-    ended: "recovered",
-    ...(open.isTold && { closing: ["recovered"] }),
-  };
   const hasCounted = open.kinds.some((kind) => kind.startsWith("failures_"));
   // Only a 2xx, or an enable of an active subscription, lowers the count of failures. Later failures begin a new
   // incident.
-  if (hasCounted && now.failures < open.failures)
-    return {
-      ...(hasSucceeded ? recovered : { ended: "enabled" }),
-      ...((reached.length > 0 || !hasSucceeded) && {
-        begins: { since: at, follows: !hasSucceeded },
-      }),
-      raised: reached,
-    };
+  const hasFallen = hasCounted && now.failures < open.failures;
+  if (hasFallen && !hasSucceeded)
+    return { ended: "enabled", begins: { since: at, follows: true }, raised: reached };
   const isCalm = reached.length === 0 && now.failures === 0 && now.state === "active";
-  if (isCalm && hasSucceeded) return { ...recovered, raised: [] };
+  if (hasSucceeded && (hasFallen || isCalm))
+    return { ended: "recovered", ...(open.isTold && { closing: ["recovered"] }), ...anew };
   return { raised: reached.filter((kind) => !open.kinds.includes(kind)) };
 }
 
