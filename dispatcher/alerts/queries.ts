@@ -251,7 +251,7 @@ const POSTS_AT_ONCE = 16;
 const CLAIM_MS = 60_000;
 
 /** Claims due alert POSTs for `CLAIM_MS`. If this process dies, another process sends them after that. */
-export async function claimPosts(db: Db, at: Date) {
+export function claimPosts(db: Db, at: Date) {
   const due = db
     .select({ id: alerts.id })
     .from(alerts)
@@ -259,25 +259,19 @@ export async function claimPosts(db: Db, at: Date) {
     .orderBy(alerts.webhookDueAt)
     .limit(POSTS_AT_ONCE)
     .for("update", { skipLocked: true });
-  const claimed = await db
+  const { id, partnerId, label, webhookUrl, deliveryKind } = webhookSubscriptions;
+  return db
     .update(alerts)
     .set({ webhookDueAt: addMs(at, CLAIM_MS), webhookAttempt: sql`${alerts.webhookAttempt} + 1` })
-    .where(anyOfQuery(alerts.id, due))
-    .returning({ id: alerts.id });
-  if (claimed.length === 0) return [];
-  const ids = claimed.map((one) => one.id);
-  const { id, label, webhookUrl, deliveryKind } = webhookSubscriptions;
-  return db
-    .select({
+    .from(webhookSubscriptions)
+    .leftJoin(alertSettings, eq(alertSettings.partnerId, partnerId))
+    .where(and(anyOfQuery(alerts.id, due), eq(id, alerts.subscriptionId)))
+    .returning({
       alert: alerts,
       // The object `subscription` of the body.
       subscription: { id, label, webhook_url: webhookUrl, delivery_kind: deliveryKind },
       settings: alertSettings,
-    })
-    .from(alerts)
-    .innerJoin(webhookSubscriptions, eq(id, alerts.subscriptionId))
-    .leftJoin(alertSettings, eq(alertSettings.partnerId, alerts.partnerId))
-    .where(anyOf(alerts.id, ids));
+    });
 }
 
 export type ClaimedPost = Awaited<ReturnType<typeof claimPosts>>[number];
