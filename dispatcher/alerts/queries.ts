@@ -113,13 +113,9 @@ export type SeenRow = ValuesOf<typeof SEEN>;
 const seen = statement({
   name: "alerts.see",
   // Raw SQL, because the statement looks each table up by its key, once per subscription.
-  params: {
-    ids: list(webhookSubscriptions.id),
-    retryingFrom: outbox.attempt,
-    heads: value("bigint"),
-  },
+  params: { ids: list(webhookSubscriptions.id) },
   columns: SEEN,
-  text: ({ ids, retryingFrom, heads }) => sql`
+  text: ({ ids }) => sql`
     select s.id, s.partner_id as "partnerId", s.state, s.consecutive_failure_count as failures,
            case when s.disabled_reason not in ('manual', 'operator', 'suspended') then s.disabled_at end as "disabledAt",
            -- Held entries of a disabled subscription are not retried.
@@ -127,8 +123,8 @@ const seen = statement({
              select from (select attempt, is_test from outbox
                            where state = 'waiting' and subscription_id = s.id
                              and skipped_at is null and sequence > ${skippedThrough(sql`s.id`)}
-                           order by sequence limit ${heads}) head
-              where attempt >= ${retryingFrom} and not is_test) as "isRetrying",
+                           order by sequence limit ${HEADS_AT_MOST}) head
+              where attempt >= ${RETRYING_FROM} and not is_test) as "isRetrying",
            head.recorded_at as "oldestAt", success.at as "lastSuccessAt",
            ${asTable(sql`
              select i.id, i.opened_at as "openedAt", i.began_at as "beganAt", i.disabled_at as "disabledAt", i.failures, i.is_told as "isTold",
@@ -153,11 +149,11 @@ const seen = statement({
 });
 
 export async function seeSubscriptions(db: DbOrTx, ids: readonly string[]): Promise<SeenRow[]> {
-  return db.run(seen, { ids, retryingFrom: RETRYING_FROM, heads: HEADS_AT_MOST });
+  return db.run(seen, { ids });
 }
 
 type NewIncident = typeof incidents.$inferInsert;
-type NewAlert = typeof alerts.$inferInsert;
+export type NewAlert = typeof alerts.$inferInsert;
 
 export async function insertIncident(tx: Tx, incident: NewIncident): Promise<void> {
   await tx.insert(incidents).values(incident);
