@@ -7,29 +7,19 @@ import { ALERT_DEFAULTS, type AlertKind } from "../../src/outbox/mail.ts";
 import { ATTEMPTS } from "../actor/decide.ts";
 import { decideAlerts, type AlertDecision } from "./decide.ts";
 import * as queries from "./queries.ts";
-import type { Failure, SeenRow } from "./queries.ts";
+import type { Failure, NewAlert, SeenRow, Troubled } from "./queries.ts";
 
 /** The facts at the time when an alert was raised. A row of `alerts` keeps them for the mail and the POST. */
-export interface Cause {
-  readonly consecutive_failure_count?: number;
-  readonly first_failure?: ReportedFailure | null;
-  readonly last_failure?: ReportedFailure | null;
-  readonly oldest_waiting_since?: string | null;
-}
-
-type ReportedFailure = Omit<Failure, "at"> & { readonly at: string };
+export type Cause = Partial<Awaited<ReturnType<typeof causeOf>>>;
 
 /** Describes the cause of an alert: the present run of permanent failures, or the retries if there is no such run. */
 async function causeOf(
   tx: Tx,
   { id, failures, oldestAt }: Pick<SeenRow, "id" | "failures" | "oldestAt">,
-): Promise<Cause> {
-  const retries = await queries.lastFailures(tx, id, { outcome: "retry", limit: ATTEMPTS });
+) {
+  const retries = await queries.lastFailures(tx, id, "retry", ATTEMPTS);
   const [retry] = retries;
-  const run =
-    failures === 0
-      ? []
-      : await queries.lastFailures(tx, id, { outcome: "failed", limit: failures });
+  const run = failures === 0 ? [] : await queries.lastFailures(tx, id, "failed", failures);
   const first = run.at(-1) ?? retries.findLast((one) => one.event_id === retry?.event_id);
   const [last] = [retry, run[0]]
     .filter((one) => one !== undefined)
@@ -42,26 +32,15 @@ async function causeOf(
   };
 }
 
-function reportFailure(failure: Failure | undefined): ReportedFailure | null {
+function reportFailure(failure: Failure | undefined) {
   return failure === undefined ? null : { ...failure, at: isoInstant(failure.at) };
 }
 
-export interface Raised {
-  readonly kind: AlertKind;
-  readonly subscriptionId: string;
-  readonly partnerId: number;
-}
+export type Raised = Pick<NewAlert, "kind" | "subscriptionId" | "partnerId">;
 
 export interface RaiseDeps {
   /** Finds the beginning of the trouble that a subscription is in, and of its open incident. */
-  readonly troubleSince: (
-    tx: Tx,
-    one: Pick<SeenRow, "id" | "disabledAt"> & {
-      readonly consecutiveFailureCount: number;
-      /** Null, because `disabledAt` of a subscription that a user disabled is null. */
-      readonly disabledReason: null;
-    },
-  ) => Promise<Date | undefined>;
+  readonly troubleSince: (tx: Tx, one: Troubled) => Promise<Date | undefined>;
 }
 
 /**
@@ -107,6 +86,7 @@ async function write(
     open.disabledAt?.getTime() !== disabledAt?.getTime();
   const now = { failures, disabledAt, isTold };
   const known = { id: subscriptionId, consecutiveFailureCount: failures, disabledAt };
+  // There is no reason to tell, because `disabledAt` of a subscription that a user disabled is null.
   const beginning = () => troubleSince(tx, { ...known, disabledReason: null });
   if (open !== undefined && ended !== undefined)
     await queries.updateIncident(tx, open.id, { endedAt: at, endedBy: ended });
@@ -127,7 +107,22 @@ async function write(
     });
   const make = async (kinds: readonly AlertKind[], id: string, counted: number) => {
     const cause = kinds.length === 0 ? {} : await causeOf(tx, { ...one, failures: counted });
-    return kinds.map((kind) => ({ kind, incidentId: id, cause }));
+    return kinds.map((kind): NewAlert => {
+      const isMailed = isWanted(kind);
+      const isPosted = isMailed && settings?.webhookUrl != null;
+      return {
+        id: ulid(at.getTime()),
+        kind,
+        incidentId: id,
+        subscriptionId,
+        partnerId,
+        raisedAt: at,
+        cause,
+        mailState: isMailed ? "pending" : "none",
+        webhookState: isPosted ? "queued" : "none",
+        webhookDueAt: isPosted ? at : null,
+      };
+    });
   };
   // An incident that an enable has ended is reported with the number of failures from before the enable.
   const before = ended === "enabled" ? (open?.failures ?? 0) : failures;
@@ -135,22 +130,6 @@ async function write(
     ...(await make(closing, open?.id ?? "", before)),
     ...(await make(raised, incidentId, failures)),
   ];
-  await queries.insertAlerts(
-    tx,
-    alerts.map((alert) => {
-      const mail = isWanted(alert.kind);
-      const post = mail && settings?.webhookUrl != null;
-      return {
-        ...alert,
-        id: ulid(at.getTime()),
-        subscriptionId,
-        partnerId,
-        raisedAt: at,
-        mailState: mail ? "pending" : "none",
-        webhookState: post ? "queued" : "none",
-        webhookDueAt: post ? at : null,
-      } as const;
-    }),
-  );
-  return alerts.map(({ kind }) => ({ kind, subscriptionId, partnerId }));
+  await queries.insertAlerts(tx, alerts);
+  return alerts;
 }

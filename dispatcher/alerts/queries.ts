@@ -109,6 +109,10 @@ const SEEN = {
   }),
 };
 export type SeenRow = ValuesOf<typeof SEEN>;
+export type Troubled = Pick<
+  typeof webhookSubscriptions.$inferSelect,
+  "id" | "consecutiveFailureCount" | "disabledAt" | "disabledReason"
+>;
 
 const seen = statement({
   name: "alerts.see",
@@ -164,31 +168,23 @@ export async function updateIncident(tx: Tx, id: string, set: Partial<NewInciden
 }
 
 /** Inserts alerts. Each kind exists once per incident, so an alert that exists already stays unchanged. */
-export async function insertAlerts(tx: Tx, rows: readonly NewAlert[]): Promise<void> {
-  if (rows.length > 0)
-    await tx
-      .insert(alerts)
-      .values([...rows])
-      .onConflictDoNothing();
+export async function insertAlerts(tx: Tx, rows: NewAlert[]): Promise<void> {
+  if (rows.length > 0) await tx.insert(alerts).values(rows).onConflictDoNothing();
 }
 
 /**
  * Reads the last attempts with this outcome for an alert, the newest first. The outcome is a literal in the SQL,
  * because only then PostgreSQL uses the partial index.
  */
-export function lastFailures(
-  tx: Tx,
-  id: string,
-  which: { readonly outcome: "failed" | "retry"; readonly limit: number },
-) {
+export function lastFailures(tx: Tx, id: string, wanted: "failed" | "retry", limit: number) {
   const { eventId, event, startedAt: at, statusCode, errorCode, outcome } = deliveryAttempts;
-  const isOutcome = sql`${outcome} = ${sql.raw(`'${which.outcome}'`)} and ${outcome} <> 'delivered'`;
+  const isOutcome = sql`${outcome} = ${sql.raw(`'${wanted}'`)} and ${outcome} <> 'delivered'`;
   return tx
     .select({ at, event_id: eventId, event, status_code: statusCode, error_code: errorCode })
     .from(deliveryAttempts)
     .where(and(eq(deliveryAttempts.subscriptionId, id), isOutcome))
     .orderBy(desc(deliveryAttempts.id))
-    .limit(which.limit);
+    .limit(limit);
 }
 
 export type Failure = Awaited<ReturnType<typeof lastFailures>>[number];
