@@ -14,7 +14,7 @@ import { brandedMail, type MailBrand } from "../../src/lib/branded-mail.ts";
 import { DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
 import type { Cause } from "./incidents.ts";
 import * as queries from "./queries.ts";
-import type { PartnerRow, UnmailedRow } from "./queries.ts";
+import type { PartnerRow, SeenRow, UnmailedRow } from "./queries.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -38,10 +38,7 @@ export interface MailDeps {
   readonly standingOf: (one: SubscriptionKey) => Promise<Standing | undefined>;
 }
 
-interface SubscriptionKey {
-  readonly id: string;
-  readonly partnerId: number;
-}
+type SubscriptionKey = Pick<SeenRow, "id" | "partnerId">;
 
 /** Queues one mail with all pending alerts to each recipient of the partners with a due digest. */
 export async function mailAlerts(
@@ -71,11 +68,8 @@ export async function mailAlerts(
     for (const to of recipientsOf(partners.get(partnerId) ?? [], settings))
       mails.push(alertMail(alerts, to, { ...deps.config, standing }));
   }
-  await queries.markMailed(
-    tx,
-    turns.flat().map(({ id }) => id),
-    at,
-  );
+  const mailed = turns.flat().map(({ id }) => id);
+  await queries.markMailed(tx, mailed, at);
   await queueMails(tx, deps, mails, at);
   return mails.length > 0;
 }
@@ -109,14 +103,12 @@ function recipientsOf(
   const [first] = owners;
   if (first === undefined) return [];
   const { whiteLabelEnabled, brandName, primaryColor } = first;
-  const { recipients, confirmedRecipients } = settings ?? { recipients: null };
-  const named = recipients
-    ?.filter((email) => confirmedRecipients.includes(email))
+  const brand = whiteLabelEnabled ? brandName : null;
+  const named = settings?.recipients
+    ?.filter((email) => settings.confirmedRecipients.includes(email))
     .map((email) => ({ email, name: null }));
   return (named?.length ? named : owners).flatMap(({ email, name }) =>
-    email === null
-      ? []
-      : [{ email, name, brand: whiteLabelEnabled ? brandName : null, primaryColor }],
+    email === null ? [] : [{ email, name, brand, primaryColor }],
   );
 }
 
@@ -187,24 +179,18 @@ export function alertMail(
   { email, name, ...brand }: Recipient,
   options: { readonly serverRoot: string; readonly standing?: Standing | undefined },
 ): NewMail {
-  const bySubscription = Map.groupBy(alerts, (one) => one.subscriptionId);
+  const [first = [], ...others] = Map.groupBy(alerts, (one) => one.subscriptionId).values();
   const greeting = name === null ? "Hello," : `Hello ${name},`;
   const pages = `${options.serverRoot}/dashboard/webhooks`;
-  const [only] = bySubscription.values();
   const content =
-    bySubscription.size === 1 && only !== undefined
-      ? ofOne(only, pages, options.standing)
-      : ofMany([...bySubscription.values()], pages);
+    others.length === 0 ? ofOne(first, pages, options.standing) : ofMany([first, ...others], pages);
   return { to: email, ...brandedMail({ greeting, ...content }, brand), kind: "webhook_alert" };
 }
 
 function ofOne(alerts: readonly MailedAlert[], pages: string, standing: Standing | undefined) {
-  const lead = leadOf(alerts);
+  const { lead, earlier } = leadOf(alerts);
   const { label, webhookUrl, cause, subscriptionId, kind } = lead;
   const { subject, says, advice = REMEDY, link = LOOK } = WORDS[kind];
-  const before = alerts
-    .filter((one) => one !== lead)
-    .toSorted((a, b) => byTime(a, b) || gravity(a) - gravity(b));
   const { first_failure: first, last_failure: last, oldest_waiting_since: oldest } = cause;
   const facts = [
     ["Endpoint", webhookUrl],
@@ -213,7 +199,7 @@ function ofOne(alerts: readonly MailedAlert[], pages: string, standing: Standing
     ["First failure", inWords(first)],
     ["Last failure", inWords(last)],
     ["Oldest event", kind === "recovered" || !oldest ? undefined : timeInWords(oldest)],
-    ["Earlier alerts", before.map((one) => WORDS[one.kind].subject(label)).join("; ")],
+    ["Earlier alerts", earlier.map((one) => WORDS[one.kind].subject(label)).join("; ")],
   ] as const;
   return {
     subject: subject(label),
@@ -228,21 +214,22 @@ function ofMany(each: readonly (readonly MailedAlert[])[], pages: string) {
     subject: `Alerts of ${each.length} webhook subscriptions`,
     paragraphs: [`There are alerts of ${each.length} webhook subscriptions:`],
     facts: each.map((alerts) => {
-      const lead = leadOf(alerts);
+      const { lead } = leadOf(alerts);
       return [lead.label, WORDS[lead.kind].says(lead)] as const;
     }),
     link: { words: "View the subscriptions", href: pages },
   };
 }
 
-/** Returns the gravest of the latest alerts. */
-function leadOf(alerts: readonly MailedAlert[]): MailedAlert {
-  const [lead] = alerts.toSorted((a, b) => byTime(b, a) || gravity(b) - gravity(a));
+/** Returns the gravest of the latest alerts, and the others by time and gravity. */
+function leadOf(alerts: readonly MailedAlert[]) {
+  const [lead, ...others] = alerts.toSorted(
+    (a, b) => b.raisedAt.getTime() - a.raisedAt.getTime() || gravity(b) - gravity(a),
+  );
   if (lead === undefined) throw new Error("There is no alert to tell.");
-  return lead;
+  return { lead, earlier: others.toReversed() };
 }
 
-const byTime = (a: MailedAlert, b: MailedAlert) => a.raisedAt.getTime() - b.raisedAt.getTime();
 const gravity = ({ kind }: MailedAlert) => TROUBLE_KINDS.findIndex((one) => one === kind);
 
 /** Formats the condition as the page shows it, with the rate of the last hour. */
