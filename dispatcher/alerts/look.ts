@@ -2,7 +2,6 @@ import type { Db, RawDb } from "../../db/client.ts";
 import { addMs, type Clock, isoInstant } from "../../src/lib/clock.ts";
 import { hmacSha256Hex } from "../../src/lib/secrets.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
-import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { ALERT_EVENT, alertSecretAssociatedData, MAIL_WAKE } from "../../src/outbox/mail.ts";
 import { requestHeaders } from "../../src/outbox/payload-format.ts";
 import type { Waker } from "../../src/outbox/schedule.ts";
@@ -13,8 +12,10 @@ import { raiseAlerts, type Raised, type RaiseDeps } from "./incidents.ts";
 import { mailAlerts, type MailDeps } from "./mail.ts";
 import { type ClaimedPost, claimPosts, findTrouble, movePost } from "./queries.ts";
 
-export interface LookDeps
-  extends Omit<PostDeps, "deliver" | "retryDelaysMs">, Pick<MailDeps, "standingOf">, RaiseDeps {
+export interface LookDeps extends MailDeps, RaiseDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
   readonly schedule: Waker;
 }
 
@@ -105,14 +106,9 @@ export function alertsJob(
   };
 }
 
-interface PostDeps {
-  readonly db: Db;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly box: SecretBox;
+interface PostDeps extends Pick<LookDeps, "db" | "clock" | "log" | "box" | "config"> {
   readonly deliver: Deliver;
   readonly retryDelaysMs: readonly number[];
-  readonly config: { readonly serverRoot: string };
 }
 
 /**
