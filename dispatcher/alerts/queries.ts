@@ -4,16 +4,7 @@ import { alias } from "drizzle-orm/pg-core";
 import type { Db, DbOrTx, Tx } from "../../db/client.ts";
 import { anyOf, anyOfQuery } from "../../db/conditions.ts";
 import { skippedThrough, firstQueued, NO_TEST } from "../../db/log.ts";
-import {
-  onlyRow,
-  asTable,
-  list,
-  nullable,
-  statement,
-  table,
-  value,
-  type ValuesOf,
-} from "../../db/statement.ts";
+import { onlyRow, asTable, list, nullable, statement, table, value } from "../../db/statement.ts";
 import { alerts, alertSettings, incidents } from "../../db/schema/alerts.ts";
 import { deliveryAttempts } from "../../db/schema/attempts.ts";
 import { companies, users } from "../../db/schema/companies.ts";
@@ -78,47 +69,40 @@ export async function findTrouble(db: DbOrTx, everywhere: boolean) {
   return onlyRow(await db.run(trouble, { everywhere }));
 }
 
-const SEEN = {
-  id: webhookSubscriptions.id,
-  partnerId: webhookSubscriptions.partnerId,
-  state: webhookSubscriptions.state,
-  failures: webhookSubscriptions.consecutiveFailureCount,
-  /** The time of the 20th failure, which disabled the subscription; null if a user disabled it. */
-  disabledAt: webhookSubscriptions.disabledAt,
-  /** Whether the head of a lane has failed twice and waits for its third or fourth attempt. */
-  isRetrying: value("boolean"),
-  /** The time at which the oldest queued event was recorded. */
-  oldestAt: nullable(outbox.recordedAt),
-  /** The time of the last 2xx response. */
-  lastSuccessAt: nullable(webhookSubscriptions.createdAt),
-  /** The open incident, if any, with the state of the subscription at the last check. */
-  open: table({
-    id: incidents.id,
-    openedAt: incidents.openedAt,
-    beganAt: incidents.beganAt,
-    disabledAt: incidents.disabledAt,
-    failures: incidents.failures,
-    isTold: incidents.isTold,
-    kinds: list(alerts.kind),
-  }),
-  /** The alert settings of the partner; empty if the defaults apply. */
-  settings: table({
-    kinds: alertSettings.kinds,
-    oldestWaitingMinutes: alertSettings.oldestWaitingMinutes,
-    webhookUrl: alertSettings.webhookUrl,
-  }),
-};
-export type SeenRow = ValuesOf<typeof SEEN>;
-export type Troubled = Pick<
-  typeof webhookSubscriptions.$inferSelect,
-  "id" | "consecutiveFailureCount" | "disabledAt" | "disabledReason"
->;
-
 const seen = statement({
   name: "alerts.see",
   // Raw SQL, because the statement looks each table up by its key, once per subscription.
   params: { ids: list(webhookSubscriptions.id) },
-  columns: SEEN,
+  columns: {
+    id: webhookSubscriptions.id,
+    partnerId: webhookSubscriptions.partnerId,
+    state: webhookSubscriptions.state,
+    failures: webhookSubscriptions.consecutiveFailureCount,
+    /** The time of the 20th failure, which disabled the subscription; null if a user disabled it. */
+    disabledAt: webhookSubscriptions.disabledAt,
+    /** Whether the head of a lane has failed twice and waits for its third or fourth attempt. */
+    isRetrying: value("boolean"),
+    /** The time at which the oldest queued event was recorded. */
+    oldestAt: nullable(outbox.recordedAt),
+    /** The time of the last 2xx response. */
+    lastSuccessAt: nullable(webhookSubscriptions.createdAt),
+    /** The open incident, if any, with the state of the subscription at the last check. */
+    open: table({
+      id: incidents.id,
+      openedAt: incidents.openedAt,
+      beganAt: incidents.beganAt,
+      disabledAt: incidents.disabledAt,
+      failures: incidents.failures,
+      isTold: incidents.isTold,
+      kinds: list(alerts.kind),
+    }),
+    /** The alert settings of the partner; empty if the defaults apply. */
+    settings: table({
+      kinds: alertSettings.kinds,
+      oldestWaitingMinutes: alertSettings.oldestWaitingMinutes,
+      webhookUrl: alertSettings.webhookUrl,
+    }),
+  },
   text: ({ ids }) => sql`
     select s.id, s.partner_id as "partnerId", s.state, s.consecutive_failure_count as failures,
            case when s.disabled_reason not in ('manual', 'operator', 'suspended') then s.disabled_at end as "disabledAt",
@@ -152,9 +136,15 @@ const seen = statement({
               order by id desc limit 1) success on true`,
 });
 
-export async function seeSubscriptions(db: DbOrTx, ids: readonly string[]): Promise<SeenRow[]> {
+export function seeSubscriptions(db: DbOrTx, ids: readonly string[]) {
   return db.run(seen, { ids });
 }
+
+export type SeenRow = Awaited<ReturnType<typeof seeSubscriptions>>[number];
+export type Troubled = Pick<
+  typeof webhookSubscriptions.$inferSelect,
+  "id" | "consecutiveFailureCount" | "disabledAt" | "disabledReason"
+>;
 
 type NewIncident = typeof incidents.$inferInsert;
 export type NewAlert = typeof alerts.$inferInsert;
