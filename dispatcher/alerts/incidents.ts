@@ -5,7 +5,7 @@ import { boundLockWait, waitForTurn } from "../../db/server.ts";
 import { isoInstant } from "../../src/lib/clock.ts";
 import { ALERT_DEFAULTS, type AlertKind } from "../../src/outbox/mail.ts";
 import { ATTEMPTS } from "../actor/decide.ts";
-import { decideAlerts, type AlertDecision } from "./decide.ts";
+import { decideAlerts } from "./decide.ts";
 import * as queries from "./queries.ts";
 import type { Failure, NewAlert, SeenRow, Troubled } from "./queries.ts";
 
@@ -58,24 +58,19 @@ export async function raiseAlerts(
   await waitForTurn(tx, "alerts");
   await boundLockWait(tx, LOCK_MS);
   const raised: Raised[] = [];
-  for (const one of await queries.seeSubscriptions(tx, ids)) {
-    const [open] = one.open;
-    const { oldestWaitingMinutes } = one.settings[0] ?? ALERT_DEFAULTS;
-    const decision = decideAlerts(one, open, { at, oldestWaitingMinutes });
-    raised.push(...(await write(tx, { ...deps, one, at }, decision)));
-  }
+  for (const one of await queries.seeSubscriptions(tx, ids))
+    raised.push(...(await raise(tx, deps, one, at)));
   return raised;
 }
 
-/** Writes the decision about a subscription and returns the raised alerts. */
-async function write(
-  tx: Tx,
-  { one, at, troubleSince }: RaiseDeps & { readonly one: SeenRow; readonly at: Date },
-  { ended, closing = [], begins, raised }: AlertDecision,
-): Promise<Raised[]> {
+/** Decides about a subscription, writes its incident and alerts, and returns the raised alerts. */
+async function raise(tx: Tx, { troubleSince }: RaiseDeps, one: SeenRow, at: Date) {
   const { id: subscriptionId, partnerId, failures, disabledAt } = one;
   const [open] = one.open;
   const [settings] = one.settings;
+  const { oldestWaitingMinutes } = settings ?? ALERT_DEFAULTS;
+  const decision = decideAlerts(one, open, { at, oldestWaitingMinutes });
+  const { ended, closing = [], begins, raised } = decision;
   const isWanted = (kind: AlertKind) => settings === undefined || settings.kinds.includes(kind);
   const isReported = open?.isTold || closing.some(isWanted);
   const isTold = raised.some(isWanted) || (isReported && (begins?.follows ?? true));
