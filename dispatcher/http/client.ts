@@ -56,7 +56,9 @@ const DEFAULTS: Options = {
   proxy: undefined,
 };
 
-export type HttpClientOptions = { readonly policy: EgressPolicy } & Partial<Options>;
+type Settings = Options & { readonly policy: EgressPolicy };
+
+export type HttpClientOptions = Pick<Settings, "policy"> & Partial<Options>;
 
 type Ended =
   | {
@@ -99,13 +101,9 @@ export interface PostControl {
 }
 
 /** HTTP/1.1 client over connections to checked addresses. The caller limits the number of simultaneous requests. */
-export class HttpClient extends ConnectionPool {
-  readonly settings: Options & HttpClientOptions;
-
+export class HttpClient extends ConnectionPool<Settings> {
   constructor(options: HttpClientOptions) {
-    const settings = { ...DEFAULTS, ...options };
-    super(settings);
-    this.settings = settings;
+    super({ ...DEFAULTS, ...options });
   }
 
   /** Sends a POST. Throws for headers that cannot be sent; every behaviour of the receiver is in the result. */

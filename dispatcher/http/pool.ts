@@ -54,9 +54,9 @@ export interface PoolOptions {
  * Keep-alive connections, shared within one origin (scheme, host name and port) only, because two host names at one
  * address may be two tenants. A connection keeps the address that was checked for it, so reuse needs no look-up.
  */
-export class ConnectionPool {
+export class ConnectionPool<S extends PoolOptions> {
   readonly addresses = new AddressMemory(() => performance.now());
-  readonly #options: PoolOptions;
+  readonly settings: S;
   readonly #dialling: Dialling;
   /** The idle connections by origin. The most recently released one is last, and so is its origin. */
   readonly #idle = new Map<string, Connection[]>();
@@ -68,9 +68,9 @@ export class ConnectionPool {
     this.#unlist(connection);
   };
 
-  constructor(options: PoolOptions) {
-    this.#options = options;
-    const { ca, proxy } = options;
+  constructor(settings: S) {
+    this.settings = settings;
+    const { ca, proxy } = settings;
     // A list replaces the certificates of the platform, so it has to contain them.
     const trust = ca.length === 0 ? {} : { ca: [...getCACertificates("default"), ...ca] };
     this.#dialling = { context: createSecureContext(trust), proxy, sessions: new Map() };
@@ -92,7 +92,7 @@ export class ConnectionPool {
    * `keptForMs`.
    */
   release(connection: Connection, keptForMs: number): void {
-    const { idleMs, maxConnectionAgeMs, maxIdle } = this.#options;
+    const { idleMs, maxConnectionAgeMs, maxIdle } = this.settings;
     const { origin, bornMs } = connection;
     const now = performance.now();
     const idlesMs = Math.min(idleMs, keptForMs, bornMs + maxConnectionAgeMs - now);
