@@ -240,25 +240,18 @@ export class ResponseParser {
  * LF, no repeated Content-Length, no transfer coding other than chunked.
  */
 function parseHead(text: string): ResponseHead | string {
-  let end = lineEnd(text, 0);
-  const status = STATUS_LINE.exec(text.slice(0, end));
+  const [statusLine = "", ...lines] = text.split("\r\n");
+  const status = STATUS_LINE.exec(statusLine);
   if (status === null) return "the answer does not start with an HTTP/1 status line";
   const headers: Record<string, string> = Object.create(null);
-  while (end < text.length) {
-    const start = end + 2;
-    end = lineEnd(text, start);
-    const problem = readField(text.slice(start, end), headers);
+  for (const line of lines) {
+    const problem = readField(line, headers);
     if (problem !== undefined) return problem;
   }
   const statusCode = Number(status[2]);
   const framing = decideFraming(statusCode, status[1] === "1", headers);
   const keepAlive = status[1] === "1" && !CLOSE.test(headers["connection"] ?? "");
   return { statusCode, headers, framing, keepAlive, keptForMs: keptFor(headers["keep-alive"]) };
-}
-
-function lineEnd(text: string, from: number): number {
-  const end = text.indexOf("\r\n", from);
-  return end === -1 ? text.length : end;
 }
 
 function readField(line: string, headers: Record<string, string>): string | undefined {
