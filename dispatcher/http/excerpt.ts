@@ -25,15 +25,11 @@ export class BodyRecord {
 
   push(data: Buffer): void {
     if (this.cut) return;
-    let taken = data;
-    if (this.bytesRead + data.length > MAX_BODY_BYTES) {
-      taken = data.subarray(0, MAX_BODY_BYTES - this.bytesRead);
-      this.cut = true;
-    }
+    const taken = data.subarray(0, MAX_BODY_BYTES - this.bytesRead);
+    this.cut = taken.length < data.length;
     this.bytesRead += taken.length;
-    const room = this.#keepAtMost - this.#bytesKept;
-    if (room <= 0 || taken.length === 0) return;
-    const kept = taken.subarray(0, room);
+    const kept = taken.subarray(0, this.#keepAtMost - this.#bytesKept);
+    if (kept.length === 0) return;
     this.#kept.push(kept);
     this.#bytesKept += kept.length;
   }
