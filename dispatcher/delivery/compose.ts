@@ -46,23 +46,16 @@ export function composeRequest(
   const previousSignature = previousSecret === null ? null : hmacSha256Hex(previousSecret, body);
   const signed = { event, eventId, attempt, signature, previousSignature };
   const secrets = previousSecret === null ? [secret] : [secret, previousSecret];
-  const standard = standardWebhooks ? signStandard({ eventId, body, deliveredAt, secrets }) : null;
+  const standard = standardWebhooks ? signStandard(eventId, body, deliveredAt, secrets) : null;
   const own = requestHeaders({ ...signed, standard });
   const headers = source.kind === "test" ? { ...own, ...TEST_MARK } : own;
   const standardSignatures = standard?.signatures ?? null;
   return { url: webhookUrl, body, headers, signature, previousSignature, standardSignatures };
 }
 
-interface StandardSigning {
-  readonly eventId: string;
-  readonly body: string;
-  readonly deliveredAt: Date;
-  readonly secrets: readonly string[];
-}
-
 /** Signs id, timestamp and body with each secret, as Standard Webhooks does (contract 7.18). */
-function signStandard({ eventId, body, deliveredAt, secrets }: StandardSigning) {
-  const timestamp = standardTimestamp(deliveredAt);
+function signStandard(eventId: string, body: string, at: Date, secrets: readonly string[]) {
+  const timestamp = standardTimestamp(at);
   const content = `${eventId}.${timestamp}.${body}`;
   return { timestamp, signatures: secrets.map((key) => hmacSha256Hex(key, content)).join("") };
 }
@@ -87,18 +80,15 @@ const REVIEW = {
 type TestSource = BodySource & { kind: "test" };
 
 /** Makes the facts of a test of any event (contract 6.12). No id exists except that of the partner. */
-function testFactsOf({ event, eventId, partnerId, occurredAt }: TestSource): EventFacts {
-  const site = siteStateOf(event);
+function testFactsOf(test: TestSource): EventFacts {
+  const site = siteStateOf(test.event);
   return {
-    event,
-    eventId,
-    partnerId,
-    occurredAt,
+    ...test,
     reviewHistoryId: 0,
     storeId: 0,
     storeReviewSiteId: 0,
     // Connection events have no review. Posting events have the id of a review, but do not embed it (contract 8.1).
-    reviewId: CONNECTION_EVENTS.some((one) => one === event) ? null : 0,
+    reviewId: CONNECTION_EVENTS.some((one) => one === test.event) ? null : 0,
     axis: site?.axis ?? null,
     actorJson: JSON.stringify(ACTOR),
     reviewJson: site === undefined ? JSON.stringify(REVIEW) : null,
