@@ -41,12 +41,7 @@ export type Deliver = (request: DeliveryRequest, control?: PostControl) => Promi
 /** The most URLs that are remembered as checked (our choice). */
 const MAX_URLS_KEPT = 10_000;
 
-interface DeliverDeps {
-  readonly clock: Clock;
-  readonly client: HttpClient;
-}
-
-export function createDeliver({ clock, client }: DeliverDeps): Deliver {
+export function createDeliver({ clock, client }: { clock: Clock; client: HttpClient }): Deliver {
   // The syntax of a URL is checked once per process. The addresses of its host are checked at each connection.
   const check = remember(
     (url: string) => checkWebhookUrl(url, client.settings.policy),
@@ -61,28 +56,22 @@ export function createDeliver({ clock, client }: DeliverDeps): Deliver {
     }
     const result = await client.post(checked.target, request, control);
     const durationMs = Math.round(clock.monotonicMs() - startedMs);
-    if (result.kind === "answered") return classifyResponse(result, durationMs);
-    return { ...result, durationMs };
+    if (result.kind !== "answered") return { ...result, durationMs };
+    const { statusCode, headers, body, resent } = result;
+    const excerpt = await readExcerpt(body, headers);
+    const answered: Answered = {
+      durationMs,
+      resent,
+      statusCode,
+      responseHeaders: headers,
+      responseExcerpt: excerpt.text,
+      responseTruncated: excerpt.truncated,
+    };
+    if (statusCode >= 200 && statusCode < 300) return { kind: "accepted", ...answered };
+    // A redirect is a rejection, too, because redirects are not followed.
+    const kind = statusCode === 410 ? "gone" : "rejected";
+    return { kind, errorCode: "http_status", ...answered };
   };
-}
-
-async function classifyResponse(
-  { statusCode, headers, body, resent }: ExchangeResult & { kind: "answered" },
-  durationMs: number,
-): Promise<PostResult> {
-  const excerpt = await readExcerpt(body, headers);
-  const answered: Answered = {
-    durationMs,
-    resent,
-    statusCode,
-    responseHeaders: headers,
-    responseExcerpt: excerpt.text,
-    responseTruncated: excerpt.truncated,
-  };
-  if (statusCode >= 200 && statusCode < 300) return { kind: "accepted", ...answered };
-  // A redirect is a rejection, too, because redirects are not followed.
-  const kind = statusCode === 410 ? "gone" : "rejected";
-  return { kind, errorCode: "http_status", ...answered };
 }
 
 /** The time in milliseconds for which an attempt is evidence about our own network. */
@@ -137,19 +126,9 @@ export class Reach {
     if (seen.unreached) this.#unreached += 1;
     const hosts = this.#seen.size;
     const mayBegin = seen.unreached && !this.isOurs && 2 * this.#unreached > hosts;
-    const partners = mayBegin ? this.#countPartners() : 0;
+    const partners = mayBegin ? new Set(this.#seen.values().map((one) => one.partnerId)).size : 0;
     this.isOurs = isOurNetwork(this.isOurs, { hosts, partners, unreached: this.#unreached });
     return this.isOurs;
-  }
-
-  /** Counts the partners of the remembered attempts, up to `MIN_PARTNERS`. */
-  #countPartners(): number {
-    const partners = new Set<number>();
-    for (const { partnerId } of this.#seen.values()) {
-      partners.add(partnerId);
-      if (partners.size >= MIN_PARTNERS) break;
-    }
-    return partners.size;
   }
 
   #forget(host: string): void {
