@@ -31,8 +31,7 @@ export class Turns {
 
   /** Appends a subscription; a subscription that waits already keeps its position. */
   add({ subscriptionId, shard }: Wake): void {
-    let members = this.#shards.get(shard);
-    if (members === undefined) this.#shards.set(shard, (members = new Set()));
+    const members = this.#shards.getOrInsertComputed(shard, () => new Set());
     if (members.has(subscriptionId)) return;
     members.add(subscriptionId);
     this.#size += 1;
@@ -203,9 +202,7 @@ export class Actors {
     const former = this.#parkedIn.get(wake.subscriptionId);
     if (former === group) return;
     if (former !== undefined) this.#parked.get(former)?.delete(wake);
-    const members = this.#parked.get(group) ?? new Turns();
-    members.add(wake);
-    this.#parked.set(group, members);
+    this.#parked.getOrInsertComputed(group, () => new Turns()).add(wake);
     this.#parkedIn.set(wake.subscriptionId, group);
   }
 

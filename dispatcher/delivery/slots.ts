@@ -65,10 +65,8 @@ export class Slots {
   /** Starts a request as soon as a slot for it is free. The slot must be released when the request has ended. */
   acquire(host: string, waiting: Waiting): void {
     const queue = this.#queueOf(host);
-    const requests = queue.get(host);
-    if (requests === undefined && this.#hasRoom(host)) return this.#begin(host, waiting);
-    if (requests === undefined) queue.set(host, [waiting]);
-    else requests.push(waiting);
+    if (!queue.has(host) && this.#hasRoom(host)) return this.#begin(host, waiting);
+    queue.getOrInsertComputed(host, () => []).push(waiting);
     this.#waitingCount += 1;
     if (this.#hasRoom(host)) this.#startWaiting();
     this.#checkLater();
