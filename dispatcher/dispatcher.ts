@@ -12,7 +12,7 @@ import { Actors } from "./actors.ts";
 import type { Deliver } from "./delivery/deliver.ts";
 import { LIMITS, type Limits } from "./delivery/limits.ts";
 import { Sender, type SendEvent } from "./delivery/sender.ts";
-import { SLOW_HOSTS } from "./delivery/slots.ts";
+import { SLOW_HOSTS, Slots } from "./delivery/slots.ts";
 import type { Mailer } from "./mail/mailer.ts";
 import { Holdings, type HoldingsEvent } from "./shards/holdings.ts";
 import type { Leases } from "./shards/lease-queries.ts";
@@ -78,6 +78,7 @@ export class Dispatcher {
   readonly #scheduler: Scheduler;
   readonly #loader: Loader;
   readonly #committer: Committer;
+  readonly #slots: Slots;
   readonly #sender: Sender;
 
   constructor(deps: DispatcherDeps) {
@@ -85,6 +86,7 @@ export class Dispatcher {
     const { limits = LIMITS } = deps;
     const report = (event: DispatcherEvent) => this.#put(event);
     this.#actors = new Actors(deps.clock, limits);
+    this.#slots = new Slots(deps.clock, limits);
     this.#loader = new Loader(deps);
     this.#committer = new Committer(deps, report);
     const newId = () => deps.newUlid(deps.clock.now().getTime());
@@ -100,8 +102,9 @@ export class Dispatcher {
       holdings: this.#holdings,
       loader: this.#loader,
       committer: this.#committer,
+      slots: this.#slots,
     };
-    this.#sender = new Sender({ ...deps, ...modules, limits }, report);
+    this.#sender = new Sender({ ...deps, ...modules }, report);
   }
 
   /** Delivers until the signal aborts, then finishes the work under way and releases the shards. */
@@ -148,7 +151,7 @@ export class Dispatcher {
         return this.#scheduler.claimed(event.shards);
       case "shard_closed":
         this.#stopActors((actor) => actor.shard === event.shard);
-        return this.#sender.cancelWaiting(event.shard);
+        return this.#slots.cancelWaiting(event.shard);
       case "shard_overdue":
         return this.#sender.abort(event.shard);
       case "lease_checked":
@@ -183,7 +186,7 @@ export class Dispatcher {
     this.#inDoubt.note(wake);
     if (!isServed) return;
     const group = this.#actors.parkedIn(wake);
-    if (isSwept && group !== undefined && !this.#sender.hasDrained(group)) return;
+    if (isSwept && group !== undefined && !this.#slots.hasDrained(group)) return;
     const actor = this.#actors.wake(wake, isSwept, () => this.#inDoubt.of(wake));
     if (actor !== undefined) this.#advance(actor, { kind: "woken" });
   }
@@ -195,7 +198,7 @@ export class Dispatcher {
   }
 
   #unpark(group: string): void {
-    if (!this.#sender.hasDrained(group)) return;
+    if (!this.#slots.hasDrained(group)) return;
     for (const wake of this.#actors.unpark(group, UNPARKED_AT_ONCE)) this.#wake(wake, false);
   }
 

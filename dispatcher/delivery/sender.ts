@@ -11,14 +11,13 @@ import {
 } from "../actor/event.ts";
 import { settingsRequest } from "../actor/load.ts";
 import { isFresh, type Actor } from "../actor/state.ts";
-import type { Limits } from "./limits.ts";
 import type { Holdings } from "../shards/holdings.ts";
 import type { AttemptRecord } from "../store/attempt-queries.ts";
 import type { Committer } from "../store/committer.ts";
 import type { Loader } from "../store/loader.ts";
 import { composeRequest, recordAttempt } from "./compose.ts";
 import { type Deliver, isUnreached, type PostResult, Reach } from "./deliver.ts";
-import { Slots, type Slot } from "./slots.ts";
+import type { Slot, Slots } from "./slots.ts";
 
 interface SenderDeps {
   readonly clock: Clock;
@@ -29,7 +28,7 @@ interface SenderDeps {
   readonly holdings: Holdings;
   readonly loader: Loader;
   readonly committer: Committer;
-  readonly limits: Limits;
+  readonly slots: Slots;
 }
 
 export type SendEvent =
@@ -73,7 +72,7 @@ export class Sender {
   constructor(deps: SenderDeps, report: (event: SendEvent) => void) {
     this.#deps = deps;
     this.#report = report;
-    this.#slots = new Slots(deps.clock, deps.limits);
+    this.#slots = deps.slots;
   }
 
   send(actor: Actor, effect: Send): void {
@@ -86,11 +85,6 @@ export class Sender {
     this.#begun.set(actor, begun + 1);
     if (isParked || actor.stopping) this.#withhold(actor, effect.lane);
     else this.#awaitSlot(actor, effect, host);
-  }
-
-  /** Whether subscriptions that are parked in a host group may wait for slots again. */
-  hasDrained(group: string): boolean {
-    return this.#slots.hasDrained(group);
   }
 
   /**
@@ -106,11 +100,6 @@ export class Sender {
   lingers(shard: number): boolean {
     const untilMs = this.#deps.clock.monotonicMs() - HANGING_MS;
     return this.#running.values().some((one) => one.shard === shard && one.startedMs < untilMs);
-  }
-
-  /** Cancels the sends of this shard that wait for a slot, because its actors stop. */
-  cancelWaiting(shard: number): void {
-    this.#slots.cancelWaiting(shard);
   }
 
   /** Aborts the running requests of a shard, or of all shards. */
