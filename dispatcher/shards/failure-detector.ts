@@ -48,7 +48,7 @@ export class Heartbeats {
   }
 }
 
-interface FailureDetectorDeps {
+export interface FailureDetectorDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly leases: Leases;

@@ -1,8 +1,8 @@
-import { errorFields, type Log } from "../../src/lib/log.ts";
+import { errorFields } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
-import { type Claim, LEASE_RENEW_MS, LEASE_SAFE_MS, type Leases } from "./lease-queries.ts";
+import { type Claim, LEASE_RENEW_MS, LEASE_SAFE_MS } from "./lease-queries.ts";
 import type { PostgresClock } from "../../src/lib/postgres-clock.ts";
-import { FailureDetector } from "./failure-detector.ts";
+import { FailureDetector, type FailureDetectorDeps } from "./failure-detector.ts";
 
 /** Changes of the lease and of the held shards that the dispatcher has to act on. */
 export type HoldingsEvent =
@@ -31,10 +31,8 @@ export interface ShardUse {
   busyShards(): ReadonlySet<number>;
 }
 
-interface HoldingsDeps {
+interface HoldingsDeps extends FailureDetectorDeps {
   readonly clock: PostgresClock;
-  readonly log: Log;
-  readonly leases: Leases;
   readonly newId: () => string;
 }
 
@@ -51,12 +49,6 @@ const renewMs = () => LEASE_RENEW_MS;
 /** The most milliseconds that the two clocks of the process may differ on the time since a renewal. */
 const CLOCK_TOLERANCE_MS = 500;
 
-/** The start of a renewal by the two clocks of the process. */
-interface Renewal {
-  readonly monotonicMs: number;
-  readonly ownMs: number;
-}
-
 /**
  * The lease of this process and the shards that it holds under it. Three loops run side by side: one renews the lease and
  * waits for nothing else, one claims and releases shards, one detects crashed dispatchers.
@@ -67,7 +59,7 @@ export class Holdings {
   readonly #report: (event: HoldingsEvent) => void;
   readonly #shards = new Map<number, Claim>();
   /** Surplus shards that are still served, each with the time from which on it was surplus. */
-  readonly #leaving = new Map<number, number>();
+  #leaving = new Map<number, number>();
   /** Shards that take no new work. They stay here until PostgreSQL has confirmed their release. */
   readonly #closed = new Set<number>();
   readonly #failureDetector: FailureDetector;
@@ -75,7 +67,8 @@ export class Holdings {
   readonly #tick = new Waiter();
   readonly #watch = new Waiter();
   #id: string;
-  #renewed: Renewal | undefined;
+  /** The start of the last renewal by the two clocks of the process. */
+  #renewed: { readonly monotonicMs: number; readonly ownMs: number } | undefined;
   #stopping = false;
   #abandoned = false;
 
@@ -122,14 +115,20 @@ export class Holdings {
    * expires instead.
    */
   async run(ended: AbortSignal): Promise<void> {
-    const often = { clock: this.#deps.clock, ended };
+    const { clock, leases, log } = this.#deps;
+    const often = { clock, ended };
     const watchMs = () => this.#failureDetector.intervalMs;
     await Promise.all([
       this.#renewal.repeat(often, renewMs, () => this.#renew()),
       this.#tick.repeat(often, renewMs, () => this.#assign()),
       this.#watch.repeat(often, watchMs, () => this.#failureDetector.check(this.#id)),
     ]);
-    await this.#leave();
+    if (this.#abandoned) return;
+    try {
+      await leases.leave(this.#id, this.#claimsOf(new Set(this.#shards.keys())));
+    } catch (error) {
+      log.warn("lease.release_failed", errorFields(error));
+    }
   }
 
   /**
@@ -200,40 +199,24 @@ export class Holdings {
     }
   }
 
-  async #leave(): Promise<void> {
-    if (this.#abandoned) return;
-    const { leases, log } = this.#deps;
-    try {
-      await leases.leave(this.#id, this.#claimsOf(this.#shards.keys()));
-    } catch (error) {
-      log.warn("lease.release_failed", errorFields(error));
-    }
-  }
-
   /** Returns the claims for a release. A shard stays unclean for its next holder while it has attempts in doubt. */
-  #claimsOf(shards: Iterable<number>): Map<number, Claim> {
-    const claims = new Map<number, Claim>();
-    for (const shard of shards) {
-      const claim = this.#shards.get(shard);
-      if (claim === undefined) continue;
-      claims.set(shard, { ...claim, unclean: claim.unclean && this.#use.hasInDoubt(shard) });
-    }
-    return claims;
+  #claimsOf(shards: ReadonlySet<number>): Map<number, Claim> {
+    const held = [...this.#shards].filter(([shard]) => shards.has(shard));
+    const isUnclean = (shard: number, { unclean }: Claim) => unclean && this.#use.hasInDoubt(shard);
+    return new Map(
+      held.map(([shard, claim]) => [shard, { ...claim, unclean: isUnclean(shard, claim) }]),
+    );
   }
 
   #adopt(owned: ReadonlyMap<number, Claim>): void {
     // A closed shard was released although the response was lost. With a new epoch this process claimed it again.
     for (const shard of this.#closed)
       if (owned.get(shard)?.epoch !== this.#shards.get(shard)?.epoch) this.#forget(shard);
-    const added: number[] = [];
-    const unclean: number[] = [];
-    for (const [shard, claim] of owned) {
-      if (this.#shards.has(shard)) continue;
-      this.#shards.set(shard, claim);
-      added.push(shard);
-      if (claim.unclean) unclean.push(shard);
-    }
+    const added = [...owned.keys()].filter((shard) => !this.#shards.has(shard));
     if (added.length === 0) return;
+    const unclean = added.filter((shard) => owned.get(shard)?.unclean);
+    for (const [shard, claim] of owned)
+      if (!this.#shards.has(shard)) this.#shards.set(shard, claim);
     const counts = { shards: added.length, unclean: unclean.length, owned: this.#shards.size };
     this.#deps.log.info("shards.claimed", counts);
     this.#report({ kind: "shards_claimed", shards: added, unclean });
@@ -259,15 +242,13 @@ export class Holdings {
 
   /** Marks `count` shards as leaving: first those that are marked already, then the last of the other shards. */
   #choose(count: number): void {
-    if (count <= 0) return this.#leaving.clear();
     const nowMs = this.#deps.clock.monotonicMs();
     const others = [...this.#shards.keys()].filter(
       (shard) => !this.#leaving.has(shard) && !this.#closed.has(shard),
     );
-    const chosen = [...this.#leaving.keys(), ...others.toReversed()].slice(0, count);
-    const since = chosen.map((shard) => [shard, this.#leaving.get(shard) ?? nowMs] as const);
-    this.#leaving.clear();
-    for (const [shard, sinceMs] of since) this.#leaving.set(shard, sinceMs);
+    const inOrder = [...this.#leaving.keys(), ...others.toReversed()];
+    const chosen = inOrder.slice(0, Math.max(0, count));
+    this.#leaving = new Map(chosen.map((shard) => [shard, this.#leaving.get(shard) ?? nowMs]));
   }
 
   #close(): void {
