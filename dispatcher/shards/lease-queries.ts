@@ -44,21 +44,14 @@ export const LEASE_GLANCE_MS = 1_000;
  */
 export const LEASE_BLIND_MS = 2_000;
 
-/** The right of one dispatcher to a shard. */
-export interface Claim {
-  /** The number of times that the shard has been claimed. */
-  readonly epoch: number;
-  /**
-   * True if a former holder crashed, so that the first entries of its lanes may have been sent already.
-   */
-  readonly unclean: boolean;
-}
+/**
+ * The right of one dispatcher to a shard. `epoch` is the number of times that the shard has been claimed. `unclean`: a
+ * former holder crashed, so that the first entries of its lanes may have been sent already.
+ */
+export type Claim = Readonly<Pick<typeof shards.$inferSelect, "epoch" | "unclean">>;
 
 /** The row of a dispatcher. `renewedAt` changes with each renewal; a reader only compares it with earlier values. */
-export interface Heartbeat {
-  readonly id: string;
-  readonly renewedAt: Date;
-}
+export type Heartbeat = Readonly<Pick<typeof dispatchers.$inferSelect, "id" | "renewedAt">>;
 
 /**
  * Returns the number of shards for a dispatcher. All dispatchers compute the same numbers: of a remainder, the first
