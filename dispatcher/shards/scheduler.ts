@@ -27,11 +27,6 @@ export type ScheduleEvent =
   /** A sweep has reported every due subscription of these shards. */
   | { readonly kind: "shards_swept"; readonly shards: readonly number[] };
 
-/** The held shards, each with the claim under which it is held. */
-interface HeldShards {
-  readonly shards: ReadonlyMap<number, unknown>;
-}
-
 type SchedulerDeps = SweeperDeps & { readonly schedule: Schedule };
 
 /**
@@ -45,8 +40,6 @@ export class Scheduler {
   readonly #nextAt = new Map<number, Date>();
   readonly #take = new Waiter();
   readonly #sweeper: Sweeper;
-  /** Wakes that were received in this tick. */
-  #received: Wake[] = [];
   /** Received wakes that are still in the sorted sets, by subscription. */
   readonly #unclear = new Map<string, Wake>();
 
@@ -92,17 +85,9 @@ export class Scheduler {
 
   #receive(wake: Wake): void {
     if (!this.#deps.holdings.shards.has(wake.shard)) return;
-    if (this.#received.push(wake) === 1) queueMicrotask(() => this.#reportReceived());
-  }
-
-  #reportReceived(): void {
-    const received = this.#received;
-    this.#received = [];
     if (this.#unclear.size === 0) void this.#clear();
-    for (const wake of received) {
-      this.#unclear.set(wake.subscriptionId, wake);
-      this.#report({ kind: "woken", wake, isSwept: false });
-    }
+    this.#unclear.set(wake.subscriptionId, wake);
+    this.#report({ kind: "woken", wake, isSwept: false });
   }
 
   /**
@@ -171,7 +156,8 @@ interface Found {
 const restMs = () => SWEEP_MS;
 
 interface SweeperDeps extends RunnerDeps {
-  readonly holdings: HeldShards;
+  /** The held shards, each with the claim under which it is held. */
+  readonly holdings: { readonly shards: ReadonlyMap<number, unknown> };
   readonly schedule: Pick<Schedule, "plan">;
   readonly store: Pick<DispatchStore, "sweep">;
 }
