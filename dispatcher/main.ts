@@ -100,7 +100,8 @@ const isDraining = () => stop.aborted;
 const operations = openOperations(base, stores, { readinessDb: pools.readiness, isDraining });
 const measured = new DispatcherMetrics(operations.metrics, clock);
 const spans = config.traces && (await openSpans(config.traces, "dispatcher", clock));
-const store = createStore({ db, clock, box, log, config });
+const shared = { db, clock, log, box };
+const store = createStore({ ...shared, config });
 const deliver = createDeliver({ clock, client });
 const schedule = createSchedule(redis, config.redisPrefix, log);
 const dispatcher = new Dispatcher({
@@ -114,9 +115,7 @@ const dispatcher = new Dispatcher({
   mailer:
     transport &&
     new Mailer({
-      clock,
-      log,
-      box,
+      ...shared,
       store: createMailStore(db),
       count: measured.mails(),
       transport,
@@ -127,32 +126,24 @@ const dispatcher = new Dispatcher({
 });
 
 const owner = pools.maintenance;
-const auditForwarder = new AuditForwarder({ db, clock, log, box, deliver });
+const auditForwarder = new AuditForwarder({ ...shared, deliver });
 const eachMinute = { paceS: 60, db: owner };
 const jobs: Job[] = [
   alertsJob(
     {
       ...config,
+      ...shared,
       config,
-      db,
-      clock,
-      log,
-      box,
       schedule,
       deliver,
-      standingOf: (one) => standingOf({ db, clock }, one),
+      standingOf: (one) => standingOf(shared, one),
       troubleSince,
     },
     stop,
   ),
   { ...eachMinute, name: "stats", run: () => countStats({ db: owner, config }) },
   { ...eachMinute, name: "credentials", run: () => purgeChunk({ db: owner, config, log }) },
-  {
-    ...eachMinute,
-    paceS: 5,
-    name: "erasures",
-    run: () => eraseChunk({ db: owner, box, clock, log }),
-  },
+  { ...eachMinute, name: "erasures", paceS: 5, run: () => eraseChunk({ ...shared, db: owner }) },
   { ...eachMinute, name: "provider_secrets", run: () => providerSecretsChunk({ db: owner }) },
   { ...eachMinute, name: "deletions", run: () => deletionChunk({ db: owner, clock, log }) },
   { name: "audit_webhook", paceS: 5, run: () => auditForwarder.chunk() },

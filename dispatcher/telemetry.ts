@@ -180,7 +180,6 @@ export function tracedDeliver(spans: Spans, deliver: Deliver): Deliver {
   return async (request, control) => {
     const end = spans.begin();
     const result = await deliver(request, control);
-    const statusCode = "statusCode" in result ? result.statusCode : undefined;
     end({
       eventId: request.headers["X-SVC-Delivery"] ?? "",
       name: "POST",
@@ -190,7 +189,7 @@ export function tracedDeliver(spans: Spans, deliver: Deliver): Deliver {
         "server.address": URL.parse(request.url)?.host ?? "",
         "reviewrelay.attempt": Number(request.headers["X-SVC-Attempt"]),
         "reviewrelay.result": result.kind,
-        ...(statusCode !== undefined && { "http.response.status_code": statusCode }),
+        ...("statusCode" in result && { "http.response.status_code": result.statusCode }),
       },
     });
     return result;
