@@ -85,14 +85,11 @@ function decodeText(bytes: Uint8Array, headers: Headers, truncated: boolean): st
  * Decompresses only as far as the excerpt needs. Output comes in pieces of 16 KiB, and the stream is destroyed at the
  * first piece beyond the limit, so a decompression bomb costs no more than an honest body.
  */
-function decompressStart(
-  bytes: Buffer,
-  coding: string,
-): Promise<{ bytes: Buffer; isWhole: boolean }> {
+function decompressStart(bytes: Buffer, coding: string) {
   const stream = openDecompressor(bytes, coding);
   const pieces: Buffer[] = [];
   let size = 0;
-  return new Promise((resolve) => {
+  return new Promise<{ bytes: Buffer; isWhole: boolean }>((resolve) => {
     const settle = (isWhole: boolean) => {
       stream.destroy();
       resolve({ bytes: Buffer.concat(pieces).subarray(0, EXCERPT_BYTES), isWhole });
