@@ -43,10 +43,8 @@ const MAX_URLS_KEPT = 10_000;
 
 export function createDeliver({ clock, client }: { clock: Clock; client: HttpClient }): Deliver {
   // The syntax of a URL is checked once per process. The addresses of its host are checked at each connection.
-  const check = remember(
-    (url: string) => checkWebhookUrl(url, client.settings.policy),
-    MAX_URLS_KEPT,
-  );
+  const { policy } = client.settings;
+  const check = remember((url: string) => checkWebhookUrl(url, policy), MAX_URLS_KEPT);
   return async (request, control) => {
     const startedMs = clock.monotonicMs();
     const checked = check(request.url);
