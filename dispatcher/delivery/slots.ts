@@ -96,14 +96,13 @@ export class Slots {
     const cancelled: Waiting[] = [];
     for (const queue of [this.#fastQueue, this.#slowQueue]) {
       for (const [host, requests] of queue) {
-        const left = requests.filter((one) => one.shard !== shard);
-        if (left.length === requests.length) continue;
         cancelled.push(...requests.filter((one) => one.shard === shard));
-        this.#waitingCount -= requests.length - left.length;
+        const left = requests.filter((one) => one.shard !== shard);
         if (left.length > 0) queue.set(host, left);
         else queue.delete(host);
       }
     }
+    this.#waitingCount -= cancelled.length;
     for (const one of cancelled) one.cancel();
   }
 
