@@ -194,9 +194,12 @@ export class Sweeper {
     this.#runner = new GroupRunner(deps, {
       keyOf: (shard) => shard,
       run: (shards) => this.#find(shards),
-      done: (_, found) => {
-        this.#reportFound(found.subscriptions);
-        this.#reportSwept(found.claims);
+      done: (_, { claims, subscriptions }) => {
+        this.#reportFound(subscriptions);
+        // Shards that were lost during the query were not swept, even if they were claimed again.
+        const { shards } = deps.holdings;
+        const swept = [...claims.keys()].filter((id) => shards.get(id) === claims.get(id));
+        report({ kind: "shards_swept", shards: swept });
       },
       describe: (shard) => ({ shard }),
       events: { failed: "sweep.failed", stuck: "sweep.stuck" },
@@ -274,15 +277,5 @@ export class Sweeper {
     }
     for (const { shard, at } of later) this.#onLater(shard, at);
     this.#planning.push(this.#deps.schedule.plan(later));
-  }
-
-  /**
-   * Reports that these shards were swept, except those that were lost during the query, even if they were claimed
-   * again.
-   */
-  #reportSwept(claims: ReadonlyMap<number, unknown>): void {
-    const { shards } = this.#deps.holdings;
-    const swept = [...claims.keys()].filter((id) => shards.get(id) === claims.get(id));
-    this.#report({ kind: "shards_swept", shards: swept });
   }
 }
