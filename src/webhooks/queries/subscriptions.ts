@@ -21,24 +21,25 @@ const isNotDeleted: SQL = ne(webhookSubscriptions.state, "deleted");
 
 const { id: ulid, partnerId: tenant } = shown;
 
-/** Lists subscriptions, the newest first: their ids are ULIDs. */
-export function listSubscriptions(db: DbOrTx, partnerId: number, { after, limit }: Page) {
-  const isAfter = after === undefined ? undefined : lt(ulid, after);
+/** Selects the subscriptions of a partner that are not deleted and meet the condition. */
+function selectOf(db: DbOrTx, partnerId: number, condition?: SQL) {
   return db
     .select(SHOWN)
     .from(webhookSubscriptions)
-    .where(and(eq(tenant, partnerId), isNotDeleted, isAfter))
+    .where(and(eq(tenant, partnerId), isNotDeleted, condition));
+}
+
+/** Lists subscriptions, the newest first: their ids are ULIDs. */
+export function listSubscriptions(db: DbOrTx, partnerId: number, { after, limit }: Page) {
+  const isAfter = after === undefined ? undefined : lt(ulid, after);
+  return selectOf(db, partnerId, isAfter)
     .orderBy(desc(ulid))
     .limit(limit + 1);
 }
 
 /** Reads all subscriptions of a partner, the oldest first; there is at most one for each slot (contract 6.2). */
 export function subscriptionsOfPartner(db: DbOrTx, partnerId: number) {
-  return db
-    .select(SHOWN)
-    .from(webhookSubscriptions)
-    .where(and(eq(tenant, partnerId), isNotDeleted))
-    .orderBy(asc(ulid));
+  return selectOf(db, partnerId).orderBy(asc(ulid));
 }
 
 /** Returns the id of a partner, which need not be active; undefined if there is none with this id. */
@@ -63,10 +64,7 @@ export async function isActivePartner(tx: Tx, partnerId: number): Promise<boolea
 
 /** Reads a subscription of the partner that is not deleted. */
 export async function subscriptionById(db: DbOrTx, partnerId: number, id: string) {
-  const [row] = await db
-    .select(SHOWN)
-    .from(webhookSubscriptions)
-    .where(and(eq(ulid, id), eq(tenant, partnerId), isNotDeleted));
+  const [row] = await selectOf(db, partnerId, eq(ulid, id));
   return row;
 }
 
@@ -104,13 +102,9 @@ export async function changeSubscription(
 /** Locks a subscription until the commit, and reads it. */
 export async function lockSubscription(
   tx: Tx,
-  subscription: Pick<Subscription, "id" | "partnerId">,
+  { id, partnerId }: Pick<Subscription, "id" | "partnerId">,
 ): Promise<Subscription | undefined> {
-  const [row] = await tx
-    .select(SHOWN)
-    .from(webhookSubscriptions)
-    .where(and(eq(ulid, subscription.id), eq(tenant, subscription.partnerId), isNotDeleted))
-    .for("no key update");
+  const [row] = await selectOf(tx, partnerId, eq(ulid, id)).for("no key update");
   return row;
 }
 
