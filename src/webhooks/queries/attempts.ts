@@ -16,12 +16,7 @@ import {
 } from "../../outbox/payload-format.ts";
 import { CATALOG, type EventFacts } from "../../outbox/event.ts";
 import { fieldsShown } from "../../http/shown.ts";
-import {
-  type Attempt,
-  type AttemptFilter,
-  AttemptSummaryObject,
-  type Outcome,
-} from "../delivery-model.ts";
+import { type Attempt, type AttemptFilter, AttemptSummaryObject } from "../delivery-model.ts";
 
 /**
  * The most milliseconds by which the time in an attempt's id may be ahead of its start. Ids of attempts never
@@ -39,10 +34,7 @@ export const SUMMARY = fieldsShown(AttemptSummaryObject, WHOLE);
  * A selection of attempts of a subscription. Ids are ULIDs of the start, so that `firstId` and `endId` are also
  * bounds of time.
  */
-export interface AttemptRange {
-  readonly event?: string | undefined;
-  readonly eventId?: string | undefined;
-  readonly outcome?: Outcome | undefined;
+interface AttemptRange extends Partial<Pick<AttemptFilter, "event" | "eventId" | "outcome">> {
   readonly firstId?: string | undefined;
   readonly endId?: string | undefined;
   readonly more?: SQL | undefined;
@@ -189,10 +181,7 @@ const FACTS = {
 type KnownEvent = EventFacts & { readonly erasedAt: Date | null };
 
 /** Adds the exact request to each attempt, with one query of the history for all of them. */
-export async function withRequests<T extends KeptRequest>(
-  db: DbOrTx,
-  attempts: readonly T[],
-): Promise<(Omit<T, keyof ShownRequest> & ShownRequest)[]> {
+export async function withRequests(db: DbOrTx, attempts: readonly StoredAttempt[]) {
   const composed = attempts.filter(({ payloadFormat }) => payloadFormat !== null);
   const eventIds = new Set(composed.map((one) => one.eventId));
   const found =
@@ -203,37 +192,18 @@ export async function withRequests<T extends KeptRequest>(
   return attempts.map((one) => ({ ...one, ...requestOf(one, known.get(one.eventId)) }));
 }
 
-/** The stored parts of the request of an attempt: the request itself, or the values from which it is composed again. */
-export type KeptRequest = Pick<
-  typeof deliveryAttempts.$inferSelect,
-  | "event"
-  | "eventId"
-  | "attempt"
-  | "startedAt"
-  | "requestHeaders"
-  | "requestBody"
-  | "payloadFormat"
-  | "host"
-  | "signature"
-  | "previousSignature"
-  | "bodyDigest"
-  | "standardSignatures"
->;
-
-export interface ShownRequest extends Pick<KeptRequest, "requestHeaders" | "requestBody"> {
-  readonly requestDigest: string | null;
-  readonly requestErased: boolean;
-}
+/** An attempt with the stored parts of its request: the request itself, or the values from which it is composed again. */
+type StoredAttempt = typeof deliveryAttempts.$inferSelect;
 
 /**
  * Restores the exact headers and body of an attempt (contract 7.13). They are null unless the digest of the composed
  * body is that of the body that was sent, so that no other bytes are ever shown. An erasure (contract 10.8) removes a
  * stored body or changes the event, and leaves the digest.
  */
-function requestOf(kept: KeptRequest, facts: KnownEvent | undefined): ShownRequest {
+function requestOf(kept: StoredAttempt, facts: KnownEvent | undefined) {
   const { payloadFormat: number, host, signature, previousSignature, bodyDigest } = kept;
   const { requestHeaders, requestBody, standardSignatures } = kept;
-  const requestDigest = bodyDigest && hexOf(bodyDigest);
+  const requestDigest = bodyDigest?.toHex() ?? null;
   if (number === null)
     return { requestHeaders, requestBody, requestDigest, requestErased: requestBody === null };
   const requestErased = facts !== undefined && facts.erasedAt !== null;
@@ -244,14 +214,12 @@ function requestOf(kept: KeptRequest, facts: KnownEvent | undefined): ShownReque
   const body = format.body(facts, kept.startedAt);
   if (digestOf(body) !== requestDigest) return lost;
   const headers = format.headers({
-    event: kept.event,
-    eventId: kept.eventId,
-    attempt: kept.attempt,
-    signature: hexOf(signature),
-    previousSignature: previousSignature === null ? null : hexOf(previousSignature),
+    ...kept,
+    signature: signature.toHex(),
+    previousSignature: previousSignature?.toHex() ?? null,
     standard: standardSignatures && {
       timestamp: standardTimestamp(kept.startedAt),
-      signatures: hexOf(standardSignatures),
+      signatures: standardSignatures.toHex(),
     },
   });
   return {
@@ -260,8 +228,4 @@ function requestOf(kept: KeptRequest, facts: KnownEvent | undefined): ShownReque
     requestDigest,
     requestErased: false,
   };
-}
-
-function hexOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString("hex");
 }
