@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, isNull, lte, max, sql } from "drizzle-orm";
+import { and, asc, eq, gt, isNull, max, sql } from "drizzle-orm";
 
 import type { Tx } from "../../../db/client.ts";
 import { anyOfQuery } from "../../../db/conditions.ts";
@@ -56,16 +56,15 @@ export async function skipBatchEntries(tx: Tx, subscriptionId: string): Promise<
  * events.
  */
 export async function dropBatchChunk(tx: Tx, subscriptionId: string): Promise<void> {
-  const { subscriptionId: id, reviewHistoryId } = batchEntries;
-  const first = await tx
-    .select({ id: reviewHistoryId })
+  const { reviewHistoryId } = batchEntries;
+  const isOwn = eq(batchEntries.subscriptionId, subscriptionId);
+  const first = tx
+    .select({ reviewHistoryId })
     .from(batchEntries)
-    .where(eq(id, subscriptionId))
+    .where(isOwn)
     .orderBy(asc(reviewHistoryId))
     .limit(CHUNK);
-  const last = first.at(-1)?.id;
-  if (last === undefined) return;
-  await tx.delete(batchEntries).where(and(eq(id, subscriptionId), lte(reviewHistoryId, last)));
+  await tx.delete(batchEntries).where(and(isOwn, anyOfQuery(reviewHistoryId, first)));
 }
 
 /** Deletes the events of an account that wait for the next batch of a subscription. */
