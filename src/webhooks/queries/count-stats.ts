@@ -10,7 +10,7 @@ import {
   statsProgress,
 } from "../../../db/schema/attempts.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
-import { type Shapes, statement, value } from "../../../db/statement.ts";
+import { type Shapes, statement } from "../../../db/statement.ts";
 import type { Range } from "../stats.ts";
 import { BIN, binned, COUNTED_ENTRIES, idsWithin, STEP } from "./stats.ts";
 
@@ -111,9 +111,9 @@ export async function sumBuckets(
 const backlogs = statement({
   name: "stats.countBacklogs",
   // Raw SQL, because the statement is built from the SQL parts of db/log.ts, which walk a bounded part of each queue.
-  params: { bucketAt: backlogStats.bucketAt, limit: value("integer") },
-  text: ({ bucketAt, limit }) => sql`
-    with recursive asked as (select id as shard from shards), ${queuesOf(limit)}
+  params: { bucketAt: backlogStats.bucketAt },
+  text: ({ bucketAt }) => sql`
+    with recursive asked as (select id as shard from shards), ${queuesOf(sql`${NO_LIMIT}`)}
     insert into backlog_stats (subscription_id, bucket_at, entries)
     select s.id, ${bucketAt}, s.entries
       from (select s.id, ${queueLength(COUNTED_ENTRIES)} as entries
@@ -124,7 +124,7 @@ const backlogs = statement({
 
 /** Records the length of every queue, as the backlog of the bucket. */
 export async function countBacklogs(tx: Tx, bucketAt: Date): Promise<void> {
-  await tx.run(backlogs, { bucketAt, limit: NO_LIMIT });
+  await tx.run(backlogs, { bucketAt });
 }
 
 export async function moveProgress(tx: Tx, until: Date): Promise<void> {

@@ -112,22 +112,21 @@ const blockedStatement = statement({
     id: outbox.subscriptionId,
     sequences: list(outbox.sequence),
     byReview: value("boolean"),
-    limit: value("bigint"),
   },
   columns: { eventId: outbox.eventId, count: value("integer") },
-  text: ({ id, sequences, byReview, limit }) => sql`
+  text: ({ id, sequences, byReview }) => sql`
     with queued as materialized (
       select e.sequence, e.event_id, case when ${byReview}::boolean then coalesce(e.review_id, 0) else 0 end as lane
         from webhook_subscriptions s join outbox_offsets f on f.subscription_id = s.id
        cross join lateral (
               (select sequence, event_id, review_id from outbox
                 where shard = s.shard and subscription_id = s.id and not is_test and skipped_at is null
-                  and sequence > f.skipped_through order by sequence limit ${limit})
+                  and sequence > f.skipped_through order by sequence limit ${LANE_SCAN_LIMIT})
                union all
               (select sequence, event_id, review_id from review_history
-                where subscription_number = s.number and sequence > f.settled_through order by sequence limit ${limit})) e
+                where subscription_number = s.number and sequence > f.settled_through order by sequence limit ${LANE_SCAN_LIMIT})) e
        where s.id = ${id}
-       order by e.sequence limit ${limit})
+       order by e.sequence limit ${LANE_SCAN_LIMIT})
     select h.event_id as "eventId", count(q.sequence)::int as count
       from queued h left join queued q on q.lane = h.lane and q.sequence > h.sequence
      where h.sequence = any(${sequences}::bigint[])
@@ -145,8 +144,7 @@ export async function waitingBehind(
 ): Promise<ReadonlyMap<string, number>> {
   if (sequences.length === 0) return new Map();
   const byReview = ordering === "review";
-  const limit = LANE_SCAN_LIMIT;
-  const found = await db.run(blockedStatement, { id, sequences, byReview, limit });
+  const found = await db.run(blockedStatement, { id, sequences, byReview });
   return new Map(found.map(({ eventId, count }) => [eventId, count]));
 }
 

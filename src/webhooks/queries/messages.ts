@@ -230,6 +230,12 @@ const WALKS: Readonly<Record<EntryKind, ReturnType<typeof walkStatement>>> = {
   skipped: walkStatement("skipped", sql`not (${isQueued})`, SKIPPED_EVENTS),
 };
 
+/**
+ * The most attempts of an event that are read, the newest first. An event has more attempts than this only after
+ * dozens of redeliveries.
+ */
+const ATTEMPTS_PER_EVENT = 200;
+
 const attemptsStatement = statement({
   name: "messages.attempts",
   // Raw SQL, because the statement reads the newest attempts of each of many events by one index probe per event.
@@ -242,24 +248,17 @@ const attemptsStatement = statement({
     outcomes: list(deliveryAttempts.outcome),
     status: value("text"),
     text: value("text"),
-    limit: value("bigint"),
   },
   columns: { ...SUMMARY, isMatch: value("boolean") },
-  text: ({ id, eventIds, firstAttempt, firstId, endId, limit, ...condition }) => sql`
+  text: ({ id, eventIds, firstAttempt, firstId, endId, ...condition }) => sql`
     select found.* from unnest(${eventIds}::text[]) as given(event_id)
      cross join lateral (
             select ${selected(SUMMARY)}, id >= ${firstId} and id < ${endId} and ${meets(condition)} as "isMatch"
               from delivery_attempts
              where ${isAttemptOf(sql`delivery_attempts.event_id`, sql`given.event_id`)}
                and subscription_id || '' = ${id} and id >= ${firstAttempt}
-             order by id desc limit ${limit}) found`,
+             order by id desc limit ${ATTEMPTS_PER_EVENT}) found`,
 });
-
-/**
- * The most attempts of an event that are read, the newest first. An event has more attempts than this only after
- * dozens of redeliveries.
- */
-const ATTEMPTS_PER_EVENT = 200;
 
 /**
  * Reads the newest attempts of events, the newest of each event first. `isMatch` holds for the attempts in the range
@@ -276,6 +275,5 @@ export function attemptsOfEvents(
   }: IdRange & { readonly since: Date; readonly condition: AttemptCondition | undefined },
 ): Promise<(AttemptSummary & { readonly isMatch: boolean })[]> {
   const firstAttempt = ulidFloor(since);
-  const limit = ATTEMPTS_PER_EVENT;
-  return db.run(attemptsStatement, { id, eventIds, firstAttempt, limit, ...range, ...condition });
+  return db.run(attemptsStatement, { id, eventIds, firstAttempt, ...range, ...condition });
 }

@@ -40,7 +40,6 @@ const batchStatement = statement({
     afterAt: instant,
     afterId: reviewHistory.id,
     events: list(reviewHistory.event),
-    limit: value("bigint"),
   },
   columns: {
     id: reviewHistory.id,
@@ -49,7 +48,7 @@ const batchStatement = statement({
     isWanted: value("boolean"),
     isSettled: value("boolean"),
   },
-  text: ({ id, partnerId, until, afterAt, afterId, events, limit }) => sql`
+  text: ({ id, partnerId, until, afterAt, afterId, events }) => sql`
     with own as materialized (
       select s.number, f.skipped_through
         from webhook_subscriptions s join outbox_offsets f on f.subscription_id = s.id where s.id = ${id}
@@ -63,7 +62,7 @@ const batchStatement = statement({
                      and not exists (select from outbox o where o.event_id = h.event_id)), false) as "isSettled"
       from own, (select id, event_id, recorded_at, event, subscription_number, sequence, is_imported from review_history
                   where partner_id = ${partnerId} and (recorded_at, id) > (${afterAt}, ${afterId}) and recorded_at < ${until}
-                  order by recorded_at, id limit ${limit}) h
+                  order by recorded_at, id limit ${BATCH_ROWS}) h
      order by h.recorded_at, h.id`,
 });
 
@@ -145,7 +144,7 @@ export async function undelivered(
   }
   while (missed.length < limit) {
     const range = { id, partnerId, until, afterAt: through.at, afterId: through.id };
-    const found = await db.run(batchStatement, { ...range, events, limit: BATCH_ROWS });
+    const found = await db.run(batchStatement, { ...range, events });
     const open = found.filter(
       ({ isWanted, isSettled, eventId }) =>
         isWanted && !(isSettled && failed !== undefined && !failed.has(eventId)),
