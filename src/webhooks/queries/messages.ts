@@ -8,7 +8,7 @@ import { outbox } from "../../../db/schema/outbox.ts";
 import { list, selected, statement, value } from "../../../db/statement.ts";
 import { addMs, fromMs } from "../../lib/clock.ts";
 import { type AttemptSummary, OUTCOMES } from "../delivery-model.ts";
-import type { AttemptCondition, MessageCursor } from "../message-model.ts";
+import type { AttemptCondition, MessageCursor, MessageFilter } from "../message-model.ts";
 import { attemptsWithin, newestFirst, SUMMARY } from "./attempts.ts";
 
 /*
@@ -22,16 +22,13 @@ export interface IdRange {
   readonly endId: string;
 }
 
-interface Walk {
+interface Walk extends Pick<MessageFilter, "event" | "since" | "until"> {
   readonly cursor: MessageCursor;
   readonly limit: number;
   /** Attempts to read, for messages that were attempted; undefined if the list reads queued entries instead. */
   readonly attempts: (IdRange & { readonly condition: AttemptCondition | undefined }) | undefined;
   /** Queued entries to read, for messages without an attempt; undefined if the list reads attempts instead. */
   readonly entries: EntryKind | undefined;
-  readonly event: string | undefined;
-  readonly since: Date | undefined;
-  readonly until: Date | undefined;
 }
 
 /** An attempt or an entry at which a message may be listed. `isMatch` is false if the row itself fails the filter. */
@@ -153,11 +150,7 @@ function walkAttempts(
     condition = ANY_ATTEMPT,
     limit,
     ...range
-  }: IdRange & {
-    readonly condition: AttemptCondition | undefined;
-    readonly event: string | undefined;
-    readonly limit: number;
-  },
+  }: NonNullable<Walk["attempts"]> & Pick<Walk, "event" | "limit">,
 ) {
   const { id, eventId, startedAt } = deliveryAttempts;
   const isMatch = meets({
