@@ -37,8 +37,8 @@ const batchStatement = statement({
     id: webhookSubscriptions.id,
     partnerId: webhookSubscriptions.partnerId,
     until: instant,
-    afterAt: instant,
-    afterId: reviewHistory.id,
+    throughAt: instant,
+    throughId: reviewHistory.id,
     events: list(reviewHistory.event),
   },
   columns: {
@@ -48,7 +48,7 @@ const batchStatement = statement({
     isWanted: value("boolean"),
     isSettled: value("boolean"),
   },
-  text: ({ id, partnerId, until, afterAt, afterId, events }) => sql`
+  text: ({ id, partnerId, until, throughAt, throughId, events }) => sql`
     with own as materialized (
       select s.number, f.skipped_through
         from webhook_subscriptions s join outbox_offsets f on f.subscription_id = s.id where s.id = ${id}
@@ -61,7 +61,7 @@ const batchStatement = statement({
                                     and last >= h.sequence)
                      and not exists (select from outbox o where o.event_id = h.event_id)), false) as "isSettled"
       from own, (select id, event_id, recorded_at, event, subscription_number, sequence, is_imported from review_history
-                  where partner_id = ${partnerId} and (recorded_at, id) > (${afterAt}, ${afterId}) and recorded_at < ${until}
+                  where partner_id = ${partnerId} and (recorded_at, id) > (${throughAt}, ${throughId}) and recorded_at < ${until}
                   order by recorded_at, id limit ${BATCH_ROWS}) h
      order by h.recorded_at, h.id`,
 });
@@ -104,10 +104,7 @@ export function stillMissing(db: DbOrTx, id: string, ids: readonly number[], set
 }
 
 /** A position in the history of a partner, which is ordered by time of recording and id. */
-interface HistoryCursor {
-  readonly at: Date;
-  readonly id: number;
-}
+type HistoryCursor = Pick<typeof recoveries.$inferSelect, "throughAt" | "throughId">;
 
 /** The events that a recovery queues, and the position from which the next recovery continues. */
 export interface Missed {
@@ -132,39 +129,34 @@ export async function undelivered(
   const { id, partnerId } = subscription;
   const failed = await failedSince(db, id, settledSince);
   const { recovered, ...skips } = await recoveredBefore(db, id, window);
-  let through: HistoryCursor = { at: since, id: 0 };
+  let through: HistoryCursor = { throughAt: since, throughId: 0 };
   const missed: number[] = [];
-  if (recovered !== undefined && failed !== undefined) {
+  const addMissing = async (ids: readonly number[]) => {
+    const rows = ids.length === 0 ? [] : await stillMissing(db, id, ids, settledSince);
+    const found = new Set(rows.map((row) => row.reviewHistoryId));
+    // The order of `ids` is that of recording, which the rows of the statement do not have.
+    missed.push(...ids.filter((one) => found.has(one)));
+  };
+  if (recovered !== null && failed !== undefined) {
     through = recovered;
-    const before = await failedBefore(db, partnerId, { ...window, failed, through });
+    const before = await failedBefore(db, partnerId, { ...window, ...recovered, failed });
     for (let from = 0; from < before.length && missed.length < limit; from += BATCH_ROWS)
-      missed.push(
-        ...(await missingOf(db, id, before.slice(from, from + BATCH_ROWS), settledSince)),
-      );
+      await addMissing(before.slice(from, from + BATCH_ROWS));
   }
   while (missed.length < limit) {
-    const range = { id, partnerId, until, afterAt: through.at, afterId: through.id };
-    const found = await db.run(batchStatement, { ...range, events });
+    const found = await db.run(batchStatement, { id, partnerId, until, events, ...through });
     const open = found.filter(
       ({ isWanted, isSettled, eventId }) =>
         isWanted && !(isSettled && failed !== undefined && !failed.has(eventId)),
     );
-    const ids = open.map((one) => one.id);
-    missed.push(...(await missingOf(db, id, ids, settledSince)));
+    await addMissing(open.map((one) => one.id));
     const last = found.at(-1);
     // If the limit cuts this batch, the next call has to read it again.
     if (last === undefined || missed.length > limit) break;
-    through = { at: last.recordedAt, id: last.id };
+    through = { throughAt: last.recordedAt, throughId: last.id };
     if (found.length < BATCH_ROWS) break;
   }
   return { ids: missed.slice(0, limit).toSorted((a, b) => a - b), through, skips };
-}
-
-async function missingOf(db: DbOrTx, id: string, ids: readonly number[], settledSince: Date) {
-  const rows = ids.length === 0 ? [] : await stillMissing(db, id, ids, settledSince);
-  const found = new Set(rows.map((row) => row.reviewHistoryId));
-  // The order of `ids` is that of recording, which the rows of the statement do not have.
-  return ids.filter((one) => found.has(one));
 }
 
 /** Reads the progress of earlier recoveries, if it is valid for this window, and the present skip watermarks. */
@@ -175,7 +167,7 @@ async function recoveredBefore(db: DbOrTx, id: string, { since, events }: Window
     .select({
       skippedThrough,
       batchSkippedThrough,
-      recovered: { at: recoveries.throughAt, id: recoveries.throughId },
+      recovered: { throughAt: recoveries.throughAt, throughId: recoveries.throughId },
     })
     .from(outboxSequences)
     .innerJoin(outboxOffsets, eq(outboxOffsets.subscriptionId, outboxSequences.subscriptionId))
@@ -191,8 +183,7 @@ async function recoveredBefore(db: DbOrTx, id: string, { since, events }: Window
       ),
     )
     .where(eq(outboxSequences.subscriptionId, id));
-  const { recovered = null, ...skips } = row ?? { skippedThrough: 0, batchSkippedThrough: 0 };
-  return { ...skips, recovered: recovered ?? undefined };
+  return row ?? { skippedThrough: 0, batchSkippedThrough: 0, recovered: null };
 }
 
 /** Finds the failed events of the window up to a position, in the order of recording. */
@@ -204,8 +195,9 @@ async function failedBefore(
     until,
     events,
     failed,
-    through,
-  }: Window & { readonly failed: ReadonlySet<string>; readonly through: HistoryCursor },
+    throughAt,
+    throughId,
+  }: Window & HistoryCursor & { readonly failed: ReadonlySet<string> },
 ): Promise<number[]> {
   const { id, recordedAt, eventId, event } = reviewHistory;
   const eventIds = [...failed];
@@ -222,12 +214,12 @@ async function failedBefore(
             anyOf(event, events),
             gte(recordedAt, since),
             lt(recordedAt, until),
-            lte(recordedAt, through.at),
+            lte(recordedAt, throughAt),
           ),
         )),
     );
   return found
-    .filter((one) => one.at < through.at || one.id <= through.id)
+    .filter((one) => one.at < throughAt || one.id <= throughId)
     .toSorted((a, b) => a.at.getTime() - b.at.getTime() || a.id - b.id)
     .map((one) => one.id);
 }
@@ -242,13 +234,7 @@ export async function saveRecovered(
   { since, events }: Pick<Window, "since" | "events">,
   { through, skips }: Missed,
 ): Promise<void> {
-  const how = {
-    since,
-    events: [...events],
-    throughAt: through.at,
-    throughId: through.id,
-    ...skips,
-  };
+  const how = { since, events: [...events], ...through, ...skips };
   await tx
     .insert(recoveries)
     .values({ subscriptionId: id, ...how })
