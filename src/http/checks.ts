@@ -31,7 +31,7 @@ interface PublicOptions {
   readonly verifyAgain?: (input: Received) => Promise<void>;
 }
 
-interface Received {
+export interface Received {
   readonly requestContext: RequestContext;
   readonly params: Readonly<Record<string, string>>;
   readonly raw: Uint8Array;

@@ -1,4 +1,5 @@
 import type { FailureAudit } from "../auth/audit-failures.ts";
+import type { Received } from "../http/checks.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import { invalid, Problem, unavailable } from "../lib/problem.ts";
 import { equalInConstantTime } from "../lib/secret-box.ts";
@@ -21,10 +22,7 @@ const SLUG = new RegExp(PROVIDER_SLUG);
  */
 const DUMMY_SECRET = "there is no such provider";
 
-interface SignedRequest {
-  readonly requestContext: RequestContext;
-  readonly raw: Uint8Array;
-}
+type SignedRequest = Pick<Received, "requestContext" | "raw">;
 
 /** The time in seconds by which a signed timestamp may differ from our clock, either way (contract 9.1). */
 const TOLERANCE_S = 300;
@@ -40,11 +38,11 @@ export function hasSignature({ headers }: Pick<RequestContext, "headers">): bool
   return SIGNATURE.test(headers.get("x-provider-signature") ?? "");
 }
 
-interface SigningDeps extends Pick<ProviderDeps, "box" | "db" | "clock"> {
+export interface IngestDeps extends ProviderDeps {
   readonly failures: FailureAudit;
 }
 
-export type Signatures = ReturnType<typeof createSignatures>;
+type SigningDeps = Pick<IngestDeps, "box" | "db" | "clock" | "failures">;
 
 type Verdict = "accepted" | "wrong signature" | "wrong timestamp";
 
@@ -113,14 +111,14 @@ function isRecent(timestamp: string, now: Date): boolean {
 }
 
 /** Creates the dependencies of `takeEvents`, among them the batcher. */
-export function createIngestDeps({ clock, traces, ...deps }: ProviderDeps, signatures: Signatures) {
+export function createIngestDeps(deps: IngestDeps) {
   return {
-    clock,
-    traces,
-    signatures,
+    clock: deps.clock,
+    traces: deps.traces,
+    signatures: createSignatures(deps),
     partners: createPartnerFinder(deps.db),
     profanity: createProfanityFinder(),
-    submit: createBatcher({ clock, ...deps }),
+    submit: createBatcher(deps),
   };
 }
 

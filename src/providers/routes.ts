@@ -1,34 +1,20 @@
 import { Elysia } from "elysia";
 
-import type { FailureAudit } from "../auth/audit-failures.ts";
 import { BASE_PATH } from "../http/access.ts";
-import type { RequestContext } from "../http/request-context.ts";
-import type { Checks } from "../http/checks.ts";
+import type { Checks, Received } from "../http/checks.ts";
 import { errorResponse } from "../http/errors.ts";
-import { createIngestDeps, createSignatures, hasSignature, takeEvents } from "./actions.ts";
-import type { ProviderDeps } from "./batch.ts";
+import { createIngestDeps, hasSignature, type IngestDeps, takeEvents } from "./actions.ts";
 import { providerEventsBody } from "./input.ts";
 import { AcceptedAnswer, BODY_LIMIT } from "./model.ts";
 
-interface ProviderRouteDeps extends ProviderDeps {
+interface ProviderRouteDeps extends IngestDeps {
   readonly checks: Checks;
-  readonly failures: FailureAudit;
-}
-
-/**
- * A request with the bytes that were signed. Elysia's type inference fails on the route if this parameter has no
- * explicit type.
- */
-interface SignedRequest {
-  readonly requestContext: RequestContext;
-  readonly params: Readonly<Record<string, string>>;
-  readonly raw: Uint8Array;
 }
 
 /** Serves the route that accepts the events that pullers of review sites report (contract 9.1). */
 export function providerRoutes(deps: ProviderRouteDeps) {
-  const signatures = createSignatures(deps);
-  const reporting = createIngestDeps(deps, signatures);
+  const reporting = createIngestDeps(deps);
+  const { signatures } = reporting;
   return new Elysia({ prefix: `${BASE_PATH}/providers`, tags: ["Review sites"] })
     .use(deps.checks)
     .post(
@@ -39,10 +25,10 @@ export function providerRoutes(deps: ProviderRouteDeps) {
         public: {
           bodyLimit: BODY_LIMIT,
           mayVerify: hasSignature,
-          verify: ({ params, ...signed }: SignedRequest) =>
-            signatures.verify(params["provider"] ?? "", signed),
-          verifyAgain: ({ params, ...signed }: SignedRequest) =>
-            signatures.verifyAgain(params["provider"] ?? "", signed),
+          // Elysia's type inference fails on the route if these parameters have no explicit types.
+          verify: (signed: Received) => signatures.verify(signed.params["provider"] ?? "", signed),
+          verifyAgain: (signed: Received) =>
+            signatures.verifyAgain(signed.params["provider"] ?? "", signed),
         },
         // Exempts the route from the rate limits, because review sites may report at any rate (contract 2.9).
         uncounted: true,
