@@ -5,7 +5,6 @@ import { isDeadlock, isLockTimeout, isStoreFailure, isUniqueViolation } from "..
 import type { Clock } from "../lib/clock.ts";
 import { inBatches } from "../lib/batches.ts";
 import { errorFields, type Log } from "../lib/log.ts";
-import type { FieldErrors } from "../lib/problem.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import type { RecordedAction, SiteFacts } from "../outbox/event.ts";
 import type { WriterPool } from "../outbox/writer-pool.ts";
@@ -43,17 +42,16 @@ export interface ProviderDeps {
   readonly traces?: { came(instants: readonly Date[]): void } | undefined;
 }
 
-export type BatcherDeps = Pick<ProviderDeps, "writerPool" | "clock" | "box" | "schedule" | "log">;
+type BatcherDeps = Pick<ProviderDeps, "writerPool" | "clock" | "box" | "schedule" | "log">;
 
 /** The result of one request. Its events are written only if the request was accepted. */
 export type RequestResult =
   | { readonly kind: "accepted"; readonly accepted: number; readonly woken: Promise<void> }
-  | { readonly kind: "rejected"; readonly fieldErrors: FieldErrors }
-  /**
-   * The request is deferred: another transaction holds a row or sequence that the request needs, its provider's
-   * secret changed, or the batch could not be written.
-   */
-  | { readonly kind: "deferred"; readonly reason: "sequence" | "row" | "secret" | "write" };
+  | Exclude<BatchDecision, { kind: "accepted" }>
+  /** The batch could not be written. */
+  | { readonly kind: "deferred"; readonly reason: "write" };
+
+type Submit = (request: ProviderRequest) => Promise<RequestResult>;
 
 /** Another transaction claims, inserts or locks a row that this batch writes. */
 class Collision extends Error {}
@@ -144,10 +142,7 @@ async function findAll(
     const { site, review, newId, sealedSecret, sealedPreviousSecret } = one;
     if (sealedSecret !== null)
       found.accepted.set(one.slug, {
-        sealedSecrets: [
-          sealedSecret,
-          ...(sealedPreviousSecret === null ? [] : [sealedPreviousSecret]),
-        ],
+        sealedSecrets: [sealedSecret, sealedPreviousSecret],
         requiresTimestamp: one.requiresTimestamp === true,
       });
     const siteId = one.siteId ?? 0;
@@ -281,9 +276,7 @@ const AGAIN_MS = 2_000;
  * - A request that needs a row locked by another transaction, or whose batch could not be written, is processed
  *   individually and waits for all its locks.
  */
-export function createBatcher(
-  deps: BatcherDeps,
-): (request: ProviderRequest) => Promise<RequestResult> {
+export function createBatcher(deps: BatcherDeps): Submit {
   const submit = inBatches(deps.clock, (requests) => writeBatch(deps, requests, "nothing"), {
     ...LIMITS,
     gatherMs: 3,
@@ -318,10 +311,7 @@ function createPartnerQueues(
   clock: Clock,
   write: (requests: readonly ProviderRequest[]) => Promise<readonly RequestResult[]>,
 ) {
-  const queues = new Map<
-    string,
-    { submit: (request: ProviderRequest) => Promise<RequestResult>; requests: number }
-  >();
+  const queues = new Map<string, { submit: Submit; requests: number }>();
   return {
     has: (key: string) => queues.has(key),
     async submit(key: string, request: ProviderRequest): Promise<RequestResult> {

@@ -11,7 +11,8 @@ export interface Signed {
 
 /** The secrets that verify a provider's requests now; a previous one stays until maintenance removes it. */
 export interface Accepted {
-  readonly sealedSecrets: readonly string[];
+  /** The current secret and the previous one, if any. */
+  readonly sealedSecrets: readonly (string | null)[];
   readonly requiresTimestamp: boolean;
 }
 
