@@ -188,7 +188,7 @@ async function writeAll(
   };
   // The statements are pipelined together with the commit, unless mails must be sealed first.
   const [, , , wakes] = await Promise.all([
-    insertNew(tx, claims, outcome.created, now),
+    insertNew(tx, { claims, created: outcome.created, now }),
     outcome.reviews.length > 0 && updateReviews(tx, outcome.reviews, now),
     outcome.sites.length > 0 && updateSites(tx, outcome.sites),
     finish(),

@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import type { Tx } from "../../../db/client.ts";
 import { providerEvents, reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { reviews } from "../../../db/schema/reviews.ts";
-import { instant, list, rows, statement } from "../../../db/statement.ts";
+import { instant, list, rows, statement, type ValuesOf } from "../../../db/statement.ts";
 import { REVIEW_STATE, SITE, type ReviewState, type Site } from "./look-up.ts";
 
 const insertion = statement({
@@ -36,13 +36,8 @@ const insertion = statement({
  * Claims event ids permanently and inserts reviews with the ids from `lookUp`. The statement fails, and the
  * transaction with it, if another transaction has claimed or inserted one of them since the look-up.
  */
-export async function insertNew(
-  tx: Tx,
-  claims: readonly { readonly slug: string; readonly id: string }[],
-  created: readonly ReviewState[],
-  now: Date,
-): Promise<void> {
-  await tx.run(insertion, { claims, created, now });
+export async function insertNew(tx: Tx, given: ValuesOf<typeof insertion.params>): Promise<void> {
+  await tx.run(insertion, given);
 }
 
 const update = statement({

@@ -110,7 +110,7 @@ describe("transactions that write the same rows in opposite orders", () => {
     const ended = await inBothOrders((ids) =>
       database.db.transaction((tx) => {
         const claims = ids.map((id) => ({ slug: provider.slug, id }));
-        return insertNew(tx, claims, [], new Date());
+        return insertNew(tx, { claims, created: [], now: new Date() });
       }),
     );
     expect(ended.toSorted()).toEqual(ONE_WRITES.toSorted());
@@ -126,7 +126,7 @@ describe("transactions that write the same rows in opposite orders", () => {
         const reviewedAt = new Date();
         const more = { ...facts, reviewedAt, removedAt: null, erasedAt: null };
         const reviews = ids.map((one) => ({ id: ++id, siteId, externalReviewId: one, ...more }));
-        return insertNew(tx, [], reviews, reviewedAt);
+        return insertNew(tx, { claims: [], created: reviews, now: reviewedAt });
       }),
     );
     expect(ended.toSorted()).toEqual(ONE_WRITES.toSorted());

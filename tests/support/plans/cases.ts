@@ -218,7 +218,7 @@ function group(count: number, bound: number): PlanCase {
         const created = known.flatMap(({ newId: id, siteId, externalReviewId }) =>
           id === null ? [] : { ...facts, id, siteId, externalReviewId, reviewedAt: now },
         );
-        await insertNew(tx, asked, created, now);
+        await insertNew(tx, { claims: asked, created, now });
         const changed = known.flatMap(({ review }) => (review ? { ...review, rate: 5 } : []));
         await updateReviews(tx, changed, now);
       }),
