@@ -1,16 +1,12 @@
+import { getTableColumns } from "drizzle-orm";
+
 import type { Db, DbOrTx } from "../../../db/client.ts";
 import { anyOf } from "../../../db/conditions.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { inBatches } from "../../lib/batches.ts";
 
-const CREDENTIALS = {
-  slug: reviewSites.slug,
-  sealedSecret: reviewSites.sealedSecret,
-  sealedPreviousSecret: reviewSites.sealedPreviousSecret,
-  previousSecretExpiresAt: reviewSites.previousSecretExpiresAt,
-  requiresTimestamp: reviewSites.requiresTimestamp,
-};
+const { id: _id, name: _name, ...CREDENTIALS } = getTableColumns(reviewSites);
 
 /** Returns the credentials of providers by slug. */
 export async function credentialsOf(db: DbOrTx, slugs: readonly string[]) {

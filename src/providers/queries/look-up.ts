@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { getTableColumns, sql } from "drizzle-orm";
 
 import type { Tx } from "../../../db/client.ts";
 import { providerEvents, reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
@@ -85,20 +85,14 @@ export const REVIEW_STATE = {
 /** A review as it is in the database, or will be after this request. */
 export type ReviewState = ValuesOf<typeof REVIEW_STATE>;
 
+const {
+  externalId: _externalId,
+  updatedAt: _updatedAt,
+  ...connection
+} = getTableColumns(storeReviewSites);
+
 /** The columns of a connection with the provider; slug and name are the provider's. */
-export const SITE = {
-  id: storeReviewSites.id,
-  slug: reviewSites.slug,
-  name: reviewSites.name,
-  reviewSiteId: storeReviewSites.reviewSiteId,
-  storeId: storeReviewSites.storeId,
-  accountId: storeReviewSites.accountId,
-  partnerId: storeReviewSites.partnerId,
-  pullConnected: storeReviewSites.pullConnected,
-  pullErrorCode: storeReviewSites.pullErrorCode,
-  postConnected: storeReviewSites.postConnected,
-  postErrorCode: storeReviewSites.postErrorCode,
-};
+export const SITE = { ...connection, slug: reviewSites.slug, name: reviewSites.name };
 export type Site = ValuesOf<typeof SITE>;
 
 const lookUpStatement = statement({
