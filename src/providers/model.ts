@@ -1,6 +1,6 @@
 import { Type, type Static, type TProperties } from "@sinclair/typebox";
 
-import { instantText, rowId, storableText } from "../http/text.ts";
+import { instantText, orNull, rowId, storableText } from "../http/text.ts";
 import type { Axis } from "../outbox/event.ts";
 
 // Limits for a provider's input. Contract 9.1 does not specify all of them; the other numbers are ours.
@@ -74,13 +74,11 @@ const storeReviewSiteId = Object.assign(rowId(), {
 const reviewFields = {
   external_review_id: externalId,
   rate: Type.Integer({ minimum: 1, maximum: 5 }),
-  reviewer: Type.Union([storableText([1, REVIEWER_CHARS]), Type.Null()], {
+  reviewer: orNull(storableText([1, REVIEWER_CHARS]), {
     explain: `must be null, or text of 1 to ${REVIEWER_CHARS} characters`,
   }),
-  reviewer_email: Type.Optional(
-    Type.Union([email, Type.Null()], { explain: "must be null or an email address" }),
-  ),
-  content: Type.Union([storableText([1, CONTENT_CHARS]), Type.Null()], {
+  reviewer_email: Type.Optional(orNull(email, { explain: "must be null or an email address" })),
+  content: orNull(storableText([1, CONTENT_CHARS]), {
     explain: `must be null for a rating without text, or text of 1 to ${CONTENT_CHARS} characters`,
   }),
   reviewed_at: instantText(),
@@ -99,11 +97,8 @@ export const ReportedReview = Type.Object(reviewFields, {
   description: "A review as reported by its site.",
 });
 /** The schema of a removal requires only the id of the review. */
-const gone = Type.Composite(
-  [
-    Type.Pick(Type.Object(reviewFields), ["external_review_id"]),
-    Type.Partial(Type.Omit(Type.Object(reviewFields), ["external_review_id"])),
-  ],
+const gone = Type.Object(
+  { ...Type.Partial(Type.Object(reviewFields)).properties, external_review_id: externalId },
   {
     ...closed,
     title: "ReportedRemoval",
@@ -141,7 +136,7 @@ export const EVENT_SCHEMAS = {
     axis: Type.Union([Type.Literal("pull"), Type.Literal("post")]),
     connected: Type.Boolean(),
     error_code: Type.Optional(
-      Type.Union([errorCode, Type.Null()], {
+      orNull(errorCode, {
         explain: `must be text of 1 to ${CODE_CHARS} characters, or null when connected`,
       }),
     ),
