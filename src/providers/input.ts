@@ -48,7 +48,7 @@ export interface ReadEvents {
 /** Validates each event of a request separately. Whether its references exist is checked later against the database. */
 export function readEvents(body: unknown, now: Date): ReadEvents {
   const envelope = examine(Envelope, body);
-  const given = "value" in envelope ? envelope.value.events : (envelope.sound?.events ?? []);
+  const given = validPartsOf(envelope)?.events ?? [];
   const read = given.map((one, index) => readEvent(one, index, now));
   const own = read.flatMap(({ fieldErrors }) => Object.entries(fieldErrors));
   return {
@@ -139,32 +139,26 @@ function isTooOld(at: Date | undefined): boolean {
 function toEvent(raw: RawEvent, index: number, times: Times): ProviderEvent {
   const { id, store_review_site_id: siteId } = raw;
   const common = { index, id, siteId, occurredAt: sound(times.occurredAt) };
+  if (raw.type === "connection.changed") {
+    const errorCode = raw.connected ? null : (raw.error_code ?? null);
+    return { ...common, type: raw.type, axis: raw.axis, errorCode };
+  }
+  const { external_review_id: externalReviewId } = "review" in raw ? raw.review : raw;
   switch (raw.type) {
     case "review.created":
     case "review.updated": {
-      const { external_review_id: externalReviewId, rate, reviewer, content } = raw.review;
-      const report = {
-        rate,
-        reviewer,
-        reviewerEmail: raw.review.reviewer_email,
-        // A rating without text is stored as an empty string.
-        content: content ?? "",
-        reviewedAt: sound(times.reviewedAt),
-      };
-      return { ...common, type: raw.type, externalReviewId, review: report };
+      const { rate, reviewer, reviewer_email: reviewerEmail } = raw.review;
+      // A rating without text is stored as an empty string.
+      const content = raw.review.content ?? "";
+      const reviewedAt = sound(times.reviewedAt);
+      const review = { rate, reviewer, reviewerEmail, content, reviewedAt };
+      return { ...common, type: raw.type, externalReviewId, review };
     }
     case "review.removed":
-      return { ...common, type: raw.type, externalReviewId: raw.review.external_review_id };
     case "response.posted":
-      return { ...common, type: raw.type, externalReviewId: raw.external_review_id };
-    case "response.failed": {
-      const { external_review_id: externalReviewId, error_code: errorCode } = raw;
-      return { ...common, type: raw.type, externalReviewId, errorCode };
-    }
-    case "connection.changed": {
-      const errorCode = raw.connected ? null : (raw.error_code ?? null);
-      return { ...common, type: raw.type, axis: raw.axis, errorCode };
-    }
+      return { ...common, type: raw.type, externalReviewId };
+    case "response.failed":
+      return { ...common, type: raw.type, externalReviewId, errorCode: raw.error_code };
   }
 }
 
