@@ -7,12 +7,8 @@ import { createIngestDeps, hasSignature, type IngestDeps, takeEvents } from "./a
 import { providerEventsBody } from "./input.ts";
 import { AcceptedAnswer, BODY_LIMIT } from "./model.ts";
 
-interface ProviderRouteDeps extends IngestDeps {
-  readonly checks: Checks;
-}
-
 /** Serves the route that accepts the events that pullers of review sites report (contract 9.1). */
-export function providerRoutes(deps: ProviderRouteDeps) {
+export function providerRoutes(deps: IngestDeps & { readonly checks: Checks }) {
   const reporting = createIngestDeps(deps);
   const { signatures } = reporting;
   return new Elysia({ prefix: `${BASE_PATH}/providers`, tags: ["Review sites"] })
