@@ -71,11 +71,7 @@ export async function nextCandidates(
     oldest !== undefined && since !== undefined && oldest < addMs(since, -MAX_DISORDER_MS);
   return mergeCandidates(
     {
-      rows: attemptRows.map(({ id, startedAt, ...row }) => ({
-        ...row,
-        attempt: id,
-        at: startedAt,
-      })),
+      rows: attemptRows.map(({ id: attempt, startedAt: at, ...row }) => ({ ...row, attempt, at })),
       isEnd: attemptRows.length < limit,
     },
     {
