@@ -139,7 +139,7 @@ export async function undelivered(
   };
   if (recovered !== null && failed !== undefined) {
     through = recovered;
-    const before = await failedBefore(db, partnerId, { ...window, ...recovered, failed });
+    const before = await failedBefore(db, partnerId, failed, { ...window, ...recovered });
     for (let from = 0; from < before.length && missed.length < limit; from += BATCH_ROWS)
       await addMissing(before.slice(from, from + BATCH_ROWS));
   }
@@ -190,14 +190,8 @@ async function recoveredBefore(db: DbOrTx, id: string, { since, events }: Window
 async function failedBefore(
   db: DbOrTx,
   partnerId: number,
-  {
-    since,
-    until,
-    events,
-    failed,
-    throughAt,
-    throughId,
-  }: Window & HistoryCursor & { readonly failed: ReadonlySet<string> },
+  failed: ReadonlySet<string>,
+  { since, until, events, throughAt, throughId }: Window & HistoryCursor,
 ): Promise<number[]> {
   const { id, recordedAt, eventId, event } = reviewHistory;
   const eventIds = [...failed];
