@@ -1,15 +1,6 @@
-import {
-  bigint,
-  boolean,
-  integer,
-  json,
-  pgTable,
-  primaryKey,
-  smallint,
-  text,
-} from "drizzle-orm/pg-core";
+import { boolean, integer, json, pgTable, primaryKey, smallint, text } from "drizzle-orm/pg-core";
 
-import { bytes, bytewise, instant } from "./columns.ts";
+import { bigNumber, bytes, bytewise, instant } from "./columns.ts";
 
 type Headers = Readonly<Record<string, string | string[]>>;
 
@@ -23,7 +14,7 @@ export const deliveryAttempts = pgTable(
   {
     id: bytewise("id").notNull(),
     subscriptionId: bytewise("subscription_id").notNull(),
-    sequence: bigint("sequence", { mode: "number" }).notNull(),
+    sequence: bigNumber("sequence").notNull(),
     eventId: bytewise("event_id").notNull(),
     event: text("event").notNull(),
     round: smallint("round").notNull(),

@@ -9,8 +9,10 @@ export const instant = (name: string) => timestamp(name, { withTimezone: true, p
 
 export const id = () => integer("id").primaryKey().generatedAlwaysAsIdentity();
 
-export const bigid = () =>
-  bigint("id", { mode: "number" }).primaryKey().generatedAlwaysAsIdentity();
+/** A bigint that JavaScript reads as a number; ids and sequences stay far below 2^53. */
+export const bigNumber = (name: string) => bigint(name, { mode: "number" });
+
+export const bigid = () => bigNumber("id").primaryKey().generatedAlwaysAsIdentity();
 
 /** Text that is ordered by bytes, as ULIDs must be. The query builder cannot declare a collation. */
 export const bytewise = customType<{ data: string }>({ dataType: () => 'text collate "C"' });

@@ -1,7 +1,6 @@
 import { sql } from "drizzle-orm";
 import {
   type AnyPgColumn,
-  bigint,
   boolean,
   index,
   integer,
@@ -12,7 +11,7 @@ import {
   uniqueIndex,
 } from "drizzle-orm/pg-core";
 
-import { bigid, id, instant } from "./columns.ts";
+import { bigid, bigNumber, id, instant } from "./columns.ts";
 
 /** The id that the platform gives a record, unique per kind (contract 10.6). */
 const externalId = () => text("external_id");
@@ -139,7 +138,7 @@ export const serviceActions = pgTable(
 export const inbox = pgTable(
   "inbox",
   {
-    position: bigint("position", { mode: "number" }).primaryKey(),
+    position: bigNumber("position").primaryKey(),
     serviceId: integer("service_id").notNull(),
     action: jsonb("action").notNull(),
     /** The partner of the review or the connection that the action names; 0 if there is none. */
@@ -158,8 +157,8 @@ export const inbox = pgTable(
 export const imports = pgTable("imports", {
   file: text("file").primaryKey(),
   /** The bytes of the file up to the last committed line, their lines and their SHA-256. */
-  bytes: bigint("bytes", { mode: "number" }).notNull(),
-  lines: bigint("lines", { mode: "number" }).notNull(),
+  bytes: bigNumber("bytes").notNull(),
+  lines: bigNumber("lines").notNull(),
   digest: text("digest").notNull(),
   /** The number of lines of each kind by what became of them. */
   counts: jsonb("counts").$type<ImportCounts>().notNull(),
@@ -192,7 +191,7 @@ export const auditWebhooks = pgTable("audit_webhooks", {
   /** Grows with each change of the settings, so that a POST under former settings moves nothing. */
   version: integer("version").notNull(),
   /** The id of the last row that was accepted. */
-  afterId: bigint("after_id", { mode: "number" }).notNull(),
+  afterId: bigNumber("after_id").notNull(),
   /** The number of failed POSTs since the last accepted one, with the last failure; 0 and null without. */
   failures: integer("failures").notNull().default(0),
   lastError: text("last_error"),
@@ -200,7 +199,7 @@ export const auditWebhooks = pgTable("audit_webhooks", {
   nextAt: instant("next_at").notNull(),
   deliveredAt: instant("delivered_at"),
   /** The number of rows that retention removed before they were accepted. */
-  lostRows: bigint("lost_rows", { mode: "number" }).notNull().default(0),
+  lostRows: bigNumber("lost_rows").notNull().default(0),
   createdAt: instant("created_at").notNull(),
   updatedAt: instant("updated_at").notNull(),
 });

@@ -1,6 +1,6 @@
-import { bigint, boolean, integer, pgTable, smallint, text } from "drizzle-orm/pg-core";
+import { boolean, integer, pgTable, smallint, text } from "drizzle-orm/pg-core";
 
-import { bytewise, instant } from "./columns.ts";
+import { bigNumber, bytewise, instant } from "./columns.ts";
 
 /**
  * The leases of dispatchers. A lease lives while its process renews it. Each renewal increases `renewed_at` even if
@@ -25,7 +25,7 @@ export const shards = pgTable("shards", {
     onDelete: "set null",
   }),
   /** The number of claims of the shard; each new holder increments it. */
-  epoch: bigint("epoch", { mode: "number" }).notNull().default(0),
+  epoch: bigNumber("epoch").notNull().default(0),
   /**
    * Set if the lease of the holder was expired: the holder may have sent the first entries of its lanes without a
    * record. Cleared when a later holder has repeated these entries and releases the shard cleanly.
@@ -45,7 +45,7 @@ export const maintenanceJobs = pgTable("maintenance_jobs", {
   succeededAt: instant("succeeded_at"),
   durationMs: integer("duration_ms"),
   /** The number of rows that the last run has handled, or the current run so far. */
-  rows: bigint("rows", { mode: "number" }).notNull().default(0),
+  rows: bigNumber("rows").notNull().default(0),
   /** The position from which the next chunk of an unfinished run continues. */
   reached: text("reached"),
   /** The number of failed runs since the last success, and the error of the last failed run. */

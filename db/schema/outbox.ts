@@ -1,6 +1,6 @@
-import { bigint, boolean, integer, pgTable, primaryKey, smallint, text } from "drizzle-orm/pg-core";
+import { boolean, integer, pgTable, primaryKey, smallint, text } from "drizzle-orm/pg-core";
 
-import { bytewise, instant } from "./columns.ts";
+import { bigNumber, bytewise, instant } from "./columns.ts";
 import { webhookSubscriptions } from "./webhooks.ts";
 
 /**
@@ -12,27 +12,27 @@ export const outboxSequences = pgTable("outbox_sequences", {
   subscriptionId: bytewise("subscription_id")
     .primaryKey()
     .references(() => webhookSubscriptions.id),
-  lastSequence: bigint("last_sequence", { mode: "number" }).notNull().default(0),
+  lastSequence: bigNumber("last_sequence").notNull().default(0),
   /** The last sequence number of an event in the log. Tests, batches and later rounds have rows in `outbox` instead. */
-  lastLogged: bigint("last_logged", { mode: "number" }).notNull().default(0),
+  lastLogged: bigNumber("last_logged").notNull().default(0),
   /**
    * The last id of review_history up to which a skip dropped the events that wait for a batch. Maintenance deletes
    * their rows in chunks.
    */
-  batchSkippedThrough: bigint("batch_skipped_through", { mode: "number" }).notNull().default(0),
+  batchSkippedThrough: bigNumber("batch_skipped_through").notNull().default(0),
 });
 
 /** The columns that describe the event of an entry and its place in the queue. */
 const entry = {
   subscriptionId: bytewise("subscription_id").notNull(),
-  sequence: bigint("sequence", { mode: "number" }).notNull(),
+  sequence: bigNumber("sequence").notNull(),
   eventId: bytewise("event_id").notNull(),
   event: text("event").notNull(),
   payloadMode: text("payload_mode", { enum: ["full", "minimal"] }).notNull(),
   /**
    * The row of the event in review_history; null for webhook.test, because its body is composed from this row alone.
    */
-  reviewHistoryId: bigint("review_history_id", { mode: "number" }),
+  reviewHistoryId: bigNumber("review_history_id"),
   reviewId: integer("review_id"),
   batchJobId: bytewise("batch_job_id"),
   isTest: boolean("is_test").notNull().default(false),
@@ -79,7 +79,7 @@ export const batchEntries = pgTable(
   "batch_entries",
   {
     subscriptionId: bytewise("subscription_id").notNull(),
-    reviewHistoryId: bigint("review_history_id", { mode: "number" }).notNull(),
+    reviewHistoryId: bigNumber("review_history_id").notNull(),
   },
   (t) => [primaryKey({ columns: [t.subscriptionId, t.reviewHistoryId] })],
 );
@@ -96,9 +96,9 @@ export const batchWindows = pgTable("batch_windows", {
   /** The prefix of the dispatch's job ids. */
   id: bytewise("id").notNull(),
   openedAt: instant("opened_at").notNull(),
-  through: bigint("through", { mode: "number" }).notNull(),
+  through: bigNumber("through").notNull(),
   /** The low watermark: no waiting event with a smaller id is left, so that no chunk walks over deleted rows. */
-  firstId: bigint("first_id", { mode: "number" }).notNull().default(0),
+  firstId: bigNumber("first_id").notNull().default(0),
   /** The review with which the last chunk ended; its remaining events come next. */
   reviewId: integer("review_id"),
 });
@@ -110,9 +110,9 @@ export const batchWindows = pgTable("batch_windows", {
 export const outboxOffsets = pgTable("outbox_offsets", {
   subscriptionId: bytewise("subscription_id").primaryKey(),
   /** Every event of the log up to this sequence is settled, or has a row in `outbox`. */
-  settledThrough: bigint("settled_through", { mode: "number" }).notNull().default(0),
+  settledThrough: bigNumber("settled_through").notNull().default(0),
   /** The skip watermark: every entry up to this sequence that was not settled by an attempt is skipped. */
-  skippedThrough: bigint("skipped_through", { mode: "number" }).notNull().default(0),
+  skippedThrough: bigNumber("skipped_through").notNull().default(0),
 });
 
 /**
@@ -123,8 +123,8 @@ export const outboxSkips = pgTable(
   "outbox_skips",
   {
     subscriptionId: bytewise("subscription_id").notNull(),
-    first: bigint("first", { mode: "number" }).notNull(),
-    last: bigint("last", { mode: "number" }).notNull(),
+    first: bigNumber("first").notNull(),
+    last: bigNumber("last").notNull(),
     reason: text("reason", { enum: ["deleted", "expired", "skipped"] }).notNull(),
     /** The number of skipped entries; null if they were not counted. Expired entries are counted. */
     entries: integer("entries"),
@@ -147,8 +147,8 @@ export const recoveries = pgTable("recoveries", {
   events: text("events").array().notNull(),
   throughAt: instant("through_at").notNull(),
   /** The id of an event in `review_history`; it orders events that were recorded at the same instant. */
-  throughId: bigint("through_id", { mode: "number" }).notNull(),
+  throughId: bigNumber("through_id").notNull(),
   /** The skip watermarks of `outbox_offsets` and `outbox_sequences` when this row was written. */
-  skippedThrough: bigint("skipped_through", { mode: "number" }).notNull(),
-  batchSkippedThrough: bigint("batch_skipped_through", { mode: "number" }).notNull(),
+  skippedThrough: bigNumber("skipped_through").notNull(),
+  batchSkippedThrough: bigNumber("batch_skipped_through").notNull(),
 });

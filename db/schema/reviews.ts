@@ -1,17 +1,8 @@
 import { sql } from "drizzle-orm";
-import {
-  bigint,
-  boolean,
-  integer,
-  json,
-  pgTable,
-  text,
-  unique,
-  uniqueIndex,
-} from "drizzle-orm/pg-core";
+import { boolean, integer, json, pgTable, text, unique, uniqueIndex } from "drizzle-orm/pg-core";
 
 import { SYNCED, userId } from "./companies.ts";
-import { bigid, bytewise, id, instant } from "./columns.ts";
+import { bigid, bigNumber, bytewise, id, instant } from "./columns.ts";
 
 export const reviews = pgTable(
   "reviews",
@@ -90,7 +81,7 @@ export const reviewHistory = pgTable(
      * The sequence of the event in the log of the partner's immediate subscription, if it receives the event (contract
      * 7.2).
      */
-    sequence: bigint("sequence", { mode: "number" }),
+    sequence: bigNumber("sequence"),
     subscriptionNumber: integer("subscription_number"),
     /** Whether that subscription had `payload_mode: minimal` at the time of the event. */
     isMinimal: boolean("is_minimal"),

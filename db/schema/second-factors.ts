@@ -1,16 +1,8 @@
 import { sql } from "drizzle-orm";
-import {
-  bigint,
-  integer,
-  pgTable,
-  primaryKey,
-  smallint,
-  text,
-  uniqueIndex,
-} from "drizzle-orm/pg-core";
+import { integer, pgTable, primaryKey, smallint, text, uniqueIndex } from "drizzle-orm/pg-core";
 
 import { users } from "./companies.ts";
-import { bytes, bytewise, instant } from "./columns.ts";
+import { bigNumber, bytes, bytewise, instant } from "./columns.ts";
 import { tokens } from "./tokens.ts";
 
 /** The factors of a user go with the user. */
@@ -34,7 +26,7 @@ export const secondFactors = pgTable(
     /** The WebAuthn credential of a passkey: its id in base64url, its COSE key and its signature counter. */
     credentialId: text("credential_id").unique("second_factors_credential_id_key"),
     publicKey: bytes("public_key"),
-    signCount: bigint("sign_count", { mode: "number" }),
+    signCount: bigNumber("sign_count"),
     transports: text("transports").array().notNull().default([]),
     createdAt: instant("created_at").notNull(),
     lastUsedAt: instant("last_used_at"),
