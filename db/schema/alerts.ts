@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { boolean, integer, json, pgTable, smallint, text, uniqueIndex } from "drizzle-orm/pg-core";
 
 import { companyId } from "./companies.ts";
-import { bytewise, instant } from "./columns.ts";
+import { bytewise, instant, state } from "./columns.ts";
 import { webhookSubscriptions } from "./webhooks.ts";
 
 /** A partner's settings for alerts about its webhooks: kinds and recipients. Without a row the defaults apply. */
@@ -119,9 +119,7 @@ export const mails = pgTable("mails", {
    * postpones due_at. The mailer changes queued to sent when an SMTP server accepts the mail. It changes queued to
    * dead when the server rejects the mail permanently, or when the attempts or the time are used up.
    */
-  state: text("state", { enum: ["queued", "sent", "dead"] })
-    .notNull()
-    .default("queued"),
+  state: state("queued", "sent", "dead"),
   attempt: smallint("attempt").notNull().default(1),
   dueAt: instant("due_at"),
   /** The instant from which the mail is useless, such as the expiry of its code. */

@@ -1,4 +1,4 @@
-import { bigint, customType, integer, timestamp } from "drizzle-orm/pg-core";
+import { bigint, customType, integer, text, timestamp } from "drizzle-orm/pg-core";
 
 // Columns that many tables share.
 //
@@ -19,3 +19,7 @@ export const bytewise = customType<{ data: string }>({ dataType: () => 'text col
 
 /** Raw bytes. The query builder has no type for them. */
 export const bytes = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });
+
+/** The state of a row, which begins as the first of these states. */
+export const state = <S extends string>(...states: [S, ...S[]]) =>
+  text("state", { enum: states }).notNull().default(states[0]);

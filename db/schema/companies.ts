@@ -11,7 +11,7 @@ import {
   uniqueIndex,
 } from "drizzle-orm/pg-core";
 
-import { bigid, bigNumber, id, instant } from "./columns.ts";
+import { bigid, bigNumber, id, instant, state } from "./columns.ts";
 
 /** The id that the platform gives a record, unique per kind (contract 10.6). */
 const externalId = () => text("external_id");
@@ -143,9 +143,7 @@ export const inbox = pgTable(
     action: jsonb("action").notNull(),
     /** The partner of the review or the connection that the action names; 0 if there is none. */
     partnerId: integer("partner_id").notNull(),
-    state: text("state", { enum: ["waiting", "rejected"] })
-      .notNull()
-      .default("waiting"),
+    state: state("waiting", "rejected"),
     /** The reasons of a rejection by field. */
     errors: jsonb("errors").$type<Readonly<Record<string, string>>>(),
     insertedAt: instant("inserted_at").notNull().defaultNow(),

@@ -1,7 +1,7 @@
 import { jsonb, pgTable, text } from "drizzle-orm/pg-core";
 
 import { companyId, userId } from "./companies.ts";
-import { bytewise, instant } from "./columns.ts";
+import { bytewise, instant, state } from "./columns.ts";
 
 /** A person whose data are erased (contract 10.8). Once that is done, the row does not tell who it was. */
 export const erasures = pgTable("erasures", {
@@ -10,9 +10,7 @@ export const erasures = pgTable("erasures", {
   /**
    * State of the erasure. queued → running → done: the maintenance job `erasures`, with its first and its last chunk.
    */
-  state: text("state", { enum: ["queued", "running", "done"] })
-    .notNull()
-    .default("queued"),
+  state: state("queued", "running", "done"),
   /** The person and the bounds of the search, sealed with `erasure:<id>` as associated data; removed at the end. */
   sealedSelector: text("sealed_selector"),
   /** The step and the place in it from which the next chunk continues; null before the first chunk and at the end. */
@@ -32,9 +30,7 @@ export const erasures = pgTable("erasures", {
 export const companyDeletions = pgTable("company_deletions", {
   companyId: companyId("company_id").primaryKey(),
   /** State of the deletion. waiting → running: the maintenance job `deletions`, which then allows no way back. */
-  state: text("state", { enum: ["waiting", "running"] })
-    .notNull()
-    .default("waiting"),
+  state: state("waiting", "running"),
   reached: text("reached"),
   requestedBy: userId("requested_by").notNull(),
   requestedAt: instant("requested_at").notNull(),

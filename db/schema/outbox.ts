@@ -1,6 +1,6 @@
 import { boolean, integer, pgTable, primaryKey, smallint, text } from "drizzle-orm/pg-core";
 
-import { bigNumber, bytewise, instant } from "./columns.ts";
+import { bigNumber, bytewise, instant, state } from "./columns.ts";
 import { webhookSubscriptions } from "./webhooks.ts";
 
 /**
@@ -55,9 +55,7 @@ export const outbox = pgTable(
      * State of the entry. pending: due as soon as the entry is the head of its lane. waiting: due for a retry at
      * due_at. The dispatcher changes state and due_at.
      */
-    state: text("state", { enum: ["pending", "waiting"] })
-      .notNull()
-      .default("pending"),
+    state: state("pending", "waiting"),
     dueAt: instant("due_at"),
     /**
      * Set if this entry was skipped individually. Entries up to `outbox_offsets.skipped_through` count as skipped
