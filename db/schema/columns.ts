@@ -23,3 +23,9 @@ export const bytes = customType<{ data: Uint8Array }>({ dataType: () => "bytea" 
 /** The state of a row, which begins as the first of these states. */
 export const state = <S extends string>(...states: [S, ...S[]]) =>
   text("state", { enum: states }).notNull().default(states[0]);
+
+/** The times at which a row was made and last changed. */
+export const timestamps = () => ({
+  createdAt: instant("created_at").notNull(),
+  updatedAt: instant("updated_at").notNull(),
+});

@@ -11,7 +11,7 @@ import {
   uniqueIndex,
 } from "drizzle-orm/pg-core";
 
-import { bigid, bigNumber, id, instant, state } from "./columns.ts";
+import { bigid, bigNumber, id, instant, state, timestamps } from "./columns.ts";
 
 /** The id that the platform gives a record, unique per kind (contract 10.6). */
 const externalId = () => text("external_id");
@@ -90,8 +90,7 @@ export const users = pgTable("users", {
   passwordHash: text("password_hash"),
   isActive: boolean("is_active").notNull().default(true),
   externalId: externalId().unique("users_external_id"),
-  createdAt: instant("created_at").notNull(),
-  updatedAt: instant("updated_at").notNull(),
+  ...timestamps(),
 });
 
 export const userId = (name: string) => integer(name).references(() => users.id);
@@ -198,6 +197,5 @@ export const auditWebhooks = pgTable("audit_webhooks", {
   deliveredAt: instant("delivered_at"),
   /** The number of rows that retention removed before they were accepted. */
   lostRows: bigNumber("lost_rows").notNull().default(0),
-  createdAt: instant("created_at").notNull(),
-  updatedAt: instant("updated_at").notNull(),
+  ...timestamps(),
 });

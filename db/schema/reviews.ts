@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { boolean, integer, json, pgTable, text, unique, uniqueIndex } from "drizzle-orm/pg-core";
 
 import { SYNCED, userId } from "./companies.ts";
-import { bigid, bigNumber, bytewise, id, instant } from "./columns.ts";
+import { bigid, bigNumber, bytewise, id, instant, timestamps } from "./columns.ts";
 
 export const reviews = pgTable(
   "reviews",
@@ -20,8 +20,7 @@ export const reviews = pgTable(
     /** The profane words that were found last, so that an update announces profanity once per change. */
     profanity: text("profanity").array().notNull().default([]),
     reviewedAt: instant("reviewed_at").notNull(),
-    createdAt: instant("created_at").notNull(),
-    updatedAt: instant("updated_at").notNull(),
+    ...timestamps(),
     removedAt: instant("removed_at"),
     responseBody: text("response_body"),
     responseUserId: userId("response_user_id"),

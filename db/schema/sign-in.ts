@@ -10,7 +10,7 @@ import {
 } from "drizzle-orm/pg-core";
 
 import { companyId, userId } from "./companies.ts";
-import { bytewise, instant } from "./columns.ts";
+import { bytewise, instant, timestamps } from "./columns.ts";
 
 /**
  * Sign-in failures per normalised email, whether the email is known or not. The email is kept as a digest, because
@@ -101,8 +101,7 @@ export const ssoConnections = pgTable("sso_connections", {
   }),
   /** The stores of these users, if they are location users. */
   newUserStoreIds: integer("new_user_store_ids").array().notNull().default([]),
-  createdAt: instant("created_at").notNull(),
-  updatedAt: instant("updated_at").notNull(),
+  ...timestamps(),
 });
 
 const connectionId = () =>

@@ -10,7 +10,7 @@ import {
 } from "drizzle-orm/pg-core";
 
 import { companyId, userId } from "./companies.ts";
-import { bytewise, instant } from "./columns.ts";
+import { bytewise, instant, timestamps } from "./columns.ts";
 
 /**
  * Signing keys of tokens. next: published, not used yet. current: signs. retired: published while a live token
@@ -58,8 +58,7 @@ export const oauthClients = pgTable("oauth_clients", {
   createdBy: text("created_by").references((): AnyPgColumn => oauthClients.clientId, {
     onDelete: "set null",
   }),
-  createdAt: instant("created_at").notNull(),
-  updatedAt: instant("updated_at").notNull(),
+  ...timestamps(),
 });
 
 /** One row per sign-in; it identifies the family of the tokens that it issued. */

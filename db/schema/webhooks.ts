@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { boolean, integer, pgTable, smallint, text, uniqueIndex } from "drizzle-orm/pg-core";
 
 import { companyId } from "./companies.ts";
-import { bytewise, instant } from "./columns.ts";
+import { bytewise, instant, timestamps } from "./columns.ts";
 
 export const webhookSubscriptions = pgTable(
   "webhook_subscriptions",
@@ -44,8 +44,7 @@ export const webhookSubscriptions = pgTable(
     nextBatchAt: instant("next_batch_at"),
     /** The subscription of an import receives no event that was recorded before this instant; null for none. */
     beginsAt: instant("begins_at"),
-    createdAt: instant("created_at").notNull(),
-    updatedAt: instant("updated_at").notNull(),
+    ...timestamps(),
     disabledAt: instant("disabled_at"),
     disabledReason: text("disabled_reason"),
     /** The reason that an operator gave for disabling it. */
