@@ -22,24 +22,6 @@ export const outboxSequences = pgTable("outbox_sequences", {
   batchSkippedThrough: bigNumber("batch_skipped_through").notNull().default(0),
 });
 
-/** The columns that describe the event of an entry and its place in the queue. */
-const entry = {
-  subscriptionId: bytewise("subscription_id").notNull(),
-  sequence: bigNumber("sequence").notNull(),
-  eventId: bytewise("event_id").notNull(),
-  event: text("event").notNull(),
-  payloadMode: text("payload_mode", { enum: ["full", "minimal"] }).notNull(),
-  /**
-   * The row of the event in review_history; null for webhook.test, because its body is composed from this row alone.
-   */
-  reviewHistoryId: bigNumber("review_history_id"),
-  reviewId: integer("review_id"),
-  batchJobId: bytewise("batch_job_id"),
-  isTest: boolean("is_test").notNull().default(false),
-  round: smallint("round").notNull().default(1),
-  recordedAt: instant("recorded_at").notNull(),
-};
-
 /**
  * Entries outside the log (`review_history.sequence`): tests, batches, later rounds, and events that the offset of the
  * log has passed before they were settled, such as one that waits for a retry. `attempt` is the number of the next
@@ -48,7 +30,20 @@ const entry = {
 export const outbox = pgTable(
   "outbox",
   {
-    ...entry,
+    subscriptionId: bytewise("subscription_id").notNull(),
+    sequence: bigNumber("sequence").notNull(),
+    eventId: bytewise("event_id").notNull(),
+    event: text("event").notNull(),
+    payloadMode: text("payload_mode", { enum: ["full", "minimal"] }).notNull(),
+    /**
+     * The row of the event in review_history; null for webhook.test, because its body is composed from this row alone.
+     */
+    reviewHistoryId: bigNumber("review_history_id"),
+    reviewId: integer("review_id"),
+    batchJobId: bytewise("batch_job_id"),
+    isTest: boolean("is_test").notNull().default(false),
+    round: smallint("round").notNull().default(1),
+    recordedAt: instant("recorded_at").notNull(),
     shard: smallint("shard").notNull(),
     attempt: smallint("attempt").notNull().default(1),
     /**
