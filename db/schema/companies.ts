@@ -14,10 +14,9 @@ import {
 import { bigid, bigNumber, id, instant, state, timestamps } from "./columns.ts";
 
 /** The id that the platform gives a record, unique per kind (contract 10.6). */
-const externalId = () => text("external_id");
+export const externalId = () => text("external_id");
 /** The time of the last change, which a trigger writes. */
-const updatedAt = () => instant("updated_at").notNull().defaultNow();
-export const SYNCED = { externalId, updatedAt };
+export const updatedAt = () => instant("updated_at").notNull().defaultNow();
 
 export const plans = pgTable("plans", {
   id: id(),
@@ -67,6 +66,8 @@ export const stores = pgTable("stores", {
   updatedAt: updatedAt(),
 });
 
+export const storeId = () => integer("store_id").references(() => stores.id);
+
 export const users = pgTable("users", {
   id: id(),
   companyId: companyId("company_id").notNull(),
@@ -100,9 +101,7 @@ export const userStores = pgTable(
   "user_stores",
   {
     userId: userId("user_id").notNull(),
-    storeId: integer("store_id")
-      .notNull()
-      .references(() => stores.id),
+    storeId: storeId().notNull(),
   },
   (t) => [primaryKey({ columns: [t.userId, t.storeId] })],
 );

@@ -1,6 +1,6 @@
 import { boolean, integer, pgTable, primaryKey, text, unique } from "drizzle-orm/pg-core";
 
-import { companyId, stores, SYNCED } from "./companies.ts";
+import { companyId, externalId, storeId, updatedAt } from "./companies.ts";
 import { bytewise, id, instant } from "./columns.ts";
 
 /** A review site with the credentials of its puller; the routes call it a provider. */
@@ -24,9 +24,7 @@ export const storeReviewSites = pgTable(
   "store_review_sites",
   {
     id: id(),
-    storeId: integer("store_id")
-      .notNull()
-      .references(() => stores.id),
+    storeId: storeId().notNull(),
     reviewSiteId: integer("review_site_id")
       .notNull()
       .references(() => reviewSites.id),
@@ -36,8 +34,8 @@ export const storeReviewSites = pgTable(
     pullErrorCode: text("pull_error_code"),
     postConnected: boolean("post_connected").notNull(),
     postErrorCode: text("post_error_code"),
-    externalId: SYNCED.externalId().unique("store_review_sites_external_id"),
-    updatedAt: SYNCED.updatedAt(),
+    externalId: externalId().unique("store_review_sites_external_id"),
+    updatedAt: updatedAt(),
   },
   (t) => [unique("store_review_sites_store_id_review_site_id_key").on(t.storeId, t.reviewSiteId)],
 );

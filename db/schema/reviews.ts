@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { boolean, integer, json, pgTable, text, unique, uniqueIndex } from "drizzle-orm/pg-core";
 
-import { SYNCED, userId } from "./companies.ts";
+import { externalId, userId } from "./companies.ts";
 import { bigid, bigNumber, bytewise, id, instant, timestamps } from "./columns.ts";
 
 export const reviews = pgTable(
@@ -34,7 +34,7 @@ export const reviews = pgTable(
     }),
     flagReason: text("flag_reason"),
     assignedUserId: userId("assigned_user_id"),
-    externalId: SYNCED.externalId(),
+    externalId: externalId(),
     isImported: boolean("is_imported").notNull().default(false),
     /** When the reviewer was erased. Later reports of the site leave the texts of the review empty (contract 10.8). */
     erasedAt: instant("erased_at"),

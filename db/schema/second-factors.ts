@@ -3,7 +3,7 @@ import { integer, pgTable, primaryKey, smallint, text, uniqueIndex } from "drizz
 
 import { users } from "./companies.ts";
 import { bigNumber, bytes, bytewise, instant } from "./columns.ts";
-import { tokens } from "./tokens.ts";
+import { tokenId } from "./tokens.ts";
 
 /** The factors of a user go with the user. */
 const ownerId = () =>
@@ -50,9 +50,7 @@ export const recoveryCodes = pgTable(
  * `challenge`), or a factor that is being set up or proved.
  */
 export const secondFactorChallenges = pgTable("second_factor_challenges", {
-  jti: bytewise("jti")
-    .primaryKey()
-    .references(() => tokens.jti, { onDelete: "cascade" }),
+  jti: tokenId().primaryKey(),
   /** The way of the sign-in that waits; null for the token of a session. */
   method: text("method", { enum: ["login", "password_reset", "authorization_code"] }),
   /** The number of wrong answers. */

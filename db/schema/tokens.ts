@@ -140,13 +140,14 @@ export const tokens = pgTable(
   ],
 );
 
+/** The token that a row belongs to, and with which it is deleted. */
+export const tokenId = () => bytewise("jti").references(() => tokens.jti, { onDelete: "cascade" });
+
 /** The use of tokens that do not belong to a sign-in; the hundred newest rows of each token are kept. */
 export const tokenUses = pgTable(
   "token_uses",
   {
-    jti: bytewise("jti")
-      .notNull()
-      .references(() => tokens.jti, { onDelete: "cascade" }),
+    jti: tokenId().notNull(),
     /** Method and path as declared by the route. */
     route: text("route").notNull(),
     ip: text("ip").notNull(),
@@ -190,9 +191,7 @@ export const portalSettings = pgTable("portal_settings", {
 /** A link that opens selected pages once. Its row is deleted with the first use, and with the token that created it. */
 export const portalLinks = pgTable("portal_links", {
   codeHash: bytewise("code_hash").primaryKey(),
-  jti: bytewise("jti")
-    .notNull()
-    .references(() => tokens.jti, { onDelete: "cascade" }),
+  jti: tokenId().notNull(),
   scope: text("scope").notNull(),
   pages: text("pages").array().notNull(),
   expiresAt: instant("expires_at").notNull(),
