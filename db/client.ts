@@ -66,8 +66,6 @@ interface ConnectOptions {
   readonly limits?: Limits;
   /** Idle time in seconds after which a connection is closed. If absent, connections stay open. */
   readonly idleS?: number;
-  /** Settings of the PostgreSQL session of each connection. A pooler ignores them, because its sessions are shared. */
-  readonly settings?: Readonly<Record<string, string>>;
   /**
    * Set for a pool that only runs transactions: each statement is sent without waiting for the answer to the previous
    * one.
@@ -105,15 +103,13 @@ const instants: postgres.PostgresType<Date> = {
  * Makes options of the PostgreSQL driver that its types do not declare; `deadline` and `at_begin` come from our patch
  * of the driver (db/patches).
  */
-function limitsOf(url: string, { limits, settings, name, isPipelined }: ConnectOptions) {
-  const session = { application_name: name, TimeZone: "UTC" };
+function limitsOf(url: string, { limits, name, isPipelined }: ConnectOptions) {
   const isOurs = !isPooled(url);
   return {
     connection: {
-      ...session,
-      ...(isOurs && PLANNER),
-      ...(isOurs && limits && startSettings(limits)),
-      ...(isOurs && settings),
+      application_name: name,
+      TimeZone: "UTC",
+      ...(isOurs && { ...PLANNER, ...(limits && startSettings(limits)) }),
     },
     // A standby rejects writes, and most statements write.
     ...(!/[?&]target_session_attrs=/.test(url) && { target_session_attrs: "read-write" as const }),
