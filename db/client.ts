@@ -79,14 +79,6 @@ interface ConnectOptions {
   readonly onStatement?: (text: string, parameters: readonly unknown[]) => void;
 }
 
-/** Sends JSON parameters unchanged, because Drizzle has serialised them already. JSON that is read is parsed. */
-const jsonAsText = (oid: number): postgres.PostgresType<string> => ({
-  to: oid,
-  from: [oid],
-  parse: JSON.parse,
-  serialize: (text) => text,
-});
-
 /**
  * Parses timestamps of PostgreSQL. JavaScript reads the years 1 to 99 of `0001-01-01 00:00:00.123+00` as years of the
  * 20th century, unless the text is ISO 8601, so such a text is converted first.
@@ -153,8 +145,8 @@ export function connect(url: string, options: ConnectOptions): RawDb {
     types: {
       // Ids and sequences stay far below 2^53, so a `number` represents every bigint exactly.
       bigint: { to: 20, from: [20], parse: Number, serialize: String },
-      json: jsonAsText(114),
-      jsonb: jsonAsText(3802),
+      // JSON parameters of both types (json, jsonb) are sent unchanged, because Drizzle has serialised them already.
+      json: { to: 114, from: [114, 3802], parse: JSON.parse, serialize: (text: string) => text },
       date: instants,
     },
   });
