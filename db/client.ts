@@ -5,15 +5,16 @@ import { causeOf, isDeadlock, isStatementOutdated } from "./errors.ts";
 import { beginSettings, type Limits, PLANNER, startSettings } from "./limits.ts";
 import { PoolWatches } from "./pool-watch.ts";
 import { type OnRows, type Raw, runOver, type Session, sessionOver } from "./session.ts";
+import type { Run } from "./statement.ts";
 import { readTls } from "./tls.ts";
 
 /** A pool of connections to PostgreSQL. Statements outside of a transaction may run on different connections. */
-export interface Db extends Session {
+export interface Db<Opened extends Tx = Tx> extends Session {
   /**
    * Runs `work` in one transaction. The transaction runs again if PostgreSQL rolls it back because of a deadlock or
    * an outdated prepared statement, so `work` must do nothing but run statements.
    */
-  transaction<T>(work: (tx: Tx) => Promise<T>, options?: TransactionOptions): Promise<T>;
+  transaction<T>(work: (tx: Opened) => Promise<T>, options?: TransactionOptions): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -33,12 +34,10 @@ export interface Tx extends Session {
    * Runs the last statement of the transaction. The commit is sent right after it, so that one round trip is saved. A
    * statement that fails still rolls the transaction back. Later statements are rejected.
    */
-  readonly runLast: Session["run"];
+  readonly runLast: Run;
 }
 
-export interface RawDb extends Db, Raw {
-  transaction<T>(work: (tx: RawTx) => Promise<T>, options?: TransactionOptions): Promise<T>;
-}
+export interface RawDb extends Db<RawTx>, Raw {}
 export interface RawTx extends Tx, Raw {}
 
 /** A pool or a transaction, for statements that can run on both. */

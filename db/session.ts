@@ -2,14 +2,7 @@ import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import type postgres from "postgres";
 
 import type { PoolWatch } from "./pool-watch.ts";
-import {
-  runStatement,
-  type Rows,
-  type Shapes,
-  type Statement,
-  type StatementClient,
-  type ValuesOf,
-} from "./statement.ts";
+import { runStatement, type Run, type Statement, type StatementClient } from "./statement.ts";
 
 type Builder = Omit<
   PostgresJsDatabase,
@@ -21,7 +14,6 @@ type Builder = Omit<
  * default.
  */
 type DriverTypes = { bigint: number };
-export type Transaction = postgres.TransactionSql<DriverTypes>;
 
 /**
  * A connection for both kinds of queries: those of Drizzle, which run when they are awaited, and declared SQL
@@ -29,10 +21,7 @@ export type Transaction = postgres.TransactionSql<DriverTypes>;
  */
 export interface Session extends Builder {
   /** Runs a declared SQL statement (db/statement.ts). */
-  run<P extends Shapes, C extends Shapes>(
-    statement: Statement<P, C>,
-    values: ValuesOf<P>,
-  ): Promise<Rows<C>>;
+  readonly run: Run;
 }
 
 /**
@@ -55,19 +44,20 @@ interface Watching {
 }
 
 /** Makes the function that runs declared statements on a connection. */
-export function runOver(sql: StatementClient, { onRows, watch }: Watching): Session["run"] {
-  const run: Session["run"] = (declared, values) =>
-    watch.time(declared.name, () => runStatement(sql, declared, values));
-  if (onRows === undefined) return run;
-  return async (declared, values) => {
-    const rows = await run(declared, values);
-    onRows(declared, rows);
-    return rows;
-  };
+export function runOver(sql: StatementClient, { onRows, watch }: Watching): Run {
+  return (declared, values) =>
+    watch.time(declared.name, async () => {
+      const rows = await runStatement(sql, declared, values);
+      onRows?.(declared, rows);
+      return rows;
+    });
 }
 
 /** Opens Drizzle, and the declared statements, on a pool or a transaction of the driver. */
-export function sessionOver(sql: postgres.Sql<DriverTypes> | Transaction, watching: Watching) {
+export function sessionOver(
+  sql: postgres.Sql<DriverTypes> | postgres.TransactionSql<DriverTypes>,
+  watching: Watching,
+) {
   const client = clientOver(sql, watching.watch);
   return Object.assign(drizzle({ client }), { run: runOver(sql, watching), sql });
 }

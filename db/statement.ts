@@ -229,6 +229,12 @@ export interface StatementClient {
 /** Forces preparation: the driver would not prepare a statement without parameters. */
 const PREPARED = { prepare: true, simple: false };
 
+/** Runs a declared statement with the values of its parameters. */
+export type Run = <P extends Shapes, C extends Shapes>(
+  statement: Statement<P, C>,
+  values: ValuesOf<P>,
+) => Promise<Rows<C>>;
+
 /** Runs a statement on a driver connection. Code that has a `Db` or `Tx` calls its `run` instead. */
 export function runStatement<P extends Shapes, C extends Shapes>(
   client: StatementClient,
