@@ -129,25 +129,16 @@ export interface Statement<P extends Shapes = Shapes, C extends Shapes = Shapes>
   readonly text: string;
   /** The sources of $1, $2, …: a parameter by name, or a constant. */
   readonly binds: readonly Bind[];
-  /** The columns that are tables, with their fields that are instants, which JSON contains as texts. */
-  readonly tables: readonly Table[];
-}
-
-interface Table {
-  readonly column: string;
-  readonly instants: readonly string[];
+  /** The fields of table columns that are instants, which JSON contains as texts. */
+  readonly instants: ReturnType<typeof instantsOf>;
 }
 
 export type Bind =
   | { readonly kind: "param"; readonly name: string; readonly isJson: boolean }
   | { readonly kind: "constant"; readonly value: unknown };
 
-const declared: Statement[] = [];
-
-/** Returns the statements of all loaded modules, for the test that compares them with a server. */
-export function declaredStatements(): readonly Statement[] {
-  return declared;
-}
+/** The statements of all loaded modules, for the test that compares them with a server. */
+export const declaredStatements: Statement[] = [];
 
 const dialect = new PgDialect();
 
@@ -158,7 +149,7 @@ export function statement<P extends Shapes = Nothing, C extends Shapes = Nothing
   declaration: Declaration<P, C>,
 ): Statement<P, C> {
   const made = compiled(declaration);
-  declared.push(made);
+  declaredStatements.push(made);
   return made;
 }
 
@@ -173,14 +164,14 @@ export function compiled<P extends Shapes = Nothing, C extends Shapes = Nothing>
   >;
   const query = dialect.sqlToQuery(declaration.text(placeholders(params)));
   const binds = query.params.map((param) => bindOf(params, param));
-  return { name, params, columns, text: query.sql, binds, tables: tablesOf(columns) };
+  return { name, params, columns, text: query.sql, binds, instants: instantsOf(columns) };
 }
 
-function tablesOf(columns: Shapes): Table[] {
+function instantsOf(columns: Shapes) {
   return Object.entries(columns).flatMap(([column, shape]) => {
     const fields = Object.entries(optionsOf(shape).fields ?? {});
-    const instants = fields.filter(([, one]) => typeOf(one) === INSTANT).map(([field]) => field);
-    return instants.length === 0 ? [] : [{ column, instants }];
+    const instants = fields.filter(([, one]) => typeOf(one) === INSTANT);
+    return instants.map(([field]) => ({ column, field }));
   });
 }
 
@@ -214,8 +205,7 @@ function bindOf(params: Shapes, param: unknown): Bind {
   return { kind: "param", name: param.name, isJson };
 }
 
-type Driver = Pick<postgres.ISql<{ bigint: number }>, "unsafe">;
-type DriverValues = Parameters<Driver["unsafe"]>[1];
+type DriverValues = Parameters<postgres.ISql<{ bigint: number }>["unsafe"]>[1];
 
 /** The part of the driver that sends a statement: its pool or transaction, or a wrapper around either. */
 export interface StatementClient {
@@ -238,26 +228,23 @@ export type Run = <P extends Shapes, C extends Shapes>(
 /** Runs a statement on a driver connection. Code that has a `Db` or `Tx` calls its `run` instead. */
 export function runStatement<P extends Shapes, C extends Shapes>(
   client: StatementClient,
-  { text, binds, tables }: Statement<P, C>,
+  { text, binds, instants }: Statement<P, C>,
   values: ValuesOf<P>,
 ): Promise<Rows<C>> {
   const answer = client.unsafe<ValuesOf<C>[]>(text, bindAll(binds, values), PREPARED);
   // The driver sends a query when `then` is called. Calling it here sends statements in the order of the calls.
-  return answer.then((found) => withInstants(found, tables));
+  return answer.then((found) => {
+    for (const one of instants) for (const row of found) readInstants(row, one);
+    return found;
+  });
 }
 
-function withInstants<A extends readonly object[]>(found: A, tables: readonly Table[]): A {
-  for (const row of found)
-    for (const one of tables) readInstants(Reflect.get(row, one.column), one);
-  return found;
-}
-
-function readInstants(held: Record<string, unknown>[], { instants }: Table): void {
-  for (const row of held)
-    for (const name of instants) {
-      const text = row[name];
-      if (typeof text === "string") row[name] = new Date(text);
-    }
+function readInstants(row: object, { column, field }: Statement["instants"][number]): void {
+  const held: Record<string, unknown>[] = Reflect.get(row, column);
+  for (const one of held) {
+    const text = one[field];
+    if (typeof text === "string") one[field] = new Date(text);
+  }
 }
 
 function bindAll(binds: readonly Bind[], values: Readonly<Record<string, unknown>>): DriverValues {

@@ -27,7 +27,7 @@ for (const folder of ["db", "src", "dispatcher"])
       await import(join(ROOT, path));
 const database = fixture(createDatabase);
 
-const statements = declaredStatements();
+const statements = declaredStatements;
 
 test("every statement has a unique name", () => {
   expect(statements.length).toBeGreaterThan(0);
