@@ -17,11 +17,11 @@ const STATEMENT_OUTDATED = "STATEMENT_OUTDATED";
 export const isStatementOutdated = hasCode(STATEMENT_OUTDATED);
 
 /**
- * Beginnings of the SQLSTATEs of a server that is unavailable (PostgreSQL, appendix A): connection failure, rejected
- * role or database, conflict of transactions, resources (disk full, too many connections), shutdown and cancellation,
- * system error. Also a lock timeout, a read-only server, and a transaction that was idle for too long.
+ * The SQLSTATEs of a server that is unavailable (PostgreSQL, appendix A): connection failure, rejected role or
+ * database, conflict of transactions, resources (disk full, too many connections), shutdown and cancellation, system
+ * error. Also a lock timeout, a read-only server, and a transaction that was idle for too long.
  */
-const STORE_STATES = /^(08|28|3D000|40|53|57|58|55P03|25006|25P03|25P04)/;
+const STORE_STATES = /^((08|28|40|53|57|58)[0-9A-Z]{3}|3D000|55P03|25006|25P03|25P04)$/;
 
 /** Codes of errors of the driver and of its socket that are failures of the database or of the connection to it. */
 const STORE_CODES = new Set([
@@ -44,17 +44,13 @@ const STORE_CODES = new Set([
   "ETIMEDOUT",
 ]);
 
-const SQLSTATE = /^[0-9A-Z]{5}$/;
-
 /**
  * Whether a statement failed because of the database and not because of its content, so that it may succeed later.
  * Open transactions are rolled back. If the answer to a commit was lost, it is unknown whether the commit happened.
  */
 export function isStoreFailure(error: unknown): boolean {
   const code = fieldOf(error, "code");
-  if (typeof code !== "string") return false;
-  if (STORE_CODES.has(code)) return true;
-  return SQLSTATE.test(code) && STORE_STATES.test(code);
+  return typeof code === "string" && (STORE_CODES.has(code) || STORE_STATES.test(code));
 }
 
 /**
@@ -65,11 +61,6 @@ export function isPoolerFound(error: unknown): boolean {
   if (fieldOf(error, "code") === "POOLER_FOUND") return true;
   // PgBouncer rejects most settings in the startup message of a session.
   return String(fieldOf(error, "message")).startsWith("unsupported startup parameter");
-}
-
-/** Whether a statement failed because this unique index already contains the key. */
-export function violatesUnique(error: unknown, index: string): boolean {
-  return violatedIndex(error) === index;
 }
 
 /** Returns the name of the unique index that already contains the key of a statement; undefined for any other error. */

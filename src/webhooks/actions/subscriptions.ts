@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { ulid } from "ulid";
 
 import type { Tx } from "../../../db/client.ts";
-import { violatesUnique } from "../../../db/errors.ts";
+import { violatedIndex } from "../../../db/errors.ts";
 import { skipQueued } from "../../../db/log.ts";
 import { tellOfWebhook } from "../../auth/actions/security-mails.ts";
 import { changesOf } from "../../auth/audit-changes.ts";
@@ -66,7 +66,7 @@ export async function createSubscription(
       });
     });
   } catch (error) {
-    throw violatesUnique(error, SLOT_INDEX) ? new Problem("slot_occupied") : error;
+    throw violatedIndex(error) === SLOT_INDEX ? new Problem("slot_occupied") : error;
   }
   // The dispatcher learns of the first batch by a wake; otherwise it would find it in the next sweep.
   if (subscription.nextBatchAt !== null) await wake(deps, subscription);

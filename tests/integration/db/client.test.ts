@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 
 import { connect, type DbOrTx, type RawDb } from "../../../db/client.ts";
-import { violatesUnique } from "../../../db/errors.ts";
+import { violatedIndex } from "../../../db/errors.ts";
 import { plans } from "../../../db/schema/companies.ts";
 import { errorFields } from "../../../src/lib/log.ts";
 import { createDatabase } from "../../support/postgres.ts";
@@ -119,7 +119,7 @@ test("a failed query is recognised and logged by the server's error, without the
     const again = [() => insert(one, name), () => one.transaction((tx) => insert(tx, name))];
     for (const run of again) {
       const error: unknown = await run().catch((reason: unknown) => reason);
-      expect(violatesUnique(error, "plans_name_key")).toBe(true);
+      expect(violatedIndex(error)).toBe("plans_name_key");
       const logged = errorFields(error);
       expect(logged).toMatchObject({
         name: "PostgresError",
