@@ -41,30 +41,21 @@ export function idBefore(column: PgColumn, cursor: string | undefined): SQL | un
  * Matches rows after a cursor, the newest first and rows of one instant in descending order of ids. The cursor is the
  * instant in ms and the id, separated by a dot.
  */
-export function instantBefore(
-  at: PgColumn,
-  id: PgColumn,
-  cursor: string | undefined,
-): SQL | undefined {
-  return cursor === undefined ? undefined : sql`(${at}, ${id}) < ${placeOf(cursor)}`;
-}
+export const instantBefore = beyondInstant(sql`<`);
 
 /** Like `instantBefore`, but the oldest first and rows of one instant in ascending order of ids. */
-export function instantAfter(
-  at: PgColumn,
-  id: PgColumn,
-  cursor: string | undefined,
-): SQL | undefined {
-  return cursor === undefined ? undefined : sql`(${at}, ${id}) > ${placeOf(cursor)}`;
-}
+export const instantAfter = beyondInstant(sql`>`);
 
-function placeOf(cursor: string): SQL {
-  const dot = cursor.indexOf(".");
-  const [ms, last] = [cursor.slice(0, dot), cursor.slice(dot + 1)];
-  // The instant is not converted to a Date, because no driver writes years above 9999 in the way that Postgres reads
-  // them.
-  const instant = sql`to_timestamp(${ms}::text::bigint / 1000.0)::timestamptz(3)`;
-  return sql`(${instant}, ${last})`;
+function beyondInstant(operator: SQL) {
+  return (at: PgColumn, id: PgColumn, cursor: string | undefined): SQL | undefined => {
+    if (cursor === undefined) return undefined;
+    const dot = cursor.indexOf(".");
+    const [ms, last] = [cursor.slice(0, dot), cursor.slice(dot + 1)];
+    // The instant is not converted to a Date, because no driver writes years above 9999 in the way that Postgres reads
+    // them.
+    const instant = sql`to_timestamp(${ms}::text::bigint / 1000.0)::timestamptz(3)`;
+    return sql`(${at}, ${id}) ${operator} (${instant}, ${last})`;
+  };
 }
 
 /** Matches rows in which one of the columns contains the text, ignoring case. No index supports this search. */
