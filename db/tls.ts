@@ -18,13 +18,9 @@ export function readTls(address: string): DatabaseTls {
   const [base = "", query = ""] = address.split(/\?(.*)/s);
   const given = new URLSearchParams(query);
   const [mode, ca] = PARAMETERS.map((name) => given.get(name));
-  if (mode == null || mode === "disable") return { url: without(base, query) };
-  if (mode === "prefer" || mode === "require") return { url: without(base, query), ssl: mode };
-  const ssl = ca == null || ca === "system" ? {} : { ca: readFileSync(ca, "utf8") };
-  return { url: without(base, query), ssl };
-}
-
-function without(base: string, query: string): string {
   const rest = query.split("&").filter((one) => !PARAMETERS.includes(one.split("=")[0] ?? ""));
-  return rest.join("") === "" ? base : `${base}?${rest.join("&")}`;
+  const url = rest.join("") === "" ? base : `${base}?${rest.join("&")}`;
+  if (mode == null || mode === "disable") return { url };
+  if (mode === "prefer" || mode === "require") return { url, ssl: mode };
+  return { url, ssl: ca == null || ca === "system" ? {} : { ca: readFileSync(ca, "utf8") } };
 }
