@@ -174,17 +174,10 @@ export async function releaseHeld(
   { accountId, held }: { readonly accountId: number; readonly held: "deliver" | "skip" },
 ): Promise<void> {
   const isDelivered = held === "deliver";
-  let after: number | undefined = 0;
-  while (after !== undefined) {
-    const found: { readonly searchedThrough: number }[] = await tx.run(releasing, {
-      id,
-      shard,
-      after,
-      accountId,
-      isDelivered,
-    });
-    after = found[0]?.searchedThrough;
-  }
+  const release = (after: number) =>
+    tx.run(releasing, { id, shard, after, accountId, isDelivered });
+  let [found] = await release(0);
+  while (found !== undefined) [found] = await release(found.searchedThrough);
 }
 
 const skipping = statement({
