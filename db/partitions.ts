@@ -76,10 +76,9 @@ export async function ensurePartitions(db: RawDb, now: Date, pastDays = 0): Prom
   );
   if (missing.length === 0) return [];
   const defaultCounts = await countDefaultRows(db, missing);
-  const today = partitionsAhead(now, 0)[0]?.name.slice(-8) ?? "";
-  const due = missing.filter(({ name }) => {
+  const due = missing.filter(({ name, to }) => {
     const count = defaultCounts.get(name) ?? 0;
-    return count <= MOVED_AT_MOST && (count > 0 || name.slice(-8) >= today);
+    return count <= MOVED_AT_MOST && (count > 0 || to > ulidFloor(now));
   });
   const made: string[] = [];
   const failures: unknown[] = [];
@@ -110,13 +109,13 @@ async function countDefaultRows(db: RawDb, partitions: readonly DayPartition[]) 
 
 /**
  * Creates one partition and moves the rows of its day from the default partition into it. Returns false if another
- * process created the partition, or if the locks are not available. The partition is built and filled as a separate
- * table, which blocks nobody; other sessions see the rows in their old place until the commit. Attaching the table
- * needs an exclusive lock on the default partition, for which readers of the whole table wait.
+ * process created the partition, and undefined if the locks are not available. The partition is built and filled as a
+ * separate table, which blocks nobody; other sessions see the rows in their old place until the commit. Attaching the
+ * table needs an exclusive lock on the default partition, for which readers of the whole table wait.
  */
-async function makePartition(db: RawDb, partition: DayPartition): Promise<boolean> {
+function makePartition(db: RawDb, partition: DayPartition) {
   const { name, from, to } = partition;
-  const made = await underLocks(db, async (tx) => {
+  return underLocks(db, async (tx) => {
     // Several processes may find the same missing partition, so they create partitions one after the other.
     await waitForTurn(tx, "partitions");
     if ((await dailyPartitions(tx)).some((one) => one.name === name)) return false;
@@ -137,7 +136,6 @@ async function makePartition(db: RawDb, partition: DayPartition): Promise<boolea
     );
     return true;
   });
-  return made ?? false;
 }
 
 /** Moves the rows of this day out of the default partition in chunks, in the transaction of the caller. */
