@@ -158,10 +158,8 @@ export async function schemaState({ sql }: Raw): Promise<SchemaState> {
   try {
     const rows = await sql<{ at: number }[]>`
       select created_at as at from ${sql(list)}.__drizzle_migrations order by created_at`;
-    return compareSchemas(
-      rows.map(({ at }) => at),
-      own,
-    );
+    const applied = rows.map(({ at }) => at);
+    return compareSchemas(applied, own);
   } catch (error) {
     if (isForbidden(error)) return { kind: "hidden" };
     throw error;
@@ -174,8 +172,7 @@ export async function schemaState({ sql }: Raw): Promise<SchemaState> {
  */
 export function compareSchemas(applied: readonly number[], own: readonly number[]): SchemaState {
   if (applied[0] === OLD.first && applied.includes(OLD.last)) return { kind: "old" };
-  const common = Math.min(applied.length, own.length);
-  for (let i = 0; i < common; i++) if (applied[i] !== own[i]) return { kind: "foreign" };
+  if (applied.slice(0, own.length).some((at, i) => at !== own[i])) return { kind: "foreign" };
   const by = Math.abs(applied.length - own.length);
   if (by === 0) return { kind: "current" };
   return { kind: applied.length < own.length ? "behind" : "ahead", by };
