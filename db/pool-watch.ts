@@ -58,10 +58,9 @@ export class PoolWatch {
       const durationMs = performance.now() - startedMs;
       if (durationMs >= this.#slow.slowMs) {
         this.slow += 1;
-        const shown = statement.slice(0, TEXT_SHOWN);
         this.#slow.report({
           pool: this.pool,
-          statement: shown,
+          statement: statement.slice(0, TEXT_SHOWN),
           duration_ms: Math.round(durationMs),
         });
       }
