@@ -3,7 +3,6 @@ import * as partitions from "../../db/partitions.ts";
 import { serverTime } from "../../db/server.ts";
 import type { Log } from "../../src/lib/log.ts";
 import type { Done, Job } from "./loop.ts";
-import { expireHeldEntries, removeBatchEntries, removeSkipped } from "./removal-queries.ts";
 import * as records from "./removal-queries.ts";
 
 const HOUR_S = 3_600;
@@ -37,13 +36,14 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
   const creation = (
     name: string,
     on: RawDb,
-    { make, event }: { readonly make: () => Promise<string[]>; readonly event: string },
+    event: string,
+    make: (db: RawDb) => Promise<string[]>,
   ): Job => ({
     name,
     paceS: HOUR_S,
     db: on,
     async run() {
-      const made = await make();
+      const made = await make(on);
       if (made.length > 0) log.info(event, { partitions: made });
       return { rows: made.length };
     },
@@ -56,17 +56,16 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
       // that the history row of the event is kept.
       restsAfter: ["attempts", "skipped_entries"],
     }),
-    creation("partitions", db, {
-      make: async () => partitions.ensurePartitions(db, await serverTime(db), retentionDays),
-      event: "partitions.made",
-    }),
+    creation("partitions", db, "partitions.made", async () =>
+      partitions.ensurePartitions(db, await serverTime(db), retentionDays),
+    ),
     // The lease is longer, because a lost or failed run may have dropped its partition already, and the next
     // partition has to wait for the next hour.
     ...removal("attempts", (_, { days }) => dropPartition(deps, days), { leaseS: HOUR_S }),
     ...removal("default_partitions", removeFromDefaultPartition, limited),
-    ...removal("held_entries", expireHeldEntries),
-    ...removal("skipped_entries", removeSkipped),
-    ...removal("batch_entries", removeBatchEntries),
+    ...removal("held_entries", records.expireHeldEntries),
+    ...removal("skipped_entries", records.removeSkipped),
+    ...removal("batch_entries", records.removeBatchEntries),
     ...removal("mails", records.removeOldMails),
     ...removal("incidents", records.removeOldIncidents),
     ...removal("audit_log", records.removeOldAudit, { ...limited, days: deps.auditRetentionDays }),
@@ -74,10 +73,7 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
       ...limited,
       days: deps.signInRetentionDays,
     }),
-    creation("day_indexes", indexDb, {
-      make: () => partitions.indexEndedDays(indexDb),
-      event: "indexes.made",
-    }),
+    creation("day_indexes", indexDb, "indexes.made", partitions.indexEndedDays),
   ];
 }
 

@@ -65,10 +65,7 @@ export type Begun = ValuesOf<typeof BEGUN>;
  * two hours, by the clock of PostgreSQL. Otherwise maintenance stood still or that clock was set, and rows may only
  * look old.
  */
-export function takeJobs(
-  db: Db,
-  given: { readonly jobs: readonly ValuesOf<typeof JOB>[]; readonly holder: string },
-): Promise<Begun[]> {
+export function takeJobs(db: Db, given: ValuesOf<typeof taking.params>): Promise<Begun[]> {
   return db.run(taking, given);
 }
 
