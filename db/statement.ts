@@ -1,5 +1,5 @@
 import { is, Placeholder, sql, type GetColumnData, type SQL } from "drizzle-orm";
-import { type PgColumn, PgDialect } from "drizzle-orm/pg-core";
+import { PgColumn, PgDialect } from "drizzle-orm/pg-core";
 import type postgres from "postgres";
 
 /*
@@ -17,17 +17,11 @@ export type Shape = PgColumn | Value<unknown>;
  * Type of a query parameter or result column that cannot be derived from a column of the schema, such as an array or a
  * computed value.
  */
-export class Value<T> {
+export interface Value<T> extends ValueOptions {
   /** Never set at run time; this property only carries the TypeScript type of the value. */
-  declare readonly data: T;
+  readonly data?: T;
   /** The name of the type on the server. */
   readonly type: string;
-  readonly options: ValueOptions;
-
-  constructor(type: string, options: ValueOptions) {
-    this.type = type;
-    this.options = options;
-  }
 }
 
 interface ValueOptions {
@@ -55,12 +49,12 @@ interface TypesOfServer {
 
 /** Declares a value that comes from no column of the schema, such as a count or a limit. It is never null. */
 export function value<N extends keyof TypesOfServer>(type: N): Value<TypesOfServer[N]> {
-  return new Value(type, { isNullable: false });
+  return { type, isNullable: false };
 }
 
 /** Declares a text with few permitted values, as the statement and the checks of the tables guarantee them. */
 export function oneOf<const T extends string>(values: readonly T[]): Value<T> {
-  return new Value("text", { isNullable: false, values });
+  return { type: "text", isNullable: false, values };
 }
 
 const INSTANT = "timestamp with time zone";
@@ -68,24 +62,24 @@ export const instant = value(INSTANT);
 
 /** Declares a value that may be null although its column is not, as on the far side of an outer join. */
 export function nullable<S extends Shape>(shape: S): Value<DataOf<S> | null> {
-  return new Value(typeOf(shape), { ...optionsOf(shape), isNullable: true });
+  return { ...optionsOf(shape), type: typeOf(shape), isNullable: true };
 }
 
 /** Declares a parameter that is an array of the column's values. */
 export function list<C extends PgColumn>(column: C): Value<readonly NonNullable<DataOf<C>>[]> {
-  return new Value(`${typeOf(column)}[]`, { isNullable: false });
+  return { type: `${typeOf(column)}[]`, isNullable: false };
 }
 
 /** Declares a parameter that is a table. It is sent as JSON text, which a function call in the statement expands. */
 export function rows<F extends Readonly<Record<string, Shape>>>(
   fields: F,
 ): Value<readonly ValuesOf<F>[]> {
-  return new Value("text", { isNullable: false, fields });
+  return { type: "text", isNullable: false, fields };
 }
 
 /** Declares a result column that is a table. The server returns JSON, which is parsed according to the fields. */
 export function table<F extends Shapes>(fields: F): Value<readonly ValuesOf<F>[]> {
-  return new Value("json", { isNullable: false, fields });
+  return { type: "json", isNullable: false, fields };
 }
 
 /** Selects columns of the schema as the fields of a `table` column, under their names in code. */
@@ -258,8 +252,7 @@ function bindAll(binds: readonly Bind[], values: Readonly<Record<string, unknown
 }
 
 export function optionsOf(shape: Shape): ValueOptions {
-  if (shape instanceof Value) return shape.options;
-  return { column: shape, isNullable: !shape.notNull };
+  return shape instanceof PgColumn ? { column: shape, isNullable: !shape.notNull } : shape;
 }
 
 /** Returns the server's name of a type, without precision and collation, which values do not carry. */
@@ -270,7 +263,7 @@ export function typeOf(shape: Shape): string {
 }
 
 function sqlTypeOf(shape: Shape): string {
-  return shape instanceof Value ? shape.type : shape.getSQLType();
+  return shape instanceof PgColumn ? shape.getSQLType() : shape.type;
 }
 
 /**
