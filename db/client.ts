@@ -29,7 +29,6 @@ interface TransactionOptions {
 
 /** An open transaction; all its statements run on one connection. */
 export interface Tx extends Session {
-  readonly inTransaction: true;
   /**
    * Runs the last statement of the transaction. The commit is sent right after it, so that one round trip is saved. A
    * statement that fails still rolls the transaction back. Later statements are rejected.
@@ -160,10 +159,9 @@ export function connect(url: string, options: ConnectOptions): RawDb {
               { unsafe: (...sent) => sql.last(sql.unsafe(...sent)) },
               watching,
             );
-            const tx = { inTransaction: true as const, runLast };
+            const tx = Object.assign(sessionOver(sql, watching), { runLast });
             // The object keeps the driver from awaiting the items of an array that `work` returns.
-            const session = Object.assign(sessionOver(sql, watching), tx);
-            return { result: await work(session).catch(throwCause) };
+            return { result: await work(tx).catch(throwCause) };
           }, given.readsFirst);
         } finally {
           connected();
