@@ -93,7 +93,7 @@ export class Maintenance {
   readonly #stop: AbortSignal;
   readonly #holder = `${hostname()} ${process.pid} ${crypto.randomUUID().slice(0, 8)}`;
   readonly #running = new Map<string, Promise<void>>();
-  /** Resolves after the last queued chunk of each connection. */
+  /** The last queued chunk of each connection. */
   readonly #lanes = new Map<RawDb, Promise<unknown>>();
 
   constructor(deps: LoopDeps, stop: AbortSignal) {
@@ -188,14 +188,11 @@ export class Maintenance {
     }
   }
 
-  /** Runs a chunk after the earlier ones of the same connection. */
+  /** Runs a chunk after the earlier ones of the same connection, also if one of them failed. */
   #inTurn<T>(db: RawDb | undefined, chunk: () => Promise<T>): Promise<T> {
     if (db === undefined) return chunk();
-    const mine = (this.#lanes.get(db) ?? Promise.resolve()).then(chunk);
-    this.#lanes.set(
-      db,
-      mine.catch(() => undefined),
-    );
+    const mine = (this.#lanes.get(db) ?? Promise.resolve()).then(chunk, chunk);
+    this.#lanes.set(db, mine);
     return mine;
   }
 }
