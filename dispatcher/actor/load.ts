@@ -139,19 +139,10 @@ export function isOutdated({ generation }: LoadRequest, actor: Actor): boolean {
   return generation !== actor.generation;
 }
 
-/** Makes a load request that reads the settings only. */
-export function settingsRequest(actor: Actor): LoadRequest {
-  return loadRequest(actor, 0);
-}
-
-function loadRequest(actor: Actor, limit: number): LoadRequest {
+/** Makes a load request for up to `limit` entries besides tests; 0 reads the settings and tests only. */
+export function loadRequest(actor: Actor, limit: number): LoadRequest {
+  const { id, shard, generation, cursor: after } = actor;
   const lanes = [...actor.lanes.values()].filter((lane) => lane.kind === "review");
-  return {
-    id: actor.id,
-    shard: actor.shard,
-    generation: actor.generation,
-    after: actor.cursor,
-    limit,
-    exceptReviews: lanes.map((lane) => lane.reviewId),
-  };
+  const exceptReviews = lanes.map((lane) => lane.reviewId);
+  return { id, shard, generation, after, limit, exceptReviews };
 }

@@ -9,7 +9,7 @@ import {
   type Loaded,
   type SendableEntry,
 } from "../actor/event.ts";
-import { settingsRequest } from "../actor/load.ts";
+import { loadRequest } from "../actor/load.ts";
 import { isFresh, type Actor } from "../actor/state.ts";
 import type { Holdings } from "../shards/holdings.ts";
 import type { AttemptRecord } from "../store/attempt-queries.ts";
@@ -302,7 +302,7 @@ export class Sender {
       this.#release(slot);
     };
     const isWanted = () => !actor.stopping;
-    loader.load(settingsRequest(actor), take, { turn: "first", isWanted });
+    loader.load(loadRequest(actor, 0), take, { turn: "first", isWanted });
   }
 
   #log(record: AttemptRecord, result: PostResult): void {

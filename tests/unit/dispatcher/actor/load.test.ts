@@ -3,8 +3,8 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import {
   decideLoad,
   type LoadPlan,
+  loadRequest,
   type LoadState,
-  settingsRequest,
 } from "../../../../dispatcher/actor/load.ts";
 import { MAX_QUEUED } from "../../../../dispatcher/actor/state.ts";
 import {
@@ -103,7 +103,7 @@ describe("a load", () => {
 
   test("of only the settings leaves out the reviews in memory", () => {
     driven.loaded({ entries: [entry(1)], settings: byReview });
-    expect(settingsRequest(driven.actor)).toEqual({
+    expect(loadRequest(driven.actor, 0)).toEqual({
       id: "S",
       shard: 1,
       generation: 0,
