@@ -24,7 +24,6 @@ const PARALLEL_TESTS = 4;
 
 /** Applies one event to the actor and returns the effects to perform. */
 export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
-  const effects: Effect[] = [];
   switch (event.kind) {
     case "woken":
       actor.wanted = true;
@@ -59,7 +58,7 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
       forget(actor);
       break;
   }
-  return next(actor, now, effects);
+  return next(actor, now);
 }
 
 function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
@@ -194,10 +193,10 @@ function resetCursor(actor: Actor): void {
 }
 
 /** Returns all effects that the state allows now. */
-function next(actor: Actor, now: Date, effects: Effect[]): Effect[] {
+function next(actor: Actor, now: Date): Effect[] {
+  const effects: Effect[] = [];
   if (!actor.stopping) {
-    expireWaits(actor, now);
-    parkHeads(actor, now);
+    updateWaits(actor, now);
     if (isBatchDue(actor, now)) {
       actor.batching = true;
       effects.push({ kind: "batch" });
@@ -211,21 +210,17 @@ function next(actor: Actor, now: Date, effects: Effect[]): Effect[] {
   return effects;
 }
 
-/** Ends the waits of lanes that are over. A load follows, because such a lane is read again from its head. */
-function expireWaits(actor: Actor, now: Date): void {
-  for (const lane of actor.lanes.values()) {
-    if (lane.waitingUntil === undefined || lane.waitingUntil > now) continue;
-    lane.waitingUntil = undefined;
-    actor.wanted = true;
-  }
-}
-
 /**
- * Makes a lane wait while its head is due later. After a change of the ordering, entries behind the head may be due
- * later as well; such an entry makes the lane wait when it becomes the head.
+ * Ends the waits of lanes that are over, and makes a lane wait while its head is due later. After a wait a load
+ * follows, because the lane is read again from its head. After a change of the ordering, entries behind the head may
+ * be due later as well; such an entry makes the lane wait when it becomes the head.
  */
-function parkHeads(actor: Actor, now: Date): void {
+function updateWaits(actor: Actor, now: Date): void {
   for (const lane of actor.lanes.values()) {
+    if (lane.waitingUntil !== undefined && lane.waitingUntil <= now) {
+      lane.waitingUntil = undefined;
+      actor.wanted = true;
+    }
     const dueAt = lane.queue[0]?.dueAt ?? null;
     if (dueAt !== null && dueAt > now && !lane.sending && !lane.halted) wait(actor, lane, dueAt);
   }
@@ -236,8 +231,8 @@ function isBatchDue({ subscription, batching }: Actor, now: Date): boolean {
 }
 
 function sendHeads(actor: Actor, now: Date, effects: Effect[]): void {
-  const { subscription, loadedAt } = actor;
-  if (subscription === undefined || loadedAt === undefined || !isFresh(loadedAt, now)) return;
+  const { subscription, loadedAt: readAt } = actor;
+  if (subscription === undefined || readAt === undefined || !isFresh(readAt, now)) return;
   const free = { main: 1, review: PARALLEL_REVIEWS, test: PARALLEL_TESTS };
   for (const lane of actor.lanes.values()) if (lane.sending) free[lane.kind] -= 1;
   let room = MAX_UNRECORDED - countUnrecorded(actor.lanes.values());
@@ -251,14 +246,7 @@ function sendHeads(actor: Actor, now: Date, effects: Effect[]): void {
     free[lane.kind] -= 1;
     room -= 1;
     const possiblyRepeated = actor.inDoubt?.marked.has(entry.sequence) ?? false;
-    effects.push({
-      kind: "send",
-      lane: name,
-      entry,
-      subscription,
-      possiblyRepeated,
-      readAt: loadedAt,
-    });
+    effects.push({ kind: "send", lane: name, entry, subscription, possiblyRepeated, readAt });
   }
 }
 
