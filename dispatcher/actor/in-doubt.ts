@@ -149,11 +149,9 @@ export class InDoubtShards {
   of({ subscriptionId, shard: id }: SubscriptionKey): InDoubtAttempts | undefined {
     const shard = this.#shards.get(id);
     if (!shard?.bySubscription.has(subscriptionId)) return undefined;
-    let inDoubt = shard.bySubscription.get(subscriptionId);
-    if (inDoubt === undefined) {
-      inDoubt = new InDoubtAttempts(shard.takenOverAt);
-      shard.bySubscription.set(subscriptionId, inDoubt);
-    }
+    const known = shard.bySubscription.get(subscriptionId);
+    const inDoubt = known ?? new InDoubtAttempts(shard.takenOverAt);
+    shard.bySubscription.set(subscriptionId, inDoubt);
     return inDoubt;
   }
 
