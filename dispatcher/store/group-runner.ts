@@ -135,11 +135,13 @@ export class GroupRunner<T, R> {
     // Halves that have not failed yet go first, because a failing try may take until its timeout.
     const groups = group.length === 0 ? [] : [group];
     for (let next = groups.shift(); next !== undefined; next = groups.shift()) {
-      const failed = await this.#tryWhileAway(next, signal);
+      const failed = await this.#try(next);
+      if (failed?.failure === "store") await this.#deps.clock.sleep(this.#work.retryMs, signal);
       if (signal.aborted) return;
       if (failed === undefined) continue;
       const [first, second] = halvesOf(next, this.#work.keyOf);
-      if (second.length === 0) this.#begin(first);
+      if (failed.failure === "store") groups.unshift(next);
+      else if (second.length === 0) this.#begin(first);
       else groups.push(first, second);
     }
   }
@@ -153,15 +155,6 @@ export class GroupRunner<T, R> {
 
   #join(item: T): boolean {
     return joinPending(this.#quarantine.get(this.#work.keyOf(item)), item);
-  }
-
-  async #tryWhileAway(group: readonly T[], signal: AbortSignal): Promise<Failed | undefined> {
-    let failed = await this.#try(group);
-    while (failed?.failure === "store" && !signal.aborted) {
-      await this.#deps.clock.sleep(this.#work.retryMs, signal);
-      if (!signal.aborted) failed = await this.#try(group);
-    }
-    return failed;
   }
 
   async #try(group: readonly T[]): Promise<Failed | undefined> {
@@ -180,11 +173,11 @@ export class GroupRunner<T, R> {
 
   /** Quarantines the key that these items share. */
   #begin(items: readonly T[]): void {
-    const rest = items.filter((item) => !this.#join(item));
-    const [first] = rest;
+    const pending = items.filter((item) => !this.#join(item));
+    const [first] = pending;
     if (first === undefined) return;
     this.#quarantine.set(this.#work.keyOf(first), {
-      pending: [...rest],
+      pending,
       size: 1,
       delayMs: FIRST_RETRY_MS,
       retryAtMs: this.#deps.clock.monotonicMs() + FIRST_RETRY_MS,
