@@ -52,9 +52,8 @@ async function dispatchChunk(tx: Tx, batch: BatchDispatch) {
   const { shard, dueAt, intervalHours, sequence } = held;
   const { openedAt, ...rest } = window;
   // Entries follow the order of the first event of each review; each review is one job.
-  const numbers = { shard, sequence, now, limit: CHUNK };
-  const moved = await tx.run(appending, { ...rest, ...numbers });
-  const { appended, jobs, firstId, reviewId } = onlyRow(moved);
+  const given = { ...rest, shard, sequence, now, limit: CHUNK };
+  const { appended, jobs, firstId, reviewId } = onlyRow(await tx.run(appending, given));
   // A chunk that is not full is the last one.
   const more = appended === CHUNK;
   if (more) {

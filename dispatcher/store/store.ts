@@ -77,13 +77,9 @@ export function createStore(deps: StoreDeps) {
 function toAnswer(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | undefined): Answer {
   const subscription = rows && openSubscription(deps, request, rows.subscription);
   if (rows === undefined || subscription === undefined) return { request, found: undefined };
+  const { lastSequence } = rows.subscription;
   const { entries, tests, isFull, isHeld } = rows;
-  return {
-    request,
-    isFull,
-    isHeld,
-    found: { subscription, entries, tests, lastSequence: rows.subscription.lastSequence },
-  };
+  return { request, isFull, isHeld, found: { subscription, entries, tests, lastSequence } };
 }
 
 /**
