@@ -76,7 +76,10 @@ export class Committer {
     this.#report = report;
     this.#runner = new GroupRunner(deps, {
       keyOf: ({ record }) => record.subscriptionId,
-      run: (group) => this.#commit(group),
+      run: (group) => {
+        const records = group.map(({ record }) => record);
+        return deps.store.commit(group[0]?.dispatcherId ?? "", records);
+      },
       done: (group, result) => this.#committed(group, result),
       describe: ({ record: { subscriptionId, eventId, sequence } }) => ({
         subscription_id: subscriptionId,
@@ -148,11 +151,6 @@ export class Committer {
     return this.#queue.splice(0, Math.min(end, RECORDS_PER_COMMIT));
   }
 
-  #commit(group: readonly Pending[]): Promise<CommitResult> {
-    const records = group.map(({ record }) => record);
-    return this.#deps.store.commit(group[0]?.dispatcherId ?? "", records);
-  }
-
   #committed(group: readonly Pending[], { inactive, disabled, fenced }: CommitResult): void {
     const ended = new Set(inactive);
     if (disabled.length > 0)
@@ -203,21 +201,24 @@ export interface CommitGroup {
 export async function commitAttempts(
   db: DbOrTx,
   dispatcherId: string,
-  group: CommitGroup,
+  { records, now, monotonicMs }: CommitGroup,
 ): Promise<CommitResult> {
-  const bySubscription = Map.groupBy(group.records, ({ subscriptionId }) => subscriptionId);
-  const runs = new Map([...bySubscription].filter(([, records]) => isRun(records)));
-  const first = await commitAllRuns(db, dispatcherId, { ...group, runs });
-  let rest = group.records.filter(({ subscriptionId }) => !first.committed.has(subscriptionId));
+  const bySubscription = Map.groupBy(records, ({ subscriptionId }) => subscriptionId);
+  const runs = new Map([...bySubscription].filter(([, own]) => isRun(own)));
+  const first = await commitAllRuns(db, dispatcherId, runs, monotonicMs);
+  let rest = records.filter(({ subscriptionId }) => !first.committed.has(subscriptionId));
   let { fenced } = first;
-  const inactive = [...first.inactive];
+  const inactive: string[] = [...first.inactive];
   const disabled: string[] = [];
   while (rest.length > 0 && !fenced) {
-    const [records, later] = untilRepeated(rest);
-    const row = await commitOthers(db, dispatcherId, { ...group, records });
+    const [part, later] = untilRepeated(rest);
+    const lines = encodeRecords(part, monotonicMs);
+    const ids = new Set(part.map(({ subscriptionId }) => subscriptionId));
+    const subscriptionIds = [...ids].toSorted().join(BETWEEN_RECORDS);
+    const row = onlyRow(await db.run(commitAny, { dispatcherId, lines, subscriptionIds, now }));
     fenced = row.held === 0;
     const left = new Set(row.left);
-    rest = [...records.filter(({ subscriptionId }) => left.has(subscriptionId)), ...later];
+    rest = [...part.filter(({ subscriptionId }) => left.has(subscriptionId)), ...later];
     disabled.push(...row.disabled);
     // The CTE `subscriptions` has the states from before the statement, so the disabled ones are added.
     inactive.push(...row.inactive, ...row.disabled);
@@ -238,10 +239,8 @@ function untilRepeated(records: readonly AttemptRecord[]): [AttemptRecord[], Att
     seen.set(subscriptionId, sequences.add(sequence));
     return !repeating.has(subscriptionId);
   };
-  const { true: first = [], false: later = [] } = Object.groupBy(records, (one) =>
-    isFirst(one) ? "true" : "false",
-  );
-  return [first, later];
+  const parts = Map.groupBy(records, isFirst);
+  return [parts.get(true) ?? [], parts.get(false) ?? []];
 }
 
 /** Whether all records are successes of consecutive log entries. */
@@ -255,23 +254,17 @@ function isRun(records: readonly AttemptRecord[]): boolean {
 
 type Runs = ReadonlyMap<string, readonly AttemptRecord[]>;
 
-async function commitAllRuns(
-  db: DbOrTx,
-  dispatcherId: string,
-  { runs, monotonicMs }: CommitGroup & { readonly runs: Runs },
-): Promise<CommitResult & { readonly committed: ReadonlySet<string> }> {
+/** Commits runs by subscription. `committed` and `inactive` have the ids of those that this statement recorded. */
+async function commitAllRuns(db: DbOrTx, dispatcherId: string, runs: Runs, monotonicMs: number) {
   const committed = new Set(runs.keys());
-  if (runs.size === 0) return { fenced: false, inactive: [], disabled: [], committed };
+  if (runs.size === 0) return { fenced: false, inactive: [], committed };
   // Sorted, so that any two commits lock their rows in the same order.
-  const sorted = [...runs].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const sorted = [...runs].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, records]) => records);
   const each = (text: (records: readonly AttemptRecord[]) => string | number | undefined) =>
-    sorted.map(([, records]) => text(records)).join(BETWEEN_RECORDS);
+    sorted.map(text).join(BETWEEN_RECORDS);
   const given = {
     dispatcherId,
-    lines: encodeRecords(
-      sorted.flatMap(([, records]) => records),
-      monotonicMs,
-    ),
+    lines: encodeRecords(sorted.flat(), monotonicMs),
     subscriptionIds: each((records) => records[0]?.subscriptionId),
     firsts: each((records) => records[0]?.sequence),
     lasts: each((records) => records.at(-1)?.sequence),
@@ -279,16 +272,5 @@ async function commitAllRuns(
   const row = onlyRow(await db.run(commitRuns, given));
   for (const id of row.left) committed.delete(id);
   const inactive = row.inactive.filter((id) => committed.has(id));
-  return { fenced: row.held === 0, inactive, disabled: [], committed };
-}
-
-async function commitOthers(
-  db: DbOrTx,
-  dispatcherId: string,
-  { records, now, monotonicMs }: CommitGroup,
-) {
-  const ids = new Set(records.map((record) => record.subscriptionId));
-  const lines = encodeRecords(records, monotonicMs);
-  const subscriptionIds = [...ids].toSorted().join(BETWEEN_RECORDS);
-  return onlyRow(await db.run(commitAny, { dispatcherId, lines, subscriptionIds, now }));
+  return { fenced: row.held === 0, inactive, committed };
 }
