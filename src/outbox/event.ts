@@ -1,10 +1,9 @@
-/** The form of an event's body: contract 8.2 or 8.3. */
-type EnvelopeKind = "review" | "site_connection";
 export type PayloadMode = "full" | "minimal";
 export type Axis = "pull" | "post";
 
 interface EventKind {
-  readonly envelope: EnvelopeKind;
+  /** The form of the event's body: contract 8.2 or 8.3. */
+  readonly envelope: "review" | "site_connection";
   /** Whether a batch subscription sends the event, because it affects a review. */
   readonly in_batch: boolean;
   readonly subscribable: boolean;
@@ -101,20 +100,19 @@ export const CATALOG = Object.entries(EVENTS).flatMap(([category, events]) =>
 
 export const TEST_EVENT = "webhook.test";
 
+const valuesOf = (events: readonly CatalogEvent[]): readonly EventValue[] =>
+  events.map(({ value }) => value);
+
 /** The events that change the connection of an axis. */
-export const CONNECTION_EVENTS: readonly EventValue[] = CATALOG.filter(
-  (one) => one.category === "connection",
-).map((one) => one.value);
+export const CONNECTION_EVENTS = valuesOf(CATALOG.filter((one) => one.category === "connection"));
 
 /** The values that a subscription's filter may contain: all except `webhook.test`. */
-export const SUBSCRIBABLE_EVENTS: readonly RecordedAction["event"][] = CATALOG.flatMap(
-  ({ value, subscribable }) => (value !== TEST_EVENT && subscribable ? [value] : []),
+export const SUBSCRIBABLE_EVENTS: readonly RecordedAction["event"][] = valuesOf(CATALOG).filter(
+  (value) => value !== TEST_EVENT,
 );
 
 /** The values that a batch subscription sends. */
-export const BATCH_EVENTS: readonly EventValue[] = CATALOG.filter((one) => one.in_batch).map(
-  (one) => one.value,
-);
+export const BATCH_EVENTS = valuesOf(CATALOG.filter((one) => one.in_batch));
 
 /** The actor of an event: a user, or the review site as `system` (contract 8.5). */
 type Actor =
