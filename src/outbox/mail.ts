@@ -54,21 +54,15 @@ export async function queueMails(
   queued: readonly NewMail[],
   now: Date,
 ): Promise<Wake> {
-  const rows = queued.map((mail) => rowOf(box, mail, now));
+  const rows = queued.map(({ kind, expiresAt, reviewId, subject, ...mail }) => {
+    if (!isMailAddress(mail.to)) throw new Error(`The recipient of a ${kind} mail is no address.`);
+    const id = ulid(now.getTime());
+    const message: MailMessage = { ...mail, subject: oneLine(subject) };
+    const sealedMessage = box.seal(JSON.stringify(message), mailAssociatedData(id));
+    return { id, kind, sealedMessage, reviewId, expiresAt, dueAt: now, createdAt: now };
+  });
   if (rows.length > 0) await tx.insert(mails).values(rows);
   return MAIL_WAKE;
-}
-
-function rowOf(
-  box: SecretBox,
-  { kind, expiresAt, reviewId, subject, ...mail }: NewMail,
-  createdAt: Date,
-) {
-  if (!isMailAddress(mail.to)) throw new Error(`The recipient of a ${kind} mail is no address.`);
-  const id = ulid(createdAt.getTime());
-  const message: MailMessage = { ...mail, subject: oneLine(subject) };
-  const sealedMessage = box.seal(JSON.stringify(message), mailAssociatedData(id));
-  return { id, kind, sealedMessage, reviewId, expiresAt, dueAt: createdAt, createdAt };
 }
 
 /** Opens a sealed mail. Throws if no key opens it. */
