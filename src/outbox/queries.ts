@@ -176,8 +176,7 @@ const append = statement({
 });
 
 function toInput({ about, ...action }: RecordedAction, ord: number) {
-  const site = "site" in about ? about.site : null;
-  const review = "review" in about ? about.review : null;
+  const axis = "site" in about ? about.site.axis : null;
   const inBatch = BATCH_EVENTS.includes(action.event);
-  return { ...action, ord, inBatch, axis: site?.axis ?? null, review, site };
+  return { ...action, ord, inBatch, axis, review: null, site: null, ...about };
 }
