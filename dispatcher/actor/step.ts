@@ -63,13 +63,7 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
 
 function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   actor.loading = false;
-  if (found === undefined) {
-    // The subscription is disabled or deleted, so the queued entries are held or deleted, too.
-    actor.subscription = undefined;
-    actor.more = false;
-    forget(actor);
-    return;
-  }
+  if (found === undefined) return deactivate(actor);
   const { inactiveAccounts, pendingTestEventId } = actor.subscription ?? found.subscription;
   actor.subscription = found.subscription;
   actor.loadedAt = now;
@@ -165,7 +159,11 @@ function takeCommit(actor: Actor, event: ActorEvent & { kind: "committed" }): vo
   if (event.decision.kind === "interrupted") forget(actor);
   // The record of a pending test decides whether the subscription is active. The load that follows shows it.
   if (actor.subscription?.pendingTestEventId != null) actor.wanted = true;
-  if (event.active) return;
+  if (!event.active) deactivate(actor);
+}
+
+/** Notes that the subscription is disabled or deleted, so that the queued entries are held or deleted, too. */
+function deactivate(actor: Actor): void {
   actor.subscription = undefined;
   actor.more = false;
   forget(actor);
