@@ -60,11 +60,8 @@ export function markInDoubt(inDoubt: InDoubtAttempts, entry: Entry): void {
   if (isComplete || ordering === undefined || entry.sequence > (lastSequence ?? 0)) return;
   const lanes = (inDoubt.lanes ??= new Map<string, SeenLane>());
   const lane = laneName(ordering, entry);
-  let seen = lanes.get(lane);
-  if (seen === undefined) {
-    if (lanes.size >= MAX_LANES) return;
-    lanes.set(lane, (seen = { marked: 0, last: 0 }));
-  }
+  if (!lanes.has(lane) && lanes.size >= MAX_LANES) return;
+  const seen = lanes.getOrInsert(lane, { marked: 0, last: 0 });
   if (entry.sequence <= seen.last || seen.marked >= PER_LANE) return;
   seen.last = entry.sequence;
   // An entry that waits was not under way at the takeover, but the entries behind it may have been: the wait may come
