@@ -178,7 +178,6 @@ export async function loadActive(db: DbOrTx, requests: readonly LoadRequest[]) {
     const entries: ReadEntry[] = [];
     for (const { entry } of own)
       if (entry !== null) entries.push(readEntry(entry, subscription.partnerId));
-    entries.sort((a, b) => a.sequence - b.sequence);
     const limit = subscription.pendingTestEventId === null ? request.limit : 0;
     return { subscription, ...nextOf(entries, { ...request, limit }, subscription) };
   });
@@ -214,16 +213,16 @@ export function nextOf(
 ) {
   const { limit, exceptReviews } = request;
   const { settledThrough, lastLogged } = settings;
-  const logged = found.filter(({ isLogged }) => isLogged);
+  const sorted = found.toSorted((a, b) => a.sequence - b.sequence);
+  const logged = sorted.filter(({ isLogged }) => isLogged);
   const missing = missingOf(logged, request, settings);
   const isCut =
     exceptReviews.length > 0 && logged.length < limit && lastLogged - settledThrough > WINDOW;
   const windowEnd = isCut ? (logged.at(-1)?.sequence ?? settledThrough) : Number.POSITIVE_INFINITY;
   const end = missing ?? windowEnd;
   const isMissingWanted = missing !== undefined && !exceptReviews.includes(MISSING.reviewId);
-  const entries = [...found, ...(isMissingWanted ? [{ ...MISSING, sequence: missing }] : [])]
+  const entries = [...sorted, ...(isMissingWanted ? [{ ...MISSING, sequence: missing }] : [])]
     .filter(({ isTest, sequence }) => !isTest && sequence <= end)
-    .toSorted((a, b) => a.sequence - b.sequence)
     .slice(0, limit);
   const held = entries.findIndex(({ isHeld }) => isHeld);
   return {
@@ -231,7 +230,7 @@ export function nextOf(
     entries: held === -1 ? entries : entries.slice(0, held),
     /** True if an entry belongs to an account that is not active. */
     isHeld: held !== -1,
-    tests: found.filter(({ isTest }) => isTest),
+    tests: sorted.filter(({ isTest }) => isTest),
     /** True if more entries may follow the window, because the left-out reviews fill it. */
     isFull: isCut && missing === undefined && entries.length < limit,
   };
