@@ -57,7 +57,8 @@ export async function queueMails(
   const rows = queued.map(({ kind, expiresAt, reviewId, subject, ...mail }) => {
     if (!isMailAddress(mail.to)) throw new Error(`The recipient of a ${kind} mail is no address.`);
     const id = ulid(now.getTime());
-    const message: MailMessage = { ...mail, subject: oneLine(subject) };
+    const oneLine = subject.toWellFormed().replace(BREAKS, " ").trim();
+    const message: MailMessage = { ...mail, subject: oneLine };
     const sealedMessage = box.seal(JSON.stringify(message), mailAssociatedData(id));
     return { id, kind, sealedMessage, reviewId, expiresAt, dueAt: now, createdAt: now };
   });
@@ -75,10 +76,6 @@ export function openMail(box: SecretBox, id: string, sealedMessage: string): Mai
 /** Whether the text is a single address: no name, no list, no line break, no quoted or bracketed form. */
 export function isMailAddress(text: string): boolean {
   return text.length <= ADDRESS_CHARS && ADDRESS.test(text);
-}
-
-function oneLine(text: string): string {
-  return text.toWellFormed().replace(BREAKS, " ").trim();
 }
 
 function mailAssociatedData(id: string): string {
