@@ -4,8 +4,7 @@ import postgres from "postgres";
 import { causeOf, isDeadlock, isStatementOutdated } from "./errors.ts";
 import { beginSettings, type Limits, PLANNER, startSettings } from "./limits.ts";
 import { PoolWatches } from "./pool-watch.ts";
-import { type OnRows, type Raw, runOver, type Session, sessionOver } from "./session.ts";
-import type { Run } from "./statement.ts";
+import { type OnRows, type Raw, type Run, runOver, type Session, sessionOver } from "./session.ts";
 import { readTls } from "./tls.ts";
 
 /** A pool of connections to PostgreSQL. Statements outside of a transaction may run on different connections. */
@@ -155,10 +154,7 @@ export function connect(url: string, options: ConnectOptions): RawDb {
         try {
           return await client.begin(async (sql) => {
             connected();
-            const runLast = runOver(
-              { unsafe: (...sent) => sql.last(sql.unsafe(...sent)) },
-              watching,
-            );
+            const runLast = runOver(sql, watching, (query) => sql.last(query));
             const tx = Object.assign(sessionOver(sql, watching), { runLast });
             // The object keeps the driver from awaiting the items of an array that `work` returns.
             return { result: await work(tx).catch(throwCause) };

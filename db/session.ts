@@ -1,8 +1,9 @@
+import { fillPlaceholders } from "drizzle-orm";
 import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import type postgres from "postgres";
 
 import type { PoolWatch } from "./pool-watch.ts";
-import { runStatement, type Run, type Statement, type StatementClient } from "./statement.ts";
+import type { Rows, Shapes, Statement, ValuesOf } from "./statement.ts";
 
 type Builder = Omit<
   PostgresJsDatabase,
@@ -14,6 +15,12 @@ type Builder = Omit<
  * default.
  */
 type DriverTypes = { bigint: number };
+
+/** Runs a declared statement with the values of its parameters. */
+export type Run = <P extends Shapes, C extends Shapes>(
+  statement: Statement<P, C>,
+  values: ValuesOf<P>,
+) => Promise<Rows<C>>;
 
 /**
  * A connection for both kinds of queries: those of Drizzle, which run when they are awaited, and declared SQL
@@ -43,14 +50,40 @@ interface Watching {
   readonly watch: PoolWatch;
 }
 
-/** Makes the function that runs declared statements on a connection. */
-export function runOver(sql: StatementClient, { onRows, watch }: Watching): Run {
-  return (declared, values) =>
-    watch.time(declared.name, async () => {
-      const rows = await runStatement(sql, declared, values);
-      onRows?.(declared, rows);
-      return rows;
+/** Makes the function that runs declared statements on a connection. `send` gets each query before it is sent. */
+export function runOver(
+  sql: postgres.ISql<DriverTypes>,
+  { onRows, watch }: Watching,
+  send = <T>(query: Promise<T>) => query,
+): Run {
+  return <P extends Shapes, C extends Shapes>(declared: Statement<P, C>, values: ValuesOf<P>) =>
+    watch.time(declared.name, () => {
+      const bound = fillPlaceholders(declared.binds, values);
+      // The types of the parameters restrict the values of a caller; the driver accepts all of them.
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+      const query = sql.unsafe<ValuesOf<C>[]>(declared.text, bound as never[], PREPARED);
+      // The driver sends a query when `then` is called. Calling it here sends statements in the order of the calls.
+      return send(query).then((rows) => {
+        readInstants(declared, rows);
+        onRows?.(declared, rows);
+        return rows;
+      });
     });
+}
+
+/** Forces preparation: the driver would not prepare a statement without parameters. */
+const PREPARED = { prepare: true, simple: false };
+
+/** Converts the instants in table columns, which are texts in JSON. */
+function readInstants({ instants }: Statement, rows: readonly object[]): void {
+  for (const { column, field } of instants)
+    for (const row of rows) {
+      const held: Record<string, unknown>[] = Reflect.get(row, column);
+      for (const one of held) {
+        const text = one[field];
+        if (typeof text === "string") one[field] = new Date(text);
+      }
+    }
 }
 
 /** Opens Drizzle, and the declared statements, on a pool or a transaction of the driver. */

@@ -1,6 +1,5 @@
-import { is, Placeholder, sql, type GetColumnData, type SQL } from "drizzle-orm";
+import { sql, type GetColumnData, type SQL } from "drizzle-orm";
 import { PgColumn, PgDialect } from "drizzle-orm/pg-core";
-import type postgres from "postgres";
 
 /*
  * Statements written whole: those that are measured hot, and those that must be one statement. Each is declared once,
@@ -17,14 +16,11 @@ export type Shape = PgColumn | Value<unknown>;
  * Type of a query parameter or result column that cannot be derived from a column of the schema, such as an array or a
  * computed value.
  */
-export interface Value<T> extends ValueOptions {
+export interface Value<T> {
   /** Never set at run time; this property only carries the TypeScript type of the value. */
   readonly data?: T;
-  /** The name of the type on the server. */
+  /** The server's name of the type, without precision and collation, which values do not carry. */
   readonly type: string;
-}
-
-interface ValueOptions {
   readonly isNullable: boolean;
   /** The table column that a value comes from, if any. */
   readonly column?: PgColumn;
@@ -62,12 +58,12 @@ export const instant = value(INSTANT);
 
 /** Declares a value that may be null although its column is not, as on the far side of an outer join. */
 export function nullable<S extends Shape>(shape: S): Value<DataOf<S> | null> {
-  return { ...optionsOf(shape), type: typeOf(shape), isNullable: true };
+  return { ...valueOf(shape), isNullable: true };
 }
 
 /** Declares a parameter that is an array of the column's values. */
 export function list<C extends PgColumn>(column: C): Value<readonly NonNullable<DataOf<C>>[]> {
-  return { type: `${typeOf(column)}[]`, isNullable: false };
+  return { type: `${valueOf(column).type}[]`, isNullable: false };
 }
 
 /** Declares a parameter that is a table. It is sent as JSON text, which a function call in the statement expands. */
@@ -121,15 +117,11 @@ export interface Statement<P extends Shapes = Shapes, C extends Shapes = Shapes>
   readonly params: P;
   readonly columns: C;
   readonly text: string;
-  /** The sources of $1, $2, …: a parameter by name, or a constant. */
-  readonly binds: readonly Bind[];
+  /** The sources of $1, $2, …: placeholders of Drizzle, which are named as the parameters, and constants. */
+  readonly binds: unknown[];
   /** The fields of table columns that are instants, which JSON contains as texts. */
   readonly instants: ReturnType<typeof instantsOf>;
 }
-
-export type Bind =
-  | { readonly kind: "param"; readonly name: string; readonly isJson: boolean }
-  | { readonly kind: "constant"; readonly value: unknown };
 
 /** The statements of all loaded modules, for the test that compares them with a server. */
 export const declaredStatements: Statement[] = [];
@@ -142,29 +134,22 @@ type Nothing = Readonly<Record<string, never>>;
 export function statement<P extends Shapes = Nothing, C extends Shapes = Nothing>(
   declaration: Declaration<P, C>,
 ): Statement<P, C> {
-  const made = compiled(declaration);
-  declaredStatements.push(made);
-  return made;
-}
-
-/** Builds a statement that `declaredStatements` does not return. */
-export function compiled<P extends Shapes = Nothing, C extends Shapes = Nothing>(
-  declaration: Declaration<P, C>,
-): Statement<P, C> {
   // A declaration without parameters or columns gets empty objects, which have the declared types.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const { name, params, columns } = { params: {}, columns: {}, ...declaration } as Required<
     typeof declaration
   >;
   const query = dialect.sqlToQuery(declaration.text(placeholders(params)));
-  const binds = query.params.map((param) => bindOf(params, param));
-  return { name, params, columns, text: query.sql, binds, instants: instantsOf(columns) };
+  const instants = instantsOf(columns);
+  const made = { name, params, columns, text: query.sql, binds: query.params, instants };
+  declaredStatements.push(made);
+  return made;
 }
 
 function instantsOf(columns: Shapes) {
   return Object.entries(columns).flatMap(([column, shape]) => {
-    const fields = Object.entries(optionsOf(shape).fields ?? {});
-    const instants = fields.filter(([, one]) => typeOf(one) === INSTANT);
+    const fields = Object.entries(valueOf(shape).fields ?? {});
+    const instants = fields.filter(([, one]) => valueOf(one).type === INSTANT);
     return instants.map(([field]) => ({ column, field }));
   });
 }
@@ -184,86 +169,21 @@ function placeholders<P extends Shapes>(params: P): Placeholders<P> {
 }
 
 function placeholder(name: string, shape: Shape): SQL {
-  const { fields } = optionsOf(shape);
+  const { fields } = valueOf(shape);
   if (fields === undefined) return sql`${sql.placeholder(name)}`;
-  const columns = Object.entries(fields).map(
-    ([field, one]) => sql`${sql.identifier(field)} ${sql.raw(sqlTypeOf(one))}`,
-  );
-  return sql`json_to_recordset(${sql.placeholder(name)}::text::json) as ${sql.identifier(name)}(${sql.join(columns, sql`, `)})`;
-}
-
-function bindOf(params: Shapes, param: unknown): Bind {
-  if (!is(param, Placeholder)) return { kind: "constant", value: param };
-  const shape = params[param.name];
-  const isJson = shape !== undefined && optionsOf(shape).fields !== undefined;
-  return { kind: "param", name: param.name, isJson };
-}
-
-type DriverValues = Parameters<postgres.ISql<{ bigint: number }>["unsafe"]>[1];
-
-/** The part of the driver that sends a statement: its pool or transaction, or a wrapper around either. */
-export interface StatementClient {
-  unsafe<T extends object[]>(
-    text: string,
-    values: DriverValues,
-    options: typeof PREPARED,
-  ): Promise<T & { readonly count: number }>;
-}
-
-/** Forces preparation: the driver would not prepare a statement without parameters. */
-const PREPARED = { prepare: true, simple: false };
-
-/** Runs a declared statement with the values of its parameters. */
-export type Run = <P extends Shapes, C extends Shapes>(
-  statement: Statement<P, C>,
-  values: ValuesOf<P>,
-) => Promise<Rows<C>>;
-
-/** Runs a statement on a driver connection. Code that has a `Db` or `Tx` calls its `run` instead. */
-export function runStatement<P extends Shapes, C extends Shapes>(
-  client: StatementClient,
-  { text, binds, instants }: Statement<P, C>,
-  values: ValuesOf<P>,
-): Promise<Rows<C>> {
-  const answer = client.unsafe<ValuesOf<C>[]>(text, bindAll(binds, values), PREPARED);
-  // The driver sends a query when `then` is called. Calling it here sends statements in the order of the calls.
-  return answer.then((found) => {
-    for (const one of instants) for (const row of found) readInstants(row, one);
-    return found;
+  const json = sql.param(sql.placeholder(name), { mapToDriverValue: JSON.stringify });
+  const columns = Object.entries(fields).map(([field, one]) => {
+    const type = one instanceof PgColumn ? one.getSQLType() : one.type;
+    return sql`${sql.identifier(field)} ${sql.raw(type)}`;
   });
+  return sql`json_to_recordset(${json}::text::json) as ${sql.identifier(name)}(${sql.join(columns, sql`, `)})`;
 }
 
-function readInstants(row: object, { column, field }: Statement["instants"][number]): void {
-  const held: Record<string, unknown>[] = Reflect.get(row, column);
-  for (const one of held) {
-    const text = one[field];
-    if (typeof text === "string") one[field] = new Date(text);
-  }
-}
-
-function bindAll(binds: readonly Bind[], values: Readonly<Record<string, unknown>>): DriverValues {
-  const bound = binds.map((bind) => {
-    if (bind.kind === "constant") return bind.value;
-    return bind.isJson ? JSON.stringify(values[bind.name]) : values[bind.name];
-  });
-  // The types of the parameters restrict the values of a caller; the driver accepts all of them.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return bound as DriverValues;
-}
-
-export function optionsOf(shape: Shape): ValueOptions {
-  return shape instanceof PgColumn ? { column: shape, isNullable: !shape.notNull } : shape;
-}
-
-/** Returns the server's name of a type, without precision and collation, which values do not carry. */
-export function typeOf(shape: Shape): string {
-  return sqlTypeOf(shape)
-    .replace(/ \(\d+\)/, "")
-    .replace(' collate "C"', "");
-}
-
-function sqlTypeOf(shape: Shape): string {
-  return shape instanceof PgColumn ? shape.getSQLType() : shape.type;
+/** Describes a column of the schema in the same way as a value. */
+export function valueOf(shape: Shape): Omit<Value<unknown>, "data"> {
+  if (!(shape instanceof PgColumn)) return shape;
+  const type = shape.getSQLType().replaceAll(/ \(\d+\)| collate "C"/g, "");
+  return { type, column: shape, isNullable: !shape.notNull };
 }
 
 /**

@@ -7,7 +7,7 @@ import { deliveryAttempts } from "../../db/schema/attempts.ts";
 import { dispatchers } from "../../db/schema/dispatchers.ts";
 import { outbox } from "../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
-import { instant, list, statement, typeOf, value, type ValuesOf } from "../../db/statement.ts";
+import { instant, list, statement, value, valueOf, type ValuesOf } from "../../db/statement.ts";
 import { type Decision, DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
 
 /*
@@ -106,7 +106,7 @@ function nameOf(field: Field): string {
 const NUMBERED = sql.raw(
   FIELDS.map((field, i) => {
     const text = `f[${i + 1}]`;
-    const type = typeOf(ATTEMPT_FIELDS[field]);
+    const type = valueOf(ATTEMPT_FIELDS[field]).type;
     const plain = type === "bytea" ? `decode(${text}, 'hex')` : `${text}::${type}`;
     const delayed = `now() + ${text}::double precision * interval '1 millisecond'`;
     return `${field === "nextAttemptAt" ? delayed : plain} as ${nameOf(field)}`;

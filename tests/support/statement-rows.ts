@@ -1,4 +1,4 @@
-import { optionsOf, typeOf, type Shape, type Statement } from "../../db/statement.ts";
+import { valueOf, type Shape, type Statement } from "../../db/statement.ts";
 
 /**
  * Throws if a row does not match the columns that its statement declares. Tests check every row this way, because the
@@ -10,15 +10,14 @@ export function checkRows({ name, columns }: Statement, rows: readonly unknown[]
       const value: unknown = Reflect.get(Object(row), column);
       if (!fits(value, shape))
         throw new Error(
-          `${name} answers ${column} as ${String(value)}, which is no ${typeOf(shape)}.`,
+          `${name} answers ${column} as ${String(value)}, which is no ${valueOf(shape).type}.`,
         );
     }
 }
 
 function fits(value: unknown, shape: Shape): boolean {
-  const { isNullable } = optionsOf(shape);
+  const { isNullable, type } = valueOf(shape);
   if (value === null) return isNullable;
-  const type = typeOf(shape);
   if (type.endsWith("[]")) return Array.isArray(value);
   if (type === "timestamp with time zone") return value instanceof Date;
   if (type === "boolean") return typeof value === "boolean";
@@ -27,6 +26,6 @@ function fits(value: unknown, shape: Shape): boolean {
 }
 
 function isOneOf(value: string, shape: Shape): boolean {
-  const { column, values = column?.enumValues } = optionsOf(shape);
+  const { column, values = column?.enumValues } = valueOf(shape);
   return values === undefined || values.includes(value);
 }

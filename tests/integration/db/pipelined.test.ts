@@ -4,7 +4,7 @@ import { sql } from "drizzle-orm";
 
 import { connect, type RawDb } from "../../../db/client.ts";
 import { isStoreFailure } from "../../../db/errors.ts";
-import { compiled, value } from "../../../db/statement.ts";
+import { statement, value } from "../../../db/statement.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -50,7 +50,7 @@ test("a constraint that is checked at the commit fails the transaction as well",
   await withOne({}, async (line) => {
     await database.db
       .sql`create table referring (id integer references written deferrable initially deferred)`;
-    const refer = compiled({
+    const refer = statement({
       name: "test.refer",
       // Uses a table of this test.
       params: { id: value("integer") },
@@ -93,7 +93,7 @@ test("a statement after the last one is rejected", async () => {
   });
 });
 
-const sleep = compiled({
+const sleep = statement({
   name: "test.sleep",
   // Selects from no table.
   text: () => sql`select pg_sleep(20)`,
@@ -152,7 +152,7 @@ async function withTwoTables(
   await database.db.sql`create table first_table (id integer, size integer)`;
   await database.db.sql`create table last_table (id integer, size integer)`;
   const into = (table: "first_table" | "last_table") =>
-    compiled({
+    statement({
       name: `test.into_${table}`,
       // Uses a table of this test.
       params: { id: value("integer") },
@@ -271,7 +271,7 @@ beforeEach(async () => {
   await database.db.sql`truncate written`;
 });
 
-const write = compiled({
+const write = statement({
   name: "test.write",
   // Uses a table of this test.
   params: { id: value("integer"), by: value("text") },
@@ -280,7 +280,7 @@ const write = compiled({
     sql`insert into written (id, by) values (${id}::integer, ${by}::text) returning id`,
 });
 
-const count = compiled({
+const count = statement({
   name: "test.count",
   // Uses a table of this test.
   columns: { rows: value("bigint") },

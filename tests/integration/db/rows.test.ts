@@ -5,7 +5,7 @@ import { sql } from "drizzle-orm";
 import { mails } from "../../../db/schema/alerts.ts";
 import { outbox } from "../../../db/schema/outbox.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
-import { nullable, rows, compiled, value } from "../../../db/statement.ts";
+import { nullable, rows, statement, value } from "../../../db/statement.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { fixture } from "../../support/fixture.ts";
 
@@ -80,7 +80,7 @@ test.each(TEXTS.map((text) => [text]))(
   },
 );
 
-const single = compiled({
+const single = statement({
   name: "test.single",
   // Returns its parameter.
   params: { given: rows({ content: nullable(reviews.content) }) },
@@ -112,7 +112,7 @@ const NULLS = {
   at: null,
 };
 
-const echo = compiled({
+const echo = statement({
   name: "test.echo",
   // Returns its parameter.
   params: { given: rows(FIELDS) },

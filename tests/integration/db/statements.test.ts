@@ -1,17 +1,10 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 
-import { getTableName } from "drizzle-orm";
+import { getTableName, is, Param, Placeholder } from "drizzle-orm";
 import { PgColumn } from "drizzle-orm/pg-core";
 
-import {
-  declaredStatements,
-  optionsOf,
-  typeOf,
-  type Bind,
-  type Shape,
-  type Statement,
-} from "../../../db/statement.ts";
+import { declaredStatements, valueOf, type Shape, type Statement } from "../../../db/statement.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { fixture } from "../../support/fixture.ts";
 
@@ -27,7 +20,8 @@ for (const folder of ["db", "src", "dispatcher"])
       await import(join(ROOT, path));
 const database = fixture(createDatabase);
 
-const statements = declaredStatements;
+// Other test files of this process may have declared statements of their own.
+const statements = declaredStatements.filter(({ name }) => !name.startsWith("test."));
 
 test("every statement has a unique name", () => {
   expect(statements.length).toBeGreaterThan(0);
@@ -46,7 +40,10 @@ describe.each(statements.map((one) => [one.name, one] as const))("%s", (_, state
   test("returns the declared columns", async () => {
     const { columns } = await described(statement);
     const answered = columns.map(({ name, type }) => [name, typeNames.get(type)]);
-    const declared = Object.entries(statement.columns).map(([name, one]) => [name, typeOf(one)]);
+    const declared = Object.entries(statement.columns).map(([name, one]) => [
+      name,
+      valueOf(one).type,
+    ]);
     expect(answered.toSorted()).toEqual(declared.toSorted());
   });
 
@@ -71,7 +68,7 @@ describe.each(statements.map((one) => [one.name, one] as const))("%s", (_, state
 });
 
 function nameOf(shape: Shape): string {
-  const { column } = optionsOf(shape);
+  const { column } = valueOf(shape);
   return column === undefined ? "no column" : `${getTableName(column.table)}.${column.name}`;
 }
 
@@ -83,13 +80,21 @@ beforeAll(async () => {
   typeNames = new Map(types.map(({ oid, name }) => [oid, name]));
 });
 
+/** Returns the parameter from which a value comes; undefined for a constant. */
+function paramOf(bind: unknown, { params }: Statement) {
+  const source = is(bind, Param) ? bind.value : bind;
+  if (!is(source, Placeholder)) return undefined;
+  const shape = params[source.name];
+  if (shape === undefined) throw new Error(`There is no parameter ${source.name}.`);
+  return { name: source.name, shape };
+}
+
 /** Makes a sample value for a parameter whose type the driver must know: it sends the type of instants and booleans. */
-function sample(bind: Bind, { params }: Statement, withNulls: boolean): unknown {
-  if (bind.kind === "constant") return bind.value;
-  const shape = params[bind.name];
-  if (shape === undefined) throw new Error(`There is no parameter ${bind.name}.`);
-  if (withNulls && optionsOf(shape).isNullable) return null;
-  const type = typeOf(shape);
+function sample(bind: unknown, statement: Statement, withNulls: boolean): unknown {
+  const param = paramOf(bind, statement);
+  if (param === undefined) return bind;
+  const { isNullable, type } = valueOf(param.shape);
+  if (withNulls && isNullable) return null;
   if (type === "timestamp with time zone") return new Date(0);
   return type === "boolean" ? true : null;
 }
@@ -99,18 +104,17 @@ async function described(statement: Statement, withNulls = false) {
   // The driver accepts all values of `sample`.
   const { types, columns } = await database.db.sql.unsafe(statement.text, samples as []).describe();
   return {
-    params: statement.binds.flatMap((bind, i) =>
-      bind.kind === "constant" ? [] : [[bind.name, typeNames.get(types[i] ?? 0)] as const],
-    ),
+    params: statement.binds.flatMap((bind, i) => {
+      const param = paramOf(bind, statement);
+      return param === undefined ? [] : [[param.name, typeNames.get(types[i] ?? 0)] as const];
+    }),
     columns,
   };
 }
 
-function declaredParams({ binds, params }: Statement) {
-  return binds.flatMap((bind) => {
-    const shape = bind.kind === "param" ? params[bind.name] : undefined;
-    return bind.kind === "param" && shape !== undefined
-      ? [[bind.name, typeOf(shape)] as const]
-      : [];
+function declaredParams(statement: Statement) {
+  return statement.binds.flatMap((bind) => {
+    const param = paramOf(bind, statement);
+    return param === undefined ? [] : [[param.name, valueOf(param.shape).type] as const];
   });
 }
