@@ -1,11 +1,11 @@
-import { and, eq, sql, type SQLWrapper } from "drizzle-orm";
+import { and, count, eq, sql, type SQLWrapper } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 
 import type { Db } from "../../db/client.ts";
 import { anyOf } from "../../db/conditions.ts";
 import { allQueued, queuesOf } from "../../db/log.ts";
 import { mails } from "../../db/schema/alerts.ts";
-import { oneOf, rows as tableOf, statement, value, type ValuesOf } from "../../db/statement.ts";
+import { oneOf, onlyRow, rows, statement, value, type ValuesOf } from "../../db/statement.ts";
 import { maintenanceJobs } from "../../db/schema/dispatchers.ts";
 
 const JOB = {
@@ -29,7 +29,7 @@ const taking = statement({
   name: "maintenance.take",
   // Raw SQL, because the statement renews leases and claims due jobs in one round trip, and skips rows that another
   // process locks.
-  params: { jobs: tableOf(JOB), holder: value("text") },
+  params: { jobs: rows(JOB), holder: value("text") },
   columns: BEGUN,
   text: ({ jobs, holder }) => sql`
     with asked as materialized (select * from ${jobs}), renewed as (
@@ -79,14 +79,14 @@ interface Run {
 /** Updates the row of a job; returns false if another process has taken it over. */
 async function update(
   db: Db,
-  { name, holder, rows }: Run,
+  run: Run,
   set: PgUpdateSetSource<typeof maintenanceJobs>,
 ): Promise<boolean> {
-  const { count } = await db
+  const updated = await db
     .update(maintenanceJobs)
-    .set({ ...set, rows: sql`${maintenanceJobs.rows} + ${rows}::bigint` })
-    .where(and(eq(maintenanceJobs.name, name), eq(maintenanceJobs.holder, holder)));
-  return count > 0;
+    .set({ ...set, rows: sql`${maintenanceJobs.rows} + ${run.rows}::bigint` })
+    .where(and(eq(maintenanceJobs.name, run.name), eq(maintenanceJobs.holder, run.holder)));
+  return updated.count > 0;
 }
 
 /** Saves the progress of a chunk. A process that stops passes the rest of the run on to another process immediately. */
@@ -182,19 +182,18 @@ export async function readFigures(db: Db, jobs: readonly string[]) {
   const { name, succeededAt } = maintenanceJobs;
   // The state is a literal, because the planner uses a partial index only if the query repeats its condition.
   const isQueued = sql`${mails.state} = 'queued'`;
-  const queued = db.select({ id: mails.id }).from(mails).where(isQueued).limit(FIGURES_AT_MOST);
-  const counted = await db.run(backlog, { limit: FIGURES_AT_MOST });
-  const [first] = await db
-    .select({ overdueS: ageOf(mails.dueAt) })
+  const queued = db
+    .select({ overdueS: ageOf(mails.dueAt).as("overdue_s") })
     .from(mails)
     .where(isQueued)
     .orderBy(mails.dueAt, mails.id)
-    .limit(1);
+    .limit(FIGURES_AT_MOST)
+    .as("queued");
+  /** The time in seconds by which the first due mail is overdue. */
+  const mailOverdueS = sql`coalesce(max(${queued.overdueS}), 0)`.mapWith(Number);
   return {
-    backlog: counted,
-    mails: await db.$count(queued.as("queued")),
-    /** The time in seconds by which the first due mail is overdue. */
-    mailOverdueS: first?.overdueS ?? 0,
+    backlog: await db.run(backlog, { limit: FIGURES_AT_MOST }),
+    ...onlyRow(await db.select({ mails: count(), mailOverdueS }).from(queued)),
     /** The time in seconds since the last success of each job. */
     jobs: await db
       .select({ name, ageS: ageOf(sql`coalesce(${succeededAt}, 'epoch')`) })
