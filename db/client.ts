@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+
 import { sql as fragment } from "drizzle-orm";
 import postgres from "postgres";
 
@@ -5,7 +7,6 @@ import { causeOf, isDeadlock, isStatementOutdated } from "./errors.ts";
 import { beginSettings, type Limits, PLANNER, startSettings } from "./limits.ts";
 import { PoolWatches } from "./pool-watch.ts";
 import { type OnRows, type Raw, type Run, runOver, type Session, sessionOver } from "./session.ts";
-import { readTls } from "./tls.ts";
 
 /** A pool of connections to PostgreSQL. Statements outside of a transaction may run on different connections. */
 export interface Db<Opened extends Tx = Tx> extends Session {
@@ -125,14 +126,26 @@ function hasSeveralHosts(url: string): boolean {
   return /^[^/]*\/\/([^/?]*@)?[^/?@]*,/.test(url);
 }
 
+/** Matches the parameter of a database address that names a file with the authorities of the server's certificate. */
+const AUTHORITIES = /(?<=[?&])sslrootcert=[^&]*/g;
+
+/**
+ * Reads the authorities of a database address. The driver reads `sslmode` itself, but it would send `sslrootcert` to
+ * the server as a setting. Without authorities, `verify-full` uses those of the system.
+ */
+function tlsOf(url: string) {
+  const [given] = url.match(AUTHORITIES) ?? [];
+  const file = new URLSearchParams(given).get("sslrootcert");
+  return file !== null && file !== "system" && { ssl: { ca: readFileSync(file, "utf8") } };
+}
+
 export function connect(url: string, options: ConnectOptions): RawDb {
   const { onRows, onStatement, idleS, watches = new PoolWatches(0, () => {}) } = options;
   const watch = watches.open(options.name, options.max);
   const watching = { onRows, watch };
-  const { url: address, ssl } = readTls(url);
-  const client = postgres(address, {
+  const client = postgres(url.replaceAll(AUTHORITIES, ""), {
     ...limitsOf(url, options),
-    ...(ssl && { ssl }),
+    ...tlsOf(url),
     max: options.max,
     keep_alive: KEEP_ALIVE_S,
     ...(idleS !== undefined && { idle_timeout: idleS }),

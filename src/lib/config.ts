@@ -197,7 +197,7 @@ function databaseUrlOf(read: SettingsReader, name: string): string {
 
 const SSL_MODES = ["disable", "prefer", "require", "verify-full"];
 
-/** Checks the parameters that db/tls.ts reads. Throws with a reason that may be shown to anyone. */
+/** Checks the parameters of TLS (db/client.ts). Throws with a reason that may be shown to anyone. */
 function checkDatabaseTls(text: string): void {
   const given = URL.parse(firstHost(text))?.searchParams;
   const [mode = "disable", ca] = [given?.get("sslmode") ?? undefined, given?.get("sslrootcert")];
