@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { boolean, integer, json, pgTable, smallint, text, uniqueIndex } from "drizzle-orm/pg-core";
 
 import { companyId } from "./companies.ts";
-import { bytewise, instant, state } from "./columns.ts";
+import { bytewise, instant, state, uniqueWhere } from "./columns.ts";
 import { webhookSubscriptions } from "./webhooks.ts";
 
 /** A partner's settings for alerts about its webhooks: kinds and recipients. Without a row the defaults apply. */
@@ -54,11 +54,7 @@ export const incidents = pgTable(
     endedAt: instant("ended_at"),
     endedBy: text("ended_by", { enum: ["recovered", "enabled", "deleted"] }),
   },
-  (t) => [
-    uniqueIndex("incidents_open")
-      .on(t.subscriptionId)
-      .where(sql`ended_at is null`),
-  ],
+  (t) => [uniqueWhere("incidents_open", sql`ended_at is null`, t.subscriptionId)],
 );
 
 /** An alert; each kind occurs once per incident. The row is also the queue entry of its mail and its webhook. */

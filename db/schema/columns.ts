@@ -1,4 +1,5 @@
-import { bigint, customType, integer, text, timestamp } from "drizzle-orm/pg-core";
+import type { SQL } from "drizzle-orm";
+import { bigint, customType, integer, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
 
 // Columns that many tables share.
 //
@@ -29,3 +30,13 @@ export const timestamps = () => ({
   createdAt: instant("created_at").notNull(),
   updatedAt: instant("updated_at").notNull(),
 });
+
+/** A unique index over the rows that meet a condition. */
+export const uniqueWhere = (
+  name: string,
+  condition: SQL,
+  ...columns: Parameters<ReturnType<typeof uniqueIndex>["on"]>
+) =>
+  uniqueIndex(name)
+    .on(...columns)
+    .where(condition);

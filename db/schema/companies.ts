@@ -11,7 +11,7 @@ import {
   uniqueIndex,
 } from "drizzle-orm/pg-core";
 
-import { bigid, bigNumber, id, instant, state, timestamps } from "./columns.ts";
+import { bigid, bigNumber, id, instant, state, timestamps, uniqueWhere } from "./columns.ts";
 
 /** The id that the platform gives a record, unique per kind (contract 10.6). */
 export const externalId = () => text("external_id");
@@ -46,9 +46,7 @@ export const companies = pgTable(
   },
   (t) => [
     uniqueIndex("companies_external_id").on(t.type, t.externalId),
-    uniqueIndex("companies_one_platform")
-      .on(t.type)
-      .where(sql`type = 'platform'`),
+    uniqueWhere("companies_one_platform", sql`type = 'platform'`, t.type),
     index("companies_inactive")
       .on(t.partnerId)
       .where(sql`not is_active`),

@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
-import { boolean, integer, json, pgTable, text, unique, uniqueIndex } from "drizzle-orm/pg-core";
+import { boolean, integer, json, pgTable, text, unique } from "drizzle-orm/pg-core";
 
 import { externalId, userId } from "./companies.ts";
-import { bigid, bigNumber, bytewise, id, instant, timestamps } from "./columns.ts";
+import { bigid, bigNumber, bytewise, id, instant, timestamps, uniqueWhere } from "./columns.ts";
 
 export const reviews = pgTable(
   "reviews",
@@ -40,9 +40,7 @@ export const reviews = pgTable(
     erasedAt: instant("erased_at"),
   },
   (t) => [
-    uniqueIndex("reviews_external_id")
-      .on(t.externalId)
-      .where(sql`external_id is not null`),
+    uniqueWhere("reviews_external_id", sql`external_id is not null`, t.externalId),
     unique("reviews_store_review_site_id_external_review_id_key").on(
       t.storeReviewSiteId,
       t.externalReviewId,
@@ -94,8 +92,6 @@ export const reviewHistory = pgTable(
     erasedAt: instant("erased_at"),
   },
   (t) => [
-    uniqueIndex("review_history_log")
-      .on(t.subscriptionNumber, t.sequence)
-      .where(sql`sequence is not null`),
+    uniqueWhere("review_history_log", sql`sequence is not null`, t.subscriptionNumber, t.sequence),
   ],
 );

@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
-import { integer, pgTable, primaryKey, smallint, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { integer, pgTable, primaryKey, smallint, text } from "drizzle-orm/pg-core";
 
 import { users } from "./companies.ts";
-import { bigNumber, bytes, bytewise, instant } from "./columns.ts";
+import { bigNumber, bytes, bytewise, instant, uniqueWhere } from "./columns.ts";
 import { tokenId } from "./tokens.ts";
 
 /** The factors of a user go with the user. */
@@ -31,11 +31,7 @@ export const secondFactors = pgTable(
     createdAt: instant("created_at").notNull(),
     lastUsedAt: instant("last_used_at"),
   },
-  (t) => [
-    uniqueIndex("second_factors_one_app")
-      .on(t.userId)
-      .where(sql`kind = 'totp'`),
-  ],
+  (t) => [uniqueWhere("second_factors_one_app", sql`kind = 'totp'`, t.userId)],
 );
 
 /** The recovery codes that a user has not used yet. */

@@ -1,16 +1,8 @@
 import { sql } from "drizzle-orm";
-import {
-  type AnyPgColumn,
-  boolean,
-  jsonb,
-  pgTable,
-  primaryKey,
-  text,
-  uniqueIndex,
-} from "drizzle-orm/pg-core";
+import { type AnyPgColumn, boolean, jsonb, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 
 import { companyId, userId } from "./companies.ts";
-import { bytewise, instant, timestamps } from "./columns.ts";
+import { bytewise, instant, timestamps, uniqueWhere } from "./columns.ts";
 
 /**
  * Signing keys of tokens. next: published, not used yet. current: signs. retired: published while a live token
@@ -28,12 +20,8 @@ export const signingKeys = pgTable(
     retiredAt: instant("retired_at"),
   },
   (t) => [
-    uniqueIndex("signing_keys_one_next")
-      .on(t.state)
-      .where(sql`state = 'next'`),
-    uniqueIndex("signing_keys_one_current")
-      .on(t.state)
-      .where(sql`state = 'current'`),
+    uniqueWhere("signing_keys_one_next", sql`state = 'next'`, t.state),
+    uniqueWhere("signing_keys_one_current", sql`state = 'current'`, t.state),
   ],
 );
 
@@ -133,11 +121,7 @@ export const tokens = pgTable(
      */
     redeemedAt: instant("redeemed_at"),
   },
-  (t) => [
-    uniqueIndex("tokens_one_dashboard_pat")
-      .on(t.userId)
-      .where(sql`kind = 'dashboard_pat'`),
-  ],
+  (t) => [uniqueWhere("tokens_one_dashboard_pat", sql`kind = 'dashboard_pat'`, t.userId)],
 );
 
 /** The token that a row belongs to, and with which it is deleted. */

@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
-import { boolean, integer, pgTable, smallint, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { boolean, integer, pgTable, smallint, text } from "drizzle-orm/pg-core";
 
 import { companyId } from "./companies.ts";
-import { bytewise, instant, timestamps } from "./columns.ts";
+import { bytewise, instant, timestamps, uniqueWhere } from "./columns.ts";
 
 export const webhookSubscriptions = pgTable(
   "webhook_subscriptions",
@@ -59,8 +59,6 @@ export const webhookSubscriptions = pgTable(
   (t) => [
     // A partner has one subscription per slot (contract 6.2). This index enforces that, because concurrent requests
     // could pass a check before the insert.
-    uniqueIndex("webhook_subscriptions_slot")
-      .on(t.partnerId, t.deliveryKind)
-      .where(sql`state <> 'deleted'`),
+    uniqueWhere("webhook_subscriptions_slot", sql`state <> 'deleted'`, t.partnerId, t.deliveryKind),
   ],
 );
