@@ -204,6 +204,9 @@ const COUNTED = 10_000;
  * Drops the oldest daily partition that ended more than `days` ago by Postgres' clock, if there is one. It drops only
  * one per call, so that an operator can notice a wrong clock. A partition whose locks are not available is left for
  * the next call.
+ *
+ * The number of rows is the server's estimate. A partition that was never analysed has none, so its rows are counted,
+ * up to `COUNTED`. `isCounted` is false for an estimate, and if the partition has more rows than were counted.
  */
 export function dropExpiredPartition(db: RawDb, days: number) {
   return underLocks(db, async (tx) => {
@@ -211,24 +214,12 @@ export function dropExpiredPartition(db: RawDb, days: number) {
     if (oldest === undefined || oldest.endedHours < days * 24) return undefined;
     await tx.sql.unsafe(LOCK_LIMITS);
     const { name, estimate } = oldest;
-    const dropped =
-      estimate < 0
-        ? await countUpTo(tx, name)
-        : { name, rows: Math.round(estimate), isCounted: false };
+    const isUnknown = estimate < 0;
+    const counted = sql.raw(`(select from ${name} limit ${COUNTED}) counted`);
+    const rows = isUnknown ? await tx.$count(counted) : Math.round(estimate);
     await tx.sql.unsafe(retryLocks(`drop table ${name};`));
-    return dropped;
+    return { name, rows, isCounted: isUnknown && rows < COUNTED };
   });
-}
-
-/**
- * Counts the rows of a partition that was never analysed. `isCounted` is false if it has more rows than were counted.
- */
-async function countUpTo(tx: RawTx, name: string) {
-  const [found] = await tx.sql.unsafe<{ rows: number }[]>(
-    `select count(*) as rows from (select from ${name} limit ${COUNTED}) counted`,
-  );
-  const counted = found?.rows ?? 0;
-  return { name, rows: counted, isCounted: counted < COUNTED };
 }
 
 /**
