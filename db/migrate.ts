@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { readMigrationFiles } from "drizzle-orm/migrator";
@@ -9,16 +8,13 @@ import { connect, isPooled, type RawDb, type RawTx } from "./client.ts";
 import { isLockTimeout, isForbidden } from "./errors.ts";
 import { PLANNER } from "./limits.ts";
 import { ensurePartitions } from "./partitions.ts";
+import journal from "./migrations/meta/_journal.json" with { type: "json" };
 import { serverTime } from "./server.ts";
 import type { Raw } from "./session.ts";
 
 /** The database has migrations that this version does not know, so no migration leads to its schema. */
 export class ForeignSchemaError extends Error {
   override readonly name = "ForeignSchemaError";
-
-  constructor() {
-    super(FOREIGN_SCHEMA);
-  }
 }
 
 /**
@@ -33,7 +29,7 @@ export async function migrate(databaseUrl: string): Promise<void> {
       // The lock belongs to the transaction, because the session of a pooler is shared.
       await tx.sql`select pg_advisory_xact_lock(hashtext('reviewrelay:migrate'))`;
       const state = await schemaState(tx);
-      if (state.kind === "foreign") throw new ForeignSchemaError();
+      if (state.kind === "foreign") throw new ForeignSchemaError(FOREIGN_SCHEMA);
       if (state.kind === "old") await tx.sql.unsafe(await Bun.file(UPGRADE).text());
       await applyMigrations(tx);
       // Sessions of a pooler get the planner settings from the role, for statements outside of transactions.
@@ -129,12 +125,7 @@ export const OLD_SCHEMA =
   `\`${commandLine("migrate")}\` (docs/operations/upgrades.md).`;
 
 /** The name of the last migration of this version. */
-export function schemaVersion(): string {
-  const journal: { entries: { tag: string }[] } = JSON.parse(
-    readFileSync(join(FOLDER.migrationsFolder, "meta/_journal.json"), "utf8"),
-  );
-  return journal.entries.at(-1)?.tag ?? "none";
-}
+export const SCHEMA_VERSION = journal.entries.at(-1)?.tag ?? "none";
 
 /**
  * The schema of a database compared with this version:
@@ -153,7 +144,7 @@ export async function schemaState({ sql }: Raw): Promise<SchemaState> {
   const list = await schemaOfList(sql);
   const [known] =
     await sql`select from pg_tables where schemaname = ${list} and tablename = '__drizzle_migrations'`;
-  const own = readMigrationFiles(FOLDER).map(({ folderMillis }) => folderMillis);
+  const own = journal.entries.map(({ when }) => when);
   if (known === undefined) return compareSchemas([], own);
   try {
     const rows = await sql<{ at: number }[]>`

@@ -63,8 +63,8 @@ if (command !== undefined) {
   await command.run();
 } else if (name === "--version") {
   requireInstalled();
-  const { schemaVersion } = await import("../../db/migrate.ts");
-  console.log(`reviewrelay-server ${VERSION}, commit ${COMMIT}, schema ${schemaVersion()}`);
+  const { SCHEMA_VERSION } = await import("../../db/migrate.ts");
+  console.log(`reviewrelay-server ${VERSION}, commit ${COMMIT}, schema ${SCHEMA_VERSION}`);
 } else if (["", "--help", "-h", "help"].includes(name)) {
   console.log(USAGE);
 } else {
