@@ -84,7 +84,8 @@ export class Mailer {
       outcome: decision.kind,
       ...("errorCode" in decision && { error_code: decision.errorCode }),
     };
-    log[decision.kind === "sent" ? "debug" : "warn"]("mail.attempted", fields);
+    if (decision.kind === "sent") log.debug("mail.attempted", fields);
+    else log.warn("mail.attempted", fields);
     await this.#commit(mail, decision);
     this.#underWay -= 1;
     this.wake();
