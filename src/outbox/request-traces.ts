@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
 import type { Tx } from "../../db/client.ts";
-import type { Session } from "../../db/session.ts";
+import type { Run } from "../../db/statement.ts";
 import type { Spans } from "../lib/spans.ts";
 import type { WriterPool } from "./writer-pool.ts";
 import { APPEND } from "./queries.ts";
@@ -13,10 +13,8 @@ interface RequestTrace {
   readonly eventIds: string[];
 }
 
-interface Recorded {
-  readonly eventId: string;
-  readonly trace: RequestTrace;
-}
+/** The requests of recorded events, by event id. */
+type Recorded = Map<string, RequestTrace>;
 
 /**
  * The API's part of an event's trace: the request, the commit and the wake. It wraps the writer pool and the schedule
@@ -31,7 +29,7 @@ export class RequestTraces {
    * event keeps the Date object that its request created.
    */
   readonly #byInstant = new WeakMap<Date, RequestTrace>();
-  readonly #byWake = new WeakMap<object, readonly Recorded[]>();
+  readonly #byWake = new WeakMap<object, Recorded>();
 
   constructor(spans: Spans) {
     this.#spans = spans;
@@ -70,14 +68,14 @@ export class RequestTraces {
       run: (work: (tx: Tx) => Promise<T>) => Promise<T>,
     ): Promise<T> => {
       const end = this.#spans.begin();
-      let recorded: Recorded[] = [];
+      let recorded: Recorded = new Map();
       const result = await run((tx) => {
         // A transaction that was rolled back because of a deadlock runs again, so the events that it recorded before
         // are discarded.
-        recorded = [];
+        recorded = new Map();
         return work(this.#watch(tx, recorded));
       });
-      for (const { trace, eventId } of recorded) {
+      for (const [eventId, trace] of recorded) {
         end({ eventId, name: "commit" });
         trace.eventIds.push(eventId);
       }
@@ -92,20 +90,19 @@ export class RequestTraces {
   }
 
   /** Records the events that a transaction appends, and the subscriptions that it will wake. */
-  #watch(tx: Tx, recorded: Recorded[]): Tx {
-    const watched =
-      (run: Session["run"]): Session["run"] =>
-      async (statement, given) => {
-        const rows = await run(statement, given);
-        if (statement.name !== APPEND) return rows;
-        for (const { eventId, occurredAt } of appendedBy(given)) {
-          const trace = this.#byInstant.get(occurredAt) ?? this.#current.getStore();
-          if (trace !== undefined) recorded.push({ eventId, trace });
-        }
-        for (const row of rows) this.#byWake.set(row, recorded);
-        return rows;
-      };
-    return Object.assign(tx, { run: watched(tx.run.bind(tx)), runLast: watched(tx.runLast) });
+  #watch(tx: Tx, recorded: Recorded): Tx {
+    const { runLast } = tx;
+    const watched: Run = async (statement, given) => {
+      const rows = await runLast(statement, given);
+      if (statement.name !== APPEND) return rows;
+      for (const { eventId, occurredAt } of appendedBy(given)) {
+        const trace = this.#byInstant.get(occurredAt) ?? this.#current.getStore();
+        if (trace !== undefined) recorded.set(eventId, trace);
+      }
+      for (const row of rows) this.#byWake.set(row, recorded);
+      return rows;
+    };
+    return Object.assign(tx, { runLast: watched });
   }
 
   waker<W extends Waker>(schedule: W): W {
@@ -114,8 +111,8 @@ export class RequestTraces {
       wake: async (wakes) => {
         const end = this.#spans.begin();
         await schedule.wake(wakes);
-        const recorded = wakes.flatMap((wake) => this.#byWake.get(wake) ?? []);
-        for (const { eventId } of new Set(recorded)) end({ eventId, name: "wake" });
+        const eventIds = wakes.flatMap((wake) => [...(this.#byWake.get(wake)?.keys() ?? [])]);
+        for (const eventId of new Set(eventIds)) end({ eventId, name: "wake" });
       },
     };
   }
