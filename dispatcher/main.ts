@@ -31,7 +31,7 @@ import { createMailTransport } from "./mail/transport.ts";
 import { hourlyJobs } from "./maintenance/jobs.ts";
 import { endLost, type Job, Maintenance } from "./maintenance/loop.ts";
 import { readFigures } from "./maintenance/queries.ts";
-import { DispatcherMetrics, tracedDeliver, tracedStore } from "./telemetry.ts";
+import { DispatcherTelemetry } from "./telemetry.ts";
 import { createStore } from "./store/store.ts";
 import { createUlids } from "./store/ulids.ts";
 
@@ -98,8 +98,8 @@ if (transport === undefined) log.warn("mail.unconfigured", { setting: "SMTP_URL"
 
 const isDraining = () => stop.aborted;
 const operations = openOperations(base, stores, { readinessDb: pools.readiness, isDraining });
-const measured = new DispatcherMetrics(operations.metrics, clock);
 const spans = config.traces && (await openSpans(config.traces, "dispatcher", clock));
+const measured = new DispatcherTelemetry(operations.metrics, clock, spans);
 const shared = { db, clock, log, box };
 const store = createStore({ ...shared, config });
 const deliver = createDeliver({ clock, client });
@@ -109,8 +109,8 @@ const dispatcher = new Dispatcher({
   log,
   schedule,
   leases: createLeases(pools.leases, pools.renewals),
-  store: measured.store(spans ? tracedStore(spans, store) : store),
-  deliver: measured.deliver(spans ? tracedDeliver(spans, deliver) : deliver),
+  store: measured.store(store),
+  deliver: measured.deliver(deliver),
   retryDelaysMs: config.retryDelaysMs,
   mailer:
     transport &&

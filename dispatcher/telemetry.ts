@@ -60,15 +60,19 @@ const FIGURES: Readonly<Record<string, readonly [help: string, of: (known: Figur
   };
 
 /**
- * Measures the calls of the dispatcher to other systems. Each method wraps a dependency in one that counts its calls.
+ * Measures the calls of the dispatcher to other systems. `deliver` and `store` wrap a dependency in one that counts its
+ * calls. With `spans` they also add three spans to the trace of an event: the load of the entry, the POST, and the
+ * commit of its record.
  */
-export class DispatcherMetrics {
+export class DispatcherTelemetry {
   readonly #registry: Registry;
   readonly #clock: Clock;
+  readonly #spans: Spans | undefined;
 
-  constructor(registry: Registry, clock: Clock) {
+  constructor(registry: Registry, clock: Clock, spans?: Spans) {
     this.#registry = registry;
     this.#clock = clock;
+    this.#spans = spans;
   }
 
   deliver(deliver: Deliver): Deliver {
@@ -78,8 +82,21 @@ export class DispatcherMetrics {
       ["result"],
     );
     return async (request, control) => {
+      const end = this.#spans?.begin();
       const result = await deliver(request, control);
       durations.observe({ result: result.kind }, result.durationMs / 1_000);
+      end?.({
+        eventId: request.headers["X-SVC-Delivery"] ?? "",
+        name: "POST",
+        kind: "client",
+        failed: result.kind !== "accepted",
+        attributes: {
+          "server.address": URL.parse(request.url)?.host ?? "",
+          "reviewrelay.attempt": Number(request.headers["X-SVC-Attempt"]),
+          "reviewrelay.result": result.kind,
+          ...("statusCode" in result && { "http.response.status_code": result.statusCode }),
+        },
+      });
       return result;
     };
   }
@@ -95,14 +112,33 @@ export class DispatcherMetrics {
     );
     return {
       ...store,
+      load: async (requests) => {
+        const end = this.#spans?.begin();
+        const loaded = await store.load(requests);
+        if (end === undefined) return loaded;
+        for (const { request, found } of loaded) {
+          const attributes = { "reviewrelay.subscription_id": request.id };
+          for (const { eventId } of [...(found?.entries ?? []), ...(found?.tests ?? [])])
+            end({ eventId, name: "load", attributes });
+        }
+        return loaded;
+      },
       commit: async (dispatcherId, records) => {
         const startedMs = this.#clock.monotonicMs();
+        const end = this.#spans?.begin();
         try {
           const result = await store.commit(dispatcherId, records);
           sizes.observe(records.length);
           disabled.inc(result.disabled.length);
-          if (!result.fenced)
-            for (const { decision } of records) attempts.inc({ outcome: decision.kind });
+          for (const { eventId, subscriptionId: id, decision } of records) {
+            const { kind } = decision;
+            if (!result.fenced) attempts.inc({ outcome: kind });
+            end?.({
+              eventId,
+              name: "record",
+              attributes: { "reviewrelay.subscription_id": id, "reviewrelay.outcome": kind },
+            });
+          }
           return result;
         } finally {
           durations.observe((this.#clock.monotonicMs() - startedMs) / 1_000);
@@ -171,53 +207,4 @@ export class DispatcherMetrics {
 
 function describe(name: string, help: string, labelNames: string[] = []) {
   return { name: `reviewrelay_${name}`, help, labelNames };
-}
-
-// A dispatcher adds three spans to the trace of an event: the load of the entry, the POST, and the commit of its
-// record.
-
-export function tracedDeliver(spans: Spans, deliver: Deliver): Deliver {
-  return async (request, control) => {
-    const end = spans.begin();
-    const result = await deliver(request, control);
-    end({
-      eventId: request.headers["X-SVC-Delivery"] ?? "",
-      name: "POST",
-      kind: "client",
-      failed: result.kind !== "accepted",
-      attributes: {
-        "server.address": URL.parse(request.url)?.host ?? "",
-        "reviewrelay.attempt": Number(request.headers["X-SVC-Attempt"]),
-        "reviewrelay.result": result.kind,
-        ...("statusCode" in result && { "http.response.status_code": result.statusCode }),
-      },
-    });
-    return result;
-  };
-}
-
-export function tracedStore(spans: Spans, store: DispatchStore): DispatchStore {
-  return {
-    ...store,
-    load: async (requests) => {
-      const end = spans.begin();
-      const loaded = await store.load(requests);
-      for (const { request, found } of loaded) {
-        const attributes = { "reviewrelay.subscription_id": request.id };
-        for (const { eventId } of [...(found?.entries ?? []), ...(found?.tests ?? [])])
-          end({ eventId, name: "load", attributes });
-      }
-      return loaded;
-    },
-    commit: async (dispatcherId, records) => {
-      const end = spans.begin();
-      const result = await store.commit(dispatcherId, records);
-      for (const { eventId, subscriptionId, decision } of records) {
-        const subscription = { "reviewrelay.subscription_id": subscriptionId };
-        const attributes = { ...subscription, "reviewrelay.outcome": decision.kind };
-        end({ eventId, name: "record", attributes });
-      }
-      return result;
-    },
-  };
 }

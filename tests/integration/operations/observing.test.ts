@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { PoolWatches } from "../../../db/pool-watch.ts";
 import { connect, type RawDb } from "../../../db/client.ts";
-import { DispatcherMetrics } from "../../../dispatcher/telemetry.ts";
+import { DispatcherTelemetry } from "../../../dispatcher/telemetry.ts";
 import { FIGURES_AT_MOST, readFigures } from "../../../dispatcher/maintenance/queries.ts";
 import { apiMetrics } from "../../../src/http/metrics.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
@@ -198,7 +198,7 @@ test("the backlog is counted up to its limit", async () => {
 test("figures of Postgres are omitted while it does not answer, and others are reported", async () => {
   const clock = systemClock;
   const metrics = createProcessMetrics({ clock, checks: {} });
-  new DispatcherMetrics(metrics, clock).figures(() => Promise.reject(new Error("away")));
+  new DispatcherTelemetry(metrics, clock).figures(() => Promise.reject(new Error("away")));
   const { types, values } = parsePrometheus(await metrics.metrics());
   expect(types.has("reviewrelay_backlog_entries")).toBe(true);
   expect([...values.keys()].filter((name) => name.includes("backlog"))).toEqual([]);
@@ -286,7 +286,7 @@ function allMetrics() {
     clockSkewMs: () => 0,
     pools: watches.pools,
   });
-  const measured = new DispatcherMetrics(metrics, clock);
+  const measured = new DispatcherTelemetry(metrics, clock);
   // The functions are only wrapped and never called.
   measured.deliver(() => Promise.reject(new Error("unused")));
   measured.store(Object.create(null));
