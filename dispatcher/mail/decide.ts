@@ -15,7 +15,7 @@ export const UNREADABLE_DELAY_MS = 30 * MINUTE_MS;
 /** The reason why a mail was not accepted, in our own words, because the words of a server may quote the recipient. */
 export interface MailError {
   readonly errorCode: string;
-  readonly error: string;
+  readonly lastError: string;
 }
 
 /**
@@ -44,13 +44,13 @@ interface MailState {
 /** Decides about a mail that has expired or cannot be decrypted; undefined if the mail has to be sent. */
 export function decideUnsent(mail: MailState, now: Date): MailDecision | undefined {
   if (mail.expiresAt !== null && mail.expiresAt <= now)
-    return { kind: "dead", errorCode: "expired", error: "It ran out before it could be sent." };
+    return { kind: "dead", errorCode: "expired", lastError: "It ran out before it could be sent." };
   if (mail.readable) return undefined;
   return {
     kind: "postponed",
     dueAt: addMs(now, UNREADABLE_DELAY_MS),
     errorCode: "unreadable",
-    error: "No master key opens it.",
+    lastError: "No master key opens it.",
   };
 }
 

@@ -68,22 +68,12 @@ async function claimMails(db: Db, at: Date, limit: number) {
  * is erased.
  */
 function changesBy(decision: MailDecision, attempt: number, at: Date): Partial<MailRow> {
-  const { kind } = decision;
-  const fault = "error" in decision && {
-    errorCode: decision.errorCode,
-    lastError: decision.error,
-  };
-  if (kind === "sent" || kind === "dead")
-    return {
-      state: kind,
-      dueAt: null,
-      settledAt: at,
-      sealedMessage: null,
-      reviewId: null,
-      ...fault,
-    };
-  const dueAt = "dueAt" in decision ? decision.dueAt : at;
-  return { dueAt, attempt: kind === "retry" ? attempt + 1 : attempt, ...fault };
+  const { kind, ...decided } = decision;
+  if (kind === "sent" || kind === "dead") {
+    const erased = { dueAt: null, sealedMessage: null, reviewId: null };
+    return { ...decided, state: kind, settledAt: at, ...erased };
+  }
+  return { dueAt: at, ...decided, attempt: kind === "retry" ? attempt + 1 : attempt };
 }
 
 /** Returns the due time of the first queued mail; undefined if none is queued. */

@@ -52,7 +52,7 @@ export function createMailTransport(options: {
         if (stopped.aborted) return { kind: "aborted" };
         if (!deadline.aborted) return outcomeOf(error);
         const late = `The mail server did not finish within ${timeoutMs} ms.`;
-        return { kind: "failed", errorCode: "timeout", error: late };
+        return { kind: "failed", errorCode: "timeout", lastError: late };
       }
     },
     close: () => pool.close({ force: true }),
@@ -96,9 +96,8 @@ export function outcomeOf(error: unknown): MailOutcome {
     return { kind, ...answered(responseCode, command, response) };
   }
   // Nodemailer reports these two codes without a reply: the mail cannot be sent over SMTP to this server at all.
-  if (code === "EENVELOPE" || code === "EMESSAGE")
-    return { kind: "refused", errorCode: "unsendable", error: "The mail cannot be sent as it is." };
-  return { kind: "failed", ...(UNANSWERED.get(code) ?? UNEXPECTED) };
+  const kind = code === "EENVELOPE" || code === "EMESSAGE" ? "refused" : "failed";
+  return { kind, ...(UNANSWERED.get(code) ?? UNEXPECTED) };
 }
 
 function answered(responseCode: number, command: unknown, response: unknown): MailError {
@@ -107,20 +106,22 @@ function answered(responseCode: number, command: unknown, response: unknown): Ma
   const what = typeof command === "string" && COMMAND.test(command) ? command : "The connection";
   return {
     errorCode: `smtp_${responseCode}`,
-    error: `${what} was answered ${responseCode}${detail === undefined ? "" : ` ${detail}`}.`,
+    lastError: `${what} was answered ${responseCode}${detail === undefined ? "" : ` ${detail}`}.`,
   };
 }
 
 /** The pattern of the name of an SMTP command. Text of any other form is left out of the error. */
 const COMMAND = /^[A-Z][A-Z0-9 -]{1,20}$/;
 
-const UNEXPECTED: MailError = { errorCode: "unexpected", error: "The mail could not be sent." };
+const UNEXPECTED: MailError = { errorCode: "unexpected", lastError: "The mail could not be sent." };
 const UNANSWERED: ReadonlyMap<unknown, MailError> = new Map([
-  ["ECONNECTION", { errorCode: "connection_failed", error: "The connection failed." }],
-  ["ESOCKET", { errorCode: "connection_failed", error: "The connection failed." }],
-  ["ETIMEDOUT", { errorCode: "timeout", error: "The mail server did not answer in time." }],
-  ["EDNS", { errorCode: "dns_failed", error: "The name of the mail server did not resolve." }],
-  ["ETLS", { errorCode: "tls_failed", error: "The connection could not be secured." }],
-  ["EAUTH", { errorCode: "auth_failed", error: "Signing in to the mail server failed." }],
-  ["EPROTOCOL", { errorCode: "protocol_error", error: "The mail server did not speak SMTP." }],
+  ["EENVELOPE", { errorCode: "unsendable", lastError: "The mail cannot be sent as it is." }],
+  ["EMESSAGE", { errorCode: "unsendable", lastError: "The mail cannot be sent as it is." }],
+  ["ECONNECTION", { errorCode: "connection_failed", lastError: "The connection failed." }],
+  ["ESOCKET", { errorCode: "connection_failed", lastError: "The connection failed." }],
+  ["ETIMEDOUT", { errorCode: "timeout", lastError: "The mail server did not answer in time." }],
+  ["EDNS", { errorCode: "dns_failed", lastError: "The name of the mail server did not resolve." }],
+  ["ETLS", { errorCode: "tls_failed", lastError: "The connection could not be secured." }],
+  ["EAUTH", { errorCode: "auth_failed", lastError: "Signing in to the mail server failed." }],
+  ["EPROTOCOL", { errorCode: "protocol_error", lastError: "The mail server did not speak SMTP." }],
 ]);
