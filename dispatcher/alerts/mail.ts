@@ -49,10 +49,8 @@ export async function mailAlerts(
   // The lock keeps two processes from mailing the same alerts.
   await waitForTurn(tx, "alerts");
   const unmailed = await queries.unmailedAlerts(tx, partnerIds);
-  const turns = Map.groupBy(unmailed, (one) => one.partnerId)
-    .values()
-    .filter((rows) => isTurn(rows, at))
-    .toArray();
+  const byPartner = Map.groupBy(unmailed, (one) => one.partnerId);
+  const turns = [...byPartner.values()].filter((rows) => isTurn(rows, at));
   if (turns.length === 0) return false;
   const partners = Map.groupBy(await queries.partnersOf(tx, partnerIds), ({ id }) => id);
   const mails: NewMail[] = [];
@@ -125,8 +123,8 @@ export type MailedAlert = Omit<
 > & { readonly cause: Cause };
 
 interface Words {
-  readonly subject: (label: string) => string;
-  readonly says: (alert: MailedAlert) => string;
+  readonly subject: string;
+  readonly says: string;
   /** The advice of the mail; `REMEDY` if absent. */
   readonly advice?: string;
   /** The text of the mail's link; `LOOK` if absent. */
@@ -137,41 +135,40 @@ const LOOK = "View the responses";
 const REMEDY =
   "Check the responses of your endpoint. The next 2xx response resets the count, and pending events follow in order.";
 
-const failuresInARow = (count: number): Words => ({
-  subject: (label) => `${count} consecutive failures of webhook subscription "${label}"`,
-  says: ({ label }) =>
-    `${count} consecutive webhook events could not be delivered to "${label}". After ${DISABLE_AFTER_FAILURES} the subscription is disabled.`,
-});
-
-const WORDS: Readonly<Record<AlertKind, Words>> = {
-  head_retrying: {
-    subject: (label) => `Webhook subscription "${label}" is retrying an event`,
-    says: ({ label }) =>
-      `Two attempts to deliver a webhook event to "${label}" failed. It waits for its next attempt, and later events wait behind it.`,
-  },
-  oldest_waiting: {
-    subject: (label) => `Webhook subscription "${label}" is falling behind`,
-    says: ({ label, cause }) =>
-      `Webhook events for "${label}" are delayed. The oldest one has been pending since ${cause.oldest_waiting_since ? timeInWords(cause.oldest_waiting_since) : "a while"}.`,
-  },
-  failures_5: failuresInARow(5),
-  failures_10: failuresInARow(10),
-  failures_18: failuresInARow(18),
-  disabled: {
-    subject: (label) => `Webhook subscription "${label}" is disabled`,
-    says: ({ label }) =>
-      `${DISABLE_AFTER_FAILURES} consecutive webhook events could not be delivered, so the subscription "${label}" was disabled and sends nothing.`,
-    advice:
-      "Matching events are recorded and held for up to 30 days. Fix your endpoint, then enable the subscription: held events are delivered in order.",
-    link: "View the responses and enable it",
-  },
-  recovered: {
-    subject: (label) => `Webhook subscription "${label}" has recovered`,
-    says: ({ label }) => `Your endpoint accepts webhook events of "${label}" again.`,
-    advice: "No action is needed. Pending events are delivered in order.",
-    link: "View the deliveries",
-  },
-};
+function wordsOf({ kind, label, cause }: MailedAlert): Words {
+  const { oldest_waiting_since: oldest } = cause;
+  const failuresInARow = (count: number): Words => ({
+    subject: `${count} consecutive failures of webhook subscription "${label}"`,
+    says: `${count} consecutive webhook events could not be delivered to "${label}". After ${DISABLE_AFTER_FAILURES} the subscription is disabled.`,
+  });
+  const words: Readonly<Record<AlertKind, Words>> = {
+    head_retrying: {
+      subject: `Webhook subscription "${label}" is retrying an event`,
+      says: `Two attempts to deliver a webhook event to "${label}" failed. It waits for its next attempt, and later events wait behind it.`,
+    },
+    oldest_waiting: {
+      subject: `Webhook subscription "${label}" is falling behind`,
+      says: `Webhook events for "${label}" are delayed. The oldest one has been pending since ${oldest ? timeInWords(oldest) : "a while"}.`,
+    },
+    failures_5: failuresInARow(5),
+    failures_10: failuresInARow(10),
+    failures_18: failuresInARow(18),
+    disabled: {
+      subject: `Webhook subscription "${label}" is disabled`,
+      says: `${DISABLE_AFTER_FAILURES} consecutive webhook events could not be delivered, so the subscription "${label}" was disabled and sends nothing.`,
+      advice:
+        "Matching events are recorded and held for up to 30 days. Fix your endpoint, then enable the subscription: held events are delivered in order.",
+      link: "View the responses and enable it",
+    },
+    recovered: {
+      subject: `Webhook subscription "${label}" has recovered`,
+      says: `Your endpoint accepts webhook events of "${label}" again.`,
+      advice: "No action is needed. Pending events are delivered in order.",
+      link: "View the deliveries",
+    },
+  };
+  return words[kind];
+}
 
 /** Writes one mail with all alerts: the details of one subscription, or a line for each of several. */
 export function alertMail(
@@ -179,18 +176,17 @@ export function alertMail(
   { email, name, ...brand }: Recipient,
   options: { readonly serverRoot: string; readonly standing?: Standing | undefined },
 ): NewMail {
-  const [first = [], ...others] = Map.groupBy(alerts, (one) => one.subscriptionId).values();
+  const each = [...Map.groupBy(alerts, (one) => one.subscriptionId).values()];
   const greeting = name === null ? "Hello," : `Hello ${name},`;
   const pages = `${options.serverRoot}/dashboard/webhooks`;
-  const content =
-    others.length === 0 ? ofOne(first, pages, options.standing) : ofMany([first, ...others], pages);
+  const content = each.length > 1 ? ofMany(each, pages) : ofOne(alerts, pages, options.standing);
   return { to: email, ...brandedMail({ greeting, ...content }, brand), kind: "webhook_alert" };
 }
 
 function ofOne(alerts: readonly MailedAlert[], pages: string, standing: Standing | undefined) {
   const { lead, earlier } = leadOf(alerts);
-  const { label, webhookUrl, cause, subscriptionId, kind } = lead;
-  const { subject, says, advice = REMEDY, link = LOOK } = WORDS[kind];
+  const { webhookUrl, cause, subscriptionId, kind } = lead;
+  const { subject, says, advice = REMEDY, link = LOOK } = wordsOf(lead);
   const { first_failure: first, last_failure: last, oldest_waiting_since: oldest } = cause;
   const facts = [
     ["Endpoint", webhookUrl],
@@ -199,11 +195,11 @@ function ofOne(alerts: readonly MailedAlert[], pages: string, standing: Standing
     ["First failure", inWords(first)],
     ["Last failure", inWords(last)],
     ["Oldest event", kind === "recovered" || !oldest ? undefined : timeInWords(oldest)],
-    ["Earlier alerts", earlier.map((one) => WORDS[one.kind].subject(label)).join("; ")],
+    ["Earlier alerts", earlier.map((one) => wordsOf(one).subject).join("; ")],
   ] as const;
   return {
-    subject: subject(label),
-    paragraphs: [says(lead), advice],
+    subject,
+    paragraphs: [says, advice],
     facts: facts.flatMap(([fact, value]) => (value ? [[fact, value] as const] : [])),
     link: { words: link, href: `${pages}/${subscriptionId}` },
   };
@@ -215,7 +211,7 @@ function ofMany(each: readonly (readonly MailedAlert[])[], pages: string) {
     paragraphs: [`There are alerts of ${each.length} webhook subscriptions:`],
     facts: each.map((alerts) => {
       const { lead } = leadOf(alerts);
-      return [lead.label, WORDS[lead.kind].says(lead)] as const;
+      return [lead.label, wordsOf(lead).says] as const;
     }),
     link: { words: "View the subscriptions", href: pages },
   };
