@@ -7,7 +7,7 @@ import { requestHeaders } from "../../src/outbox/payload-format.ts";
 import type { Waker } from "../../src/outbox/schedule.ts";
 import type { Deliver, DeliveryRequest, PostResult } from "../delivery/deliver.ts";
 import type { Job } from "../maintenance/loop.ts";
-import { failureOf } from "../store/group-runner.ts";
+import { failureOf, halvesOf } from "../store/group-runner.ts";
 import { raiseAlerts, type Raised, type RaiseDeps } from "./incidents.ts";
 import { mailAlerts, type MailDeps } from "./mail.ts";
 import { type ClaimedPost, claimPosts, findTrouble, movePost } from "./queries.ts";
@@ -58,7 +58,8 @@ async function inBatches<T extends string | number>(
   items: readonly T[],
   work: (group: readonly T[]) => Promise<void>,
 ): Promise<void> {
-  const groups = inChunks([...new Set(items)], AT_ONCE);
+  const chunks = Map.groupBy(new Set(items), (_, i) => Math.floor(i / AT_ONCE));
+  const groups = [...chunks.values()];
   for (let group = groups.shift(); group && !stop.aborted; group = groups.shift())
     try {
       await work(group);
@@ -66,16 +67,10 @@ async function inBatches<T extends string | number>(
       const failure = failureOf(error);
       if (failure === "store") throw error;
       log.warn("alerts.failed", { items: group.length, failure, ...errorFields(error) });
-      if (group.length > 1) groups.push(...inChunks(group, Math.ceil(group.length / 2)));
+      if (group.length > 1) groups.push(...halvesOf(group, (item) => item));
       else if (failure === "refused")
         log.error("alerts.stuck", { [field]: group[0], ...errorFields(error) });
     }
-}
-
-function inChunks<T>(items: readonly T[], size: number): (readonly T[])[] {
-  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) =>
-    items.slice(i * size, (i + 1) * size),
-  );
 }
 
 /**
@@ -122,6 +117,9 @@ export async function postAlerts(deps: PostDeps, stop: AbortSignal): Promise<voi
   }
 }
 
+/** The outcome of a POST to a partner that has no address for alerts any more. */
+const UNCONFIGURED = { kind: "unconfigured" } as const;
+
 async function post(deps: PostDeps, claimed: ClaimedPost): Promise<void> {
   const { db, clock, log } = deps;
   const { alert } = claimed;
@@ -129,11 +127,11 @@ async function post(deps: PostDeps, claimed: ClaimedPost): Promise<void> {
   try {
     const request = requestOf(deps, claimed, clock.now());
     const { partnerId } = alert;
-    const outcome = request && (await deps.deliver(request, { partnerId }));
-    const move = moveOf(outcome, alert.webhookAttempt, deps);
-    const level = move.webhookState === "sent" ? "debug" : "warn";
-    log[level]("alert.posted", { ...fields, outcome: outcome?.kind ?? "unconfigured" });
-    await movePost(db, alert, move);
+    const outcome = request ? await deps.deliver(request, { partnerId }) : UNCONFIGURED;
+    const posted = { ...fields, outcome: outcome.kind };
+    if (outcome.kind === "accepted") log.debug("alert.posted", posted);
+    else log.warn("alert.posted", posted);
+    await movePost(db, alert, moveOf(outcome, alert.webhookAttempt, deps));
   } catch (error) {
     // The claim of the alert expires, and the attempt is made again.
     log.warn("alert.post_failed", { ...fields, ...errorFields(error) });
@@ -175,21 +173,20 @@ function requestOf(
 }
 
 function moveOf(
-  outcome: PostResult | undefined,
+  outcome: PostResult | typeof UNCONFIGURED,
   attempt: number,
   { clock, retryDelaysMs }: Pick<PostDeps, "clock" | "retryDelaysMs">,
 ) {
-  if (outcome?.kind === "accepted")
+  if (outcome.kind === "accepted")
     return { webhookState: "sent", webhookDueAt: null, webhookError: null } as const;
-  const isLast = outcome === undefined || outcome.kind === "gone";
+  const isLast = outcome.kind === "unconfigured" || outcome.kind === "gone";
   const delayMs = isLast ? undefined : retryDelaysMs[attempt - 1];
   const webhookState = delayMs === undefined ? "dead" : "queued";
   const webhookDueAt = delayMs === undefined ? null : addMs(clock.now(), delayMs);
   return { webhookState, webhookDueAt, webhookError: errorOf(outcome) } as const;
 }
 
-function errorOf(outcome: PostResult | undefined): string {
-  if (outcome === undefined) return "unconfigured";
+function errorOf(outcome: PostResult | typeof UNCONFIGURED): string {
   if ("statusCode" in outcome) return `http_${outcome.statusCode}`;
   return "errorCode" in outcome ? outcome.errorCode : outcome.kind;
 }
