@@ -23,7 +23,8 @@ export interface MailError {
  * the attempt, and the server may have accepted the mail or not.
  */
 export type MailOutcome =
-  | { readonly kind: "accepted" | "aborted" }
+  | { readonly kind: "accepted" }
+  | { readonly kind: "aborted" }
   | ({ readonly kind: "refused" | "failed" } & MailError);
 
 /**
@@ -63,20 +64,10 @@ export function decideMail(
   mail: MailState & { readonly retryDelaysMs: readonly number[] },
   endedAt: Date,
 ): MailDecision {
-  switch (outcome.kind) {
-    case "accepted":
-      return { kind: "sent" };
-    case "aborted":
-      return { kind: "interrupted" };
-    case "refused":
-      return { ...outcome, kind: "dead" };
-    case "failed": {
-      const delay = mail.retryDelaysMs[mail.attempt - 1];
-      if (delay === undefined) return { ...outcome, kind: "dead" };
-      const dueAt = addMs(endedAt, delay);
-      return mail.expiresAt !== null && mail.expiresAt <= dueAt
-        ? { ...outcome, kind: "dead" }
-        : { ...outcome, kind: "retry", dueAt };
-    }
-  }
+  if (outcome.kind === "accepted") return { kind: "sent" };
+  if (outcome.kind === "aborted") return { kind: "interrupted" };
+  const delayMs = outcome.kind === "failed" ? mail.retryDelaysMs[mail.attempt - 1] : undefined;
+  const dueAt = delayMs === undefined ? undefined : addMs(endedAt, delayMs);
+  const isInTime = dueAt !== undefined && (mail.expiresAt === null || dueAt < mail.expiresAt);
+  return isInTime ? { ...outcome, kind: "retry", dueAt } : { ...outcome, kind: "dead" };
 }
