@@ -73,13 +73,11 @@ export async function mailAlerts(
 }
 
 /** Reads the standing of a subscription. If that fails, the mail is sent without it rather than late. */
-async function standingIn(deps: MailDeps, one: SubscriptionKey): Promise<Standing | undefined> {
-  try {
-    return await deps.standingOf(one);
-  } catch (error) {
+function standingIn(deps: MailDeps, one: SubscriptionKey): Promise<Standing | undefined> {
+  return deps.standingOf(one).catch((error: unknown) => {
     deps.log.warn("alert.standing_failed", { subscription_id: one.id, ...errorFields(error) });
     return undefined;
-  }
+  });
 }
 
 /**
@@ -206,13 +204,11 @@ function ofOne(alerts: readonly MailedAlert[], pages: string, standing: Standing
 }
 
 function ofMany(each: readonly (readonly MailedAlert[])[], pages: string) {
+  const leads = each.map((alerts) => leadOf(alerts).lead);
   return {
     subject: `Alerts of ${each.length} webhook subscriptions`,
     paragraphs: [`There are alerts of ${each.length} webhook subscriptions:`],
-    facts: each.map((alerts) => {
-      const { lead } = leadOf(alerts);
-      return [lead.label, wordsOf(lead).says] as const;
-    }),
+    facts: leads.map((lead) => [lead.label, wordsOf(lead).says] as const),
     link: { words: "View the subscriptions", href: pages },
   };
 }
