@@ -93,21 +93,19 @@ export function outcomeOf(error: unknown): MailOutcome {
   if (typeof responseCode === "number") {
     const permanent = responseCode >= 500 && responseCode !== BAD_SEQUENCE;
     const kind = permanent && OF_THE_MAIL.includes(command) ? "refused" : "failed";
-    return { kind, ...answered(responseCode, command, response) };
+    // The enhanced status code after the first number, such as 5.1.1 (RFC 3463).
+    const [, detail] = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b/.exec(String(response)) ?? [];
+    const answer = detail === undefined ? responseCode : `${responseCode} ${detail}`;
+    const what = typeof command === "string" && COMMAND.test(command) ? command : "The connection";
+    return {
+      kind,
+      errorCode: `smtp_${responseCode}`,
+      lastError: `${what} was answered ${answer}.`,
+    };
   }
   // Nodemailer reports these two codes without a reply: the mail cannot be sent over SMTP to this server at all.
   const kind = code === "EENVELOPE" || code === "EMESSAGE" ? "refused" : "failed";
   return { kind, ...(UNANSWERED.get(code) ?? UNEXPECTED) };
-}
-
-function answered(responseCode: number, command: unknown, response: unknown): MailError {
-  // The enhanced status code after the first number, such as 5.1.1 (RFC 3463).
-  const [, detail] = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b/.exec(String(response)) ?? [];
-  const what = typeof command === "string" && COMMAND.test(command) ? command : "The connection";
-  return {
-    errorCode: `smtp_${responseCode}`,
-    lastError: `${what} was answered ${responseCode}${detail === undefined ? "" : ` ${detail}`}.`,
-  };
 }
 
 /** The pattern of the name of an SMTP command. Text of any other form is left out of the error. */
