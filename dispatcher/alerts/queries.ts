@@ -259,13 +259,7 @@ export function claimPosts(db: Db, at: Date) {
 export type ClaimedPost = Awaited<ReturnType<typeof claimPosts>>[number];
 
 /** Applies the result of a POST if the alert is still at this attempt. */
-export async function movePost(
-  db: Db,
-  { id, webhookAttempt }: Pick<typeof alerts.$inferSelect, "id" | "webhookAttempt">,
-  to: Pick<NewAlert, "webhookState" | "webhookDueAt" | "webhookError">,
-): Promise<void> {
-  await db
-    .update(alerts)
-    .set(to)
-    .where(and(eq(alerts.id, id), eq(alerts.webhookAttempt, webhookAttempt)));
+export async function movePost(db: Db, one: ClaimedPost["alert"], to: Partial<NewAlert>) {
+  const isSame = and(eq(alerts.id, one.id), eq(alerts.webhookAttempt, one.webhookAttempt));
+  await db.update(alerts).set(to).where(isSame);
 }
