@@ -63,10 +63,7 @@ export class RequestTraces {
   }
 
   writerPool(writerPool: WriterPool): WriterPool {
-    const traced = async <T>(
-      work: (tx: Tx) => Promise<T>,
-      run: (work: (tx: Tx) => Promise<T>) => Promise<T>,
-    ): Promise<T> => {
+    const traced = async <T>(work: (tx: Tx) => Promise<T>, run: WriterPool["group"]) => {
       const end = this.#spans.begin();
       let recorded: Recorded = new Map();
       const result = await run((tx) => {
@@ -85,7 +82,7 @@ export class RequestTraces {
       ...writerPool,
       transaction: (partnerIds, work, options) =>
         traced(work, (watched) => writerPool.transaction(partnerIds, watched, options)),
-      group: (work) => traced(work, (watched) => writerPool.group(watched)),
+      group: (work) => traced(work, writerPool.group),
     };
   }
 
