@@ -92,10 +92,7 @@ function isTurn(rows: readonly UnmailedRow[], at: Date): boolean {
 }
 
 /** Returns the confirmed recipients of the settings, or the partner's owners while there are none. */
-function recipientsOf(
-  owners: readonly PartnerRow[],
-  settings: UnmailedRow["settings"] | undefined,
-): readonly Recipient[] {
+function recipientsOf(owners: readonly PartnerRow[], settings: UnmailedRow["settings"]) {
   const [first] = owners;
   if (first === undefined) return [];
   const { whiteLabelEnabled, brandName, primaryColor } = first;
