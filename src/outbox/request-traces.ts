@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
 import type { Tx } from "../../db/client.ts";
-import type { Run } from "../../db/statement.ts";
+import type { Run } from "../../db/session.ts";
 import type { Spans } from "../lib/spans.ts";
 import type { WriterPool } from "./writer-pool.ts";
 import { APPEND } from "./queries.ts";
