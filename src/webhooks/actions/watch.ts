@@ -1,3 +1,4 @@
+import { ulidFloor } from "../../../db/partitions.ts";
 import { messageOf, type EventSink } from "../../http/event-stream.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
@@ -147,8 +148,8 @@ export class WatchedSubscriptions {
   #poll(ids: readonly string[], jtis: readonly string[]): Promise<Look> {
     const { db, clock, config } = this.#deps;
     const now = clock.now();
-    const limits = config.sessionLimits;
-    return lookAt(db, { ids, jtis, now, since: addMs(now, -LOOK_BACK_MS), limits });
+    const firstId = ulidFloor(addMs(now, -LOOK_BACK_MS));
+    return lookAt(db, { ids, jtis, now, firstId, ...config.sessionLimits });
   }
 
   async #run({ signal }: AbortController): Promise<void> {

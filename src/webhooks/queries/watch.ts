@@ -12,9 +12,8 @@ import {
   statement,
   table,
   value,
+  type ValuesOf,
 } from "../../../db/statement.ts";
-import type { Config } from "../../lib/config.ts";
-import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts, statsProgress } from "../../../db/schema/attempts.ts";
 import { tokens } from "../../../db/schema/tokens.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
@@ -65,22 +64,9 @@ const polling = statement({
   },
 });
 
-/** Reads all rows that the live streams of a process need: subscriptions, their attempts since `since`, and tokens. */
-export async function lookAt(
-  db: DbOrTx,
-  {
-    since,
-    limits,
-    ...given
-  }: {
-    ids: readonly string[];
-    jtis: readonly string[];
-    now: Date;
-    since: Date;
-    limits: Config["sessionLimits"];
-  },
-) {
-  const row = onlyRow(await db.run(polling, { ...given, ...limits, firstId: ulidFloor(since) }));
+/** Reads all rows that the live streams of a process need: subscriptions, their attempts from `firstId` on, and tokens. */
+export async function lookAt(db: DbOrTx, given: ValuesOf<typeof polling.params>) {
+  const row = onlyRow(await db.run(polling, given));
   return {
     countedUntil: row.countedUntil,
     /** Subscriptions that are not deleted, by id. */

@@ -3,6 +3,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { ulid } from "ulid";
 
+import { ulidFloor } from "../../../db/partitions.ts";
 import { authenticationEvents, oauthClients, tokens } from "../../../db/schema/tokens.ts";
 import { introspect } from "../../../src/auth/actions/service-tokens.ts";
 import type { TokenGrant } from "../../../src/auth/actions/open-session.ts";
@@ -77,9 +78,9 @@ describe("the idle end of a session", () => {
     const jti = jtiOf(await idle.login((await freshUser()).email));
     const isLive = async () => {
       const now = clock.now();
-      const given = { ids: [], jtis: [jti], now, since: now };
+      const given = { ids: [], jtis: [jti], now, firstId: ulidFloor(now) };
       const limits = idle.deps.config.sessionLimits;
-      return (await lookAt(database.db, { ...given, limits })).bearers.has(jti);
+      return (await lookAt(database.db, { ...given, ...limits })).bearers.has(jti);
     };
     clock.advance(15 * MINUTE_MS - 1);
     expect(await isLive()).toBe(true);

@@ -1,6 +1,7 @@
 // The portal's reads, with a limit for the blocks that each may read.
 import type { Db } from "../../../db/client.ts";
 import { isAttemptOfAny } from "../../../db/conditions.ts";
+import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { listBacklogs } from "../../../src/tenants/queries/dispatcher.ts";
 import type { BacklogOrder } from "../../../src/tenants/dispatcher-model.ts";
@@ -211,8 +212,8 @@ function figures(): PlanCase[] {
         const now = new Date();
         const jtis = Array.from({ length: 40 }, (_, n) => `none-${n}`);
         const ids = [HOT.id, ...[1, 2, 3].map((n) => other(n).id)];
-        const limits = { maxHours: 12, idleMinutes: 15 };
-        return lookAt(db, { ids, jtis, now, since: addMs(now, -30_000), limits });
+        const firstId = ulidFloor(addMs(now, -30_000));
+        return lookAt(db, { ids, jtis, now, firstId, maxHours: 12, idleMinutes: 15 });
       },
     },
     {
