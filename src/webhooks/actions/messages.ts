@@ -294,7 +294,7 @@ async function loadMessages(
   const standing = await standingOf(tx, subscription.id, eventIds, since);
   const retrying = standing.flatMap((row) => (row.state === "waiting" ? [row.sequence] : []));
   const blocked = await waitingBehind(tx, subscription, retrying);
-  const wanted = { ...range, since, condition };
+  const wanted = { ...range, firstAttempt: ulidFloor(since), condition };
   const attempts = await attemptsOfEvents(tx, subscription.id, eventIds, wanted);
   const byEvent = Map.groupBy(attempts, ({ eventId }) => eventId);
   return new Map(

@@ -50,7 +50,7 @@ export async function showHealth(
   const range = { since, coarseUntil: hour, until: addMs(now, 1), stepMs: BUCKET_MS, origin: hour };
   const counted = known === undefined ? await queries.countedUntil(db) : known.countedUntil;
   const where = queries.whereCounted(subscription.id, range, counted ?? since, now);
-  const row = await queries.healthOf(db, where, dayAgo);
+  const row = await queries.healthOf(db, { ...where, expiredSince: dayAgo });
   const isActive = subscription.state === "active";
   const day = tally(row.counts);
   const recent = row.counts.filter(({ at }) => at >= hour);

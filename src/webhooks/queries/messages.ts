@@ -1,13 +1,12 @@
-import { desc, sql, type SQL } from "drizzle-orm";
+import { desc, type Param, sql, type SQL } from "drizzle-orm";
 
 import { isAttemptOf } from "../../../db/conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
-import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { outbox } from "../../../db/schema/outbox.ts";
 import { list, selected, statement, value } from "../../../db/statement.ts";
 import { addMs, fromMs } from "../../lib/clock.ts";
-import { type AttemptSummary, OUTCOMES } from "../delivery-model.ts";
+import { OUTCOMES } from "../delivery-model.ts";
 import type { AttemptCondition, MessageCursor, MessageFilter } from "../message-model.ts";
 import { attemptsWithin, newestFirst, SUMMARY } from "./attempts.ts";
 
@@ -22,11 +21,16 @@ export interface IdRange {
   readonly endId: string;
 }
 
+/** Attempts in a range of ids, and the condition that they have to meet; undefined for none. */
+interface AttemptsRead extends IdRange {
+  readonly condition: AttemptCondition | undefined;
+}
+
 interface Walk extends Pick<MessageFilter, "event" | "since" | "until"> {
   readonly cursor: MessageCursor;
   readonly limit: number;
   /** Attempts to read, for messages that were attempted; undefined if the list reads queued entries instead. */
-  readonly attempts: (IdRange & { readonly condition: AttemptCondition | undefined }) | undefined;
+  readonly attempts: AttemptsRead | undefined;
   /** Queued entries to read, for messages without an attempt; undefined if the list reads attempts instead. */
   readonly entries: EntryKind | undefined;
 }
@@ -123,8 +127,10 @@ function cutOf(candidates: readonly Candidate[], isEnd: boolean): number {
 
 const ANY_ATTEMPT: AttemptCondition = { outcomes: OUTCOMES, status: "%", text: "" };
 
-/** Renders the condition on an attempt from the SQL of its parts. */
-function meets({ outcomes, status, text }: Readonly<Record<keyof AttemptCondition, SQL>>): SQL {
+/** The parts of a condition on an attempt: SQL, or the values themselves. */
+type ConditionParts = Readonly<Record<keyof AttemptCondition, SQL | Param | string>>;
+
+function meets({ outcomes, status, text }: ConditionParts): SQL {
   const { outcome, statusCode, errorCode, responseExcerpt } = deliveryAttempts;
   return sql`(${outcome} = any(${outcomes}::text[])
     and coalesce(${statusCode}::text, 'none') like ${status}::text
@@ -142,18 +148,11 @@ type WalkedAttempt = Awaited<ReturnType<typeof walkAttempts>>[number];
 function walkAttempts(
   db: DbOrTx,
   subscriptionId: string,
-  {
-    condition = ANY_ATTEMPT,
-    limit,
-    ...range
-  }: NonNullable<Walk["attempts"]> & Pick<Walk, "event" | "limit">,
+  { condition = ANY_ATTEMPT, limit, ...range }: AttemptsRead & Pick<Walk, "event" | "limit">,
 ) {
   const { id, eventId, startedAt } = deliveryAttempts;
-  const isMatch = meets({
-    outcomes: sql`${sql.param(condition.outcomes)}`,
-    status: sql`${condition.status}`,
-    text: sql`${condition.text}`,
-  }).mapWith(Boolean);
+  const outcomeList = sql.param(condition.outcomes);
+  const isMatch = meets({ ...condition, outcomes: outcomeList }).mapWith(Boolean);
   const columns = { id, eventId, startedAt, isMatch };
   const outcomes = condition.outcomes.includes("delivered") ? [undefined] : condition.outcomes;
   const walks = outcomes.map((outcome) =>
@@ -250,19 +249,14 @@ const attemptsStatement = statement({
 });
 
 /**
- * Reads the newest attempts of events, the newest of each event first. `isMatch` holds for the attempts in the range
- * that meet the condition.
+ * Reads the newest attempts of events from `firstAttempt` on, the newest of each event first. `isMatch` holds for the
+ * attempts in the range that meet the condition.
  */
 export function attemptsOfEvents(
   db: DbOrTx,
   id: string,
   eventIds: readonly string[],
-  {
-    since,
-    condition = ANY_ATTEMPT,
-    ...range
-  }: IdRange & { readonly since: Date; readonly condition: AttemptCondition | undefined },
-): Promise<(AttemptSummary & { readonly isMatch: boolean })[]> {
-  const firstAttempt = ulidFloor(since);
-  return db.run(attemptsStatement, { id, eventIds, firstAttempt, ...range, ...condition });
+  { condition = ANY_ATTEMPT, ...range }: AttemptsRead & { readonly firstAttempt: string },
+) {
+  return db.run(attemptsStatement, { id, eventIds, ...range, ...condition });
 }

@@ -22,6 +22,7 @@ import {
   statement,
   table,
   value,
+  type ValuesOf,
 } from "../../../db/statement.ts";
 import { addMs } from "../../lib/clock.ts";
 import {
@@ -264,12 +265,8 @@ const health = statement({
  * retry, the last 2xx, the number of expired entries, and the counts of attempts by step. All attempts before the
  * origin of the steps are counted in one step.
  */
-export async function healthOf(
-  db: DbOrTx,
-  where: ReturnType<typeof whereCounted>,
-  expiredSince: Date,
-) {
-  return onlyRow(await db.run(health, { ...where, expiredSince }));
+export async function healthOf(db: DbOrTx, given: ValuesOf<typeof health.params>) {
+  return onlyRow(await db.run(health, given));
 }
 
 /** Reads the start of the first attempt of the first event that waits for a retry. */
