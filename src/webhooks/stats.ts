@@ -51,7 +51,7 @@ function sum(counts: readonly BinCount[]): number {
   return counts.reduce((total, one) => total + one.count, 0);
 }
 
-/** A range of time in steps that begin at `origin`. `until` is exclusive. */
+/** A range of time in steps that begin at `origin`, which is not before `since`. `until` is exclusive. */
 export interface Range {
   readonly since: Date;
   readonly until: Date;

@@ -47,7 +47,7 @@ export async function showHealth(
   const since = bucketFloor(dayAgo);
   // The last hour is counted in steps, and the day before it in one.
   const hour = bucketFloor(addMs(now, -HOUR_MS));
-  const range = { since, coarseUntil: hour, until: addMs(now, 1), stepMs: BUCKET_MS, origin: hour };
+  const range = { since, until: addMs(now, 1), stepMs: BUCKET_MS, origin: hour };
   const counted = known === undefined ? await queries.countedUntil(db) : known.countedUntil;
   const where = queries.whereCounted(subscription.id, range, counted ?? since, now);
   const row = await queries.healthOf(db, { ...where, expiredSince: dayAgo });

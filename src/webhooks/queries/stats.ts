@@ -125,18 +125,15 @@ const counting = statement({
 });
 
 /**
- * Derives the segments and slices that contain the counts of a range, if buckets are complete up to `counted`. The
- * steps after `coarseUntil` are those of the range; no segment crosses that instant.
+ * Derives the segments and slices that contain the counts of a range, if buckets are complete up to `counted`. A part
+ * of the range before the origin of its steps is counted in one step; no segment crosses the origin.
  */
-export function whereCounted(
-  id: string,
-  { coarseUntil, ...range }: Range & { readonly coarseUntil?: Date },
-  counted: Date,
-  now: Date,
-) {
-  const coarse = coarseUntil && { ...range, until: coarseUntil, stepMs: Number.POSITIVE_INFINITY };
-  const fine = coarseUntil ? { ...range, since: coarseUntil } : range;
-  const parts = [...(coarse ? segmentsOf(coarse, counted) : []), ...segmentsOf(fine, counted)];
+export function whereCounted(id: string, range: Range, counted: Date, now: Date) {
+  const { stepMs, origin } = range;
+  const parts = [
+    ...segmentsOf({ ...range, until: origin }, counted),
+    ...segmentsOf({ ...range, since: origin }, counted),
+  ];
   // Parts without buckets are the last ones, one after the other.
   const open = parts.filter(({ levelMs }) => levelMs === null);
   const [first, last] = [open[0], open.at(-1)];
@@ -151,8 +148,8 @@ export function whereCounted(
       first_id: ulidFloor(since),
       end_id: ulidFloor(i === rest.length - 1 ? addMs(until, ID_AHEAD_MS) : until),
     })),
-    stepMs: range.stepMs,
-    origin: range.origin,
+    stepMs,
+    origin,
   };
 }
 
