@@ -48,11 +48,13 @@ const INTO = {
  * or recounts them.
  */
 function countingInto<P extends Shapes>(
-  { params, ...rest }: { readonly name: string; readonly params: P },
+  name: string,
+  params: P,
   part: (given: { readonly [K in keyof (P & typeof INTO)]: SQL }) => SQL,
 ) {
   return statement({
-    ...rest,
+    name,
+    // Raw SQL, because the statement aggregates and writes without a round trip to the process.
     params: { ...params, ...INTO },
     text: (given) => sql`
     with counted as (
@@ -69,11 +71,8 @@ function countingInto<P extends Shapes>(
 }
 
 const counting = countingInto(
-  {
-    name: "stats.countAttempts",
-    // Raw SQL, because the statement aggregates and writes without a round trip to the process.
-    params: { firstId: deliveryAttempts.id, endId: deliveryAttempts.id },
-  },
+  "stats.countAttempts",
+  { firstId: deliveryAttempts.id, endId: deliveryAttempts.id },
   // The offset makes the planner read one index range per subscription.
   ({ since, until, firstId, endId }) => sql`
     select started_at as at, outcome, ${BIN} as bin, 1 as count from delivery_attempts
@@ -88,11 +87,8 @@ export async function countAttempts(tx: Tx, range: Range): Promise<number> {
 }
 
 const summing = countingInto(
-  {
-    name: "stats.sumBuckets",
-    // Raw SQL, because the statement aggregates and writes without a round trip to the process.
-    params: { fromS: attemptStats.stepS },
-  },
+  "stats.sumBuckets",
+  { fromS: attemptStats.stepS },
   ({ since, until, fromS }) => sql`
     select bucket_at as at, outcome, unnest(bins) as bin, unnest(counts) as count from attempt_stats
      where subscription_id = s.id and step_s = ${fromS} and bucket_at >= ${since} and bucket_at < ${until} offset 0`,
