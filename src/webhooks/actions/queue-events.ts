@@ -196,7 +196,7 @@ export async function recover(
         recordedAt: now,
       }));
       await appendEntries(tx, subscription, lastSequence, entries);
-      if (from + CHUNK >= missed.ids.length) await saveRecovered(tx, found.id, search, missed);
+      if (from + CHUNK >= missed.ids.length) await saveRecovered(tx, found.id, missed.progress);
       return entries.length;
     });
   if (queued > 0) await wake(deps, found);

@@ -106,15 +106,9 @@ export function stillMissing(db: DbOrTx, id: string, ids: readonly number[], set
 /** A position in the history of a partner, which is ordered by time of recording and id. */
 type HistoryCursor = Pick<typeof recoveries.$inferSelect, "throughAt" | "throughId">;
 
-/** The events that a recovery queues, and the position from which the next recovery continues. */
-export interface Missed {
-  readonly ids: readonly number[];
-  readonly through: HistoryCursor;
-  readonly skips: Pick<typeof recoveries.$inferSelect, "skippedThrough" | "batchSkippedThrough">;
-}
-
 /**
- * Finds the oldest events of a window that were neither delivered nor are queued, up to `limit`.
+ * Finds the oldest events of a window that were neither delivered nor are queued, up to `limit`, and the progress with
+ * which the next recovery continues.
  *
  * The window is read in batches, because a partner with many events would exceed the time limit of a statement. An
  * event that the log shows as queued or settled is looked up only if a round of it has failed. The part of the window
@@ -124,7 +118,7 @@ export async function undelivered(
   db: DbOrTx,
   subscription: Pick<Subscription, "id" | "partnerId">,
   window: Window,
-): Promise<Missed> {
+) {
   const { since, until, settledSince, events, limit } = window;
   const { id, partnerId } = subscription;
   const failed = await failedSince(db, id, settledSince);
@@ -156,7 +150,11 @@ export async function undelivered(
     through = { throughAt: last.recordedAt, throughId: last.id };
     if (found.length < BATCH_ROWS) break;
   }
-  return { ids: missed.slice(0, limit).toSorted((a, b) => a - b), through, skips };
+  return {
+    ids: missed.slice(0, limit).toSorted((a, b) => a - b),
+    /** All events up to `through…` are queued, as long as the skip watermarks stay as they are. */
+    progress: { since, events: [...events], ...through, ...skips },
+  };
 }
 
 /** Reads the progress of earlier recoveries, if it is valid for this window, and the present skip watermarks. */
@@ -218,21 +216,16 @@ async function failedBefore(
     .map((one) => one.id);
 }
 
-/**
- * Saves that all events up to `through` are queued. The saved progress is invalid once the skip watermarks differ
- * from `skips`.
- */
+/** Saves the progress of a recovery, from which the next one continues. */
 export async function saveRecovered(
   tx: DbOrTx,
-  id: string,
-  { since, events }: Pick<Window, "since" | "events">,
-  { through, skips }: Missed,
+  subscriptionId: string,
+  progress: Omit<typeof recoveries.$inferInsert, "subscriptionId">,
 ): Promise<void> {
-  const how = { since, events: [...events], ...through, ...skips };
   await tx
     .insert(recoveries)
-    .values({ subscriptionId: id, ...how })
-    .onConflictDoUpdate({ target: recoveries.subscriptionId, set: how });
+    .values({ subscriptionId, ...progress })
+    .onConflictDoUpdate({ target: recoveries.subscriptionId, set: progress });
 }
 
 /** The most failed events that are kept in memory. If there are more, every settled event is looked up. */
