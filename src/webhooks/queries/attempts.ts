@@ -160,22 +160,22 @@ export async function firstOfFailures(db: DbOrTx, subscription: string, count: n
   return row;
 }
 
+const {
+  id: reviewHistoryId,
+  actor,
+  review,
+  site,
+  metadata,
+  ...ofHistory
+} = getTableColumns(reviewHistory);
 const FACTS = {
-  eventId: reviewHistory.eventId,
-  event: reviewHistory.event,
-  occurredAt: reviewHistory.occurredAt,
-  partnerId: reviewHistory.partnerId,
-  reviewId: reviewHistory.reviewId,
-  storeId: reviewHistory.storeId,
-  storeReviewSiteId: reviewHistory.storeReviewSiteId,
-  axis: reviewHistory.axis,
-  reviewHistoryId: reviewHistory.id,
+  ...ofHistory,
+  reviewHistoryId,
   // JSON is read as the stored text, because the body contains it unchanged.
-  actorJson: sql`${reviewHistory.actor}::text`.mapWith(String),
-  reviewJson: sql`${reviewHistory.review}::text`.mapWith(String),
-  siteJson: sql`${reviewHistory.site}::text`.mapWith(String),
-  metadataJson: sql`${reviewHistory.metadata}::text`.mapWith(String),
-  erasedAt: reviewHistory.erasedAt,
+  actorJson: sql`${actor}::text`.mapWith(String),
+  reviewJson: sql`${review}::text`.mapWith(String),
+  siteJson: sql`${site}::text`.mapWith(String),
+  metadataJson: sql`${metadata}::text`.mapWith(String),
 };
 
 type KnownEvent = EventFacts & { readonly erasedAt: Date | null };
@@ -209,8 +209,8 @@ function requestOf(kept: StoredAttempt, facts: KnownEvent | undefined) {
   const requestErased = facts !== undefined && facts.erasedAt !== null;
   const lost = { requestHeaders: null, requestBody: null, requestDigest, requestErased };
   const format = payloadFormatOf(number);
-  if (format === undefined || facts === undefined) return lost;
-  if (host === null || signature === null) return lost;
+  if (format === undefined || facts === undefined || host === null || signature === null)
+    return lost;
   const body = format.body(facts, kept.startedAt);
   if (digestOf(body) !== requestDigest) return lost;
   const headers = format.headers({
@@ -222,10 +222,6 @@ function requestOf(kept: StoredAttempt, facts: KnownEvent | undefined) {
       signatures: standardSignatures.toHex(),
     },
   });
-  return {
-    requestHeaders: framed(host, headers, body),
-    requestBody: body,
-    requestDigest,
-    requestErased: false,
-  };
+  const sent = framed(host, headers, body);
+  return { requestHeaders: sent, requestBody: body, requestDigest, requestErased: false };
 }
