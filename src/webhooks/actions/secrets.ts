@@ -26,7 +26,7 @@ export async function rotateSecret(
   const secret = newSecret();
   const context = webhookSecretAssociatedData(found.partnerId, found.id);
   const subscription = await deps.db.transaction(async (tx) => {
-    const current = orNotFound(await queries.lockSubscription(tx, found));
+    const current = orNotFound(await queries.lockSubscription(tx, found.partnerId, found.id));
     const sealed = orNotFound(await queries.sealedSecretOf(tx, current.id));
     const shown = {
       secretFingerprint: fingerprint(secret),
@@ -65,7 +65,7 @@ export async function endPreviousSecret(
 ): Promise<void> {
   const now = deps.clock.now();
   await deps.db.transaction(async (tx) => {
-    const current = orNotFound(await queries.lockSubscription(tx, found));
+    const current = orNotFound(await queries.lockSubscription(tx, found.partnerId, found.id));
     const { id, previousSecretExpiresAt: endsAt } = current;
     if (endsAt === null || endsAt <= now) return;
     const none = { sealedPreviousSecret: null, previousSecretExpiresAt: null, updatedAt: now };

@@ -80,7 +80,7 @@ export async function enableIn(
   // The test of an earlier enable decides nothing any more.
   if (seen.pendingTestEventId !== null) await skipTests(tx, seen, now);
   const testEventId = test ? await sendTest() : null;
-  const current = orNotFound(await queries.lockSubscription(tx, seen));
+  const current = orNotFound(await queries.lockSubscription(tx, seen.partnerId, seen.id));
   await noteDisabling(tx, current);
   const batch = held === "skip" ? await skipBatch(tx, current, { now, hourMs }) : {};
   // An earlier test may have enabled the subscription a moment ago.
@@ -177,7 +177,7 @@ export async function disableIn(
   const seen = orNotFound(await queries.subscriptionById(tx, partnerId, id));
   const isPending = seen.pendingTestEventId !== null;
   if (seen.state === "active" || isPending) await skipTests(tx, seen, now);
-  const current = orNotFound(await queries.lockSubscription(tx, found));
+  const current = orNotFound(await queries.lockSubscription(tx, found.partnerId, found.id));
   // The 20th failure may have disabled the subscription a moment ago. Its time is then kept, and its reason too,
   // unless an operator gives another.
   const isKept = current.state !== "active" && by.disabledNote === null;

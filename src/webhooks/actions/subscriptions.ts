@@ -162,7 +162,7 @@ export async function updateSubscription(
 ): Promise<Subscription> {
   const now = deps.clock.now();
   const { before, after } = await deps.db.transaction(async (tx) => {
-    const current = orNotFound(await queries.lockSubscription(tx, found));
+    const current = orNotFound(await queries.lockSubscription(tx, found.partnerId, found.id));
     const settings = updatedSettings(current, update);
     const fields = changedFields(current, settings);
     if (fields.length === 0) return { before: current, after: current };

@@ -100,10 +100,7 @@ export async function changeSubscription(
 }
 
 /** Locks a subscription until the commit, and reads it. */
-export async function lockSubscription(
-  tx: Tx,
-  { id, partnerId }: Pick<Subscription, "id" | "partnerId">,
-): Promise<Subscription | undefined> {
+export async function lockSubscription(tx: Tx, partnerId: number, id: string) {
   const [row] = await selectOf(tx, partnerId, eq(ulid, id)).for("no key update");
   return row;
 }

@@ -129,7 +129,7 @@ describe("an alert", () => {
          where id = ${one.id}`;
       await database.db.transaction(async (tx) => {
         const { partnerId } = one.tenant;
-        const found = await lockSubscription(tx, { id: one.id, partnerId });
+        const found = await lockSubscription(tx, partnerId, one.id);
         if (found === undefined) throw new Error("It is gone.");
         await noteDisabling(tx, found);
         await changeSubscription(tx, one.id, {
