@@ -14,7 +14,6 @@ import type { Wake, Waker } from "../outbox/schedule.ts";
 import { queueHomeownerNotices, suppressingPartners } from "../reviews/actions/notices.ts";
 import { reviewFacts } from "../reviews/model.ts";
 import {
-  type Accepted,
   type BatchDecision,
   decideBatch,
   type ProviderRequest,
@@ -128,7 +127,7 @@ async function findAll(
     suppressingPartners(tx, [...new Set(posting.flatMap((one) => one.partners))]),
   ]);
   const found = {
-    accepted: new Map<string, Accepted>(),
+    accepted: new Map<string, (typeof known)[number]>(),
     sites: new Map<number, Site>(),
     heldSites: new Set<number>(),
     heldPartners,
@@ -137,14 +136,11 @@ async function findAll(
     existing: new Set<string>(),
     reviews: new Map<string, ReviewState>(),
     newIds: new Map<string, number>(),
+    profanity: new Map(requests.flatMap((one) => [...one.profanity])),
   };
   for (const one of known) {
-    const { site, review, newId, sealedSecret, sealedPreviousSecret } = one;
-    if (sealedSecret !== null)
-      found.accepted.set(one.slug, {
-        sealedSecrets: [sealedSecret, sealedPreviousSecret],
-        requiresTimestamp: one.requiresTimestamp === true,
-      });
+    const { site, review, newId } = one;
+    if (one.sealedSecret !== null) found.accepted.set(one.slug, one);
     const siteId = one.siteId ?? 0;
     const key = reviewKey(siteId, one.externalReviewId ?? "");
     // The copy of a locked row is preferred, because it is the current one.
@@ -175,11 +171,10 @@ async function writeAll(
   const newEvents = decisions.map((one) => (one.kind === "accepted" ? one.newEvents : []));
   const events = newEvents.flat();
   if (events.length === 0) return [];
-  const profanity = new Map(requests.flatMap((one) => [...one.profanity]));
   const claims = requests.flatMap(({ slug }, i) =>
     (newEvents[i] ?? []).map(({ id }) => ({ slug, id })),
   );
-  const { notices, ...outcome } = decideEvents(events, { ...found, profanity });
+  const { notices, ...outcome } = decideEvents(events, found);
   const actions = outcome.recorded.map((one) => toAction(one, now));
   const finish = async () => {
     await queueHomeownerNotices(tx, deps, notices, now);

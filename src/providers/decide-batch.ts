@@ -2,6 +2,7 @@ import type { FieldErrors } from "../lib/problem.ts";
 import { type Known, referenceErrors } from "./decide.ts";
 import type { ReadEvents } from "./input.ts";
 import { type ProviderEvent, type Reference, reviewKey } from "./model.ts";
+import type { LookedUp } from "./queries/look-up.ts";
 
 /** How a request was verified: with which sealed secret, and whether its signature covered a timestamp. */
 export interface Signed {
@@ -10,11 +11,7 @@ export interface Signed {
 }
 
 /** The secrets that verify a provider's requests now; a previous one stays until maintenance removes it. */
-export interface Accepted {
-  /** The current secret and the previous one, if any. */
-  readonly sealedSecrets: readonly (string | null)[];
-  readonly requiresTimestamp: boolean;
-}
+type Accepted = Pick<LookedUp, "sealedSecret" | "sealedPreviousSecret" | "requiresTimestamp">;
 
 /** A request of a provider that waits for a batch. */
 export interface ProviderRequest {
@@ -28,7 +25,7 @@ export interface ProviderRequest {
 }
 
 /** All data that a batch reads before it writes. `reviews` has only the rows that this transaction has locked. */
-export interface BatchLookup extends Omit<Known, "profanity"> {
+export interface BatchLookup extends Known {
   /** Maps each provider slug to what the provider's requests are verified with. */
   readonly accepted: ReadonlyMap<string, Accepted>;
   /** Connections that an event changes and another transaction has locked. */
@@ -97,7 +94,7 @@ export function decideBatch(
 /** Whether the provider's settings still accept a signature that was verified with remembered ones. */
 function isStillAccepted({ sealedSecret, isTimed }: Signed, accepted: Accepted | undefined) {
   if (accepted === undefined || (accepted.requiresTimestamp && !isTimed)) return false;
-  return accepted.sealedSecrets.includes(sealedSecret);
+  return [accepted.sealedSecret, accepted.sealedPreviousSecret].includes(sealedSecret);
 }
 
 /**

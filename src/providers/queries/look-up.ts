@@ -161,6 +161,9 @@ const lookUpStatement = statement({
               where store_review_site_id = l.id and external_review_id = given."externalReviewId" offset 0) r on true`,
 });
 
+/** The state that an event refers to. */
+export type LookedUp = Awaited<ReturnType<typeof lookUp>>[number];
+
 /**
  * Loads the state that each event refers to, and locks the required rows until the commit. It skips rows that are
  * locked by other transactions, and sets a lock timeout of 100 ms for the rest of the transaction.

@@ -43,16 +43,15 @@ describe("a request in a batch", () => {
   });
 
   test("with either secret of its provider is accepted", () => {
-    const both = { sealedSecrets: ["present", "former"], requiresTimestamp: false };
-    const given = { accepted: new Map([["google", both]]) };
-    for (const sealedSecret of both.sealedSecrets)
+    const given = { accepted: new Map([["google", verifiers("present", "former")]]) };
+    for (const sealedSecret of ["present", "former"])
       expect(decided(given, request([created("a", "r")], "google", { sealedSecret }))).toEqual([
         ["a"],
       ]);
   });
 
   test("without a timestamp is deferred if its provider requires one", () => {
-    const timed = { sealedSecrets: ["google"], requiresTimestamp: true };
+    const timed = { ...verifiers("google"), requiresTimestamp: true };
     const given = { accepted: new Map([["google", timed]]) };
     const one = (isTimed: boolean) => request([created("a", "r")], "google", { isTimed });
     expect(decided(given, one(false))).toEqual(["secret"]);
@@ -165,6 +164,10 @@ const heldPartner = { heldPartners: new Set([PARTNER]) };
 const heldSite = { heldSites: new Set([SITE]) };
 const seen = { seen: new Set([claimKey("google", "a")]) };
 
+function verifiers(sealedSecret: string, sealedPreviousSecret: string | null = null) {
+  return { sealedSecret, sealedPreviousSecret, requiresTimestamp: false };
+}
+
 /** A request of one provider; `signed` is how it was verified, which may be outdated. */
 const request = (
   events: readonly unknown[],
@@ -186,10 +189,11 @@ function found(given: Partial<BatchLookup> = {}): BatchLookup {
     ]),
     reviews: new Map(),
     newIds: new Map(),
+    profanity: new Map(),
     suppressing: new Set(),
     accepted: new Map([
-      ["google", { sealedSecrets: ["google"], requiresTimestamp: false }],
-      ["yelp", { sealedSecrets: ["yelp"], requiresTimestamp: false }],
+      ["google", verifiers("google")],
+      ["yelp", verifiers("yelp")],
     ]),
     heldSites: new Set(),
     heldPartners: new Set(),
