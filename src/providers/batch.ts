@@ -272,20 +272,29 @@ const AGAIN_MS = 2_000;
  *   individually and waits for all its locks.
  */
 export function createBatcher(deps: BatcherDeps): Submit {
-  const submit = inBatches(deps.clock, (requests) => writeBatch(deps, requests, "nothing"), {
-    ...LIMITS,
-    gatherMs: 3,
-  });
-  const queues = createPartnerQueues(deps.clock, (requests) =>
-    writeBatch(deps, requests, "sequences"),
-  );
+  const batches = (lockWait: LockWait, options: typeof LIMITS & { gatherMs?: number }): Submit =>
+    inBatches(deps.clock, (requests) => writeBatch(deps, requests, lockWait), options);
+  const submit = batches("nothing", { ...LIMITS, gatherMs: 3 });
+  /** The queues that have requests, by their partners. A queue writes one batch at a time. */
+  const queues = new Map<string, { submit: Submit; requests: number }>();
+  const submitToQueue = async (partners: string, request: ProviderRequest) => {
+    const queue = queues.get(partners) ?? { submit: batches("sequences", LIMITS), requests: 0 };
+    queues.set(partners, queue);
+    queue.requests++;
+    try {
+      return await queue.submit(request);
+    } finally {
+      queue.requests--;
+      if (queue.requests === 0) queues.delete(partners);
+    }
+  };
   return async (request) => {
     const partners = request.partners.toSorted((a, b) => a - b).join();
     const isBlocked = queues.has(partners) || deps.writerPool.isBlocked(request.partners);
     let result: RequestResult = { kind: "deferred", reason: "sequence" };
     if (!isBlocked && !isLarge(request)) result = await submit(request);
     if (result.kind === "deferred" && result.reason === "sequence")
-      result = await queues.submit(partners, request);
+      result = await submitToQueue(partners, request);
     const untilMs = deps.clock.monotonicMs() + AGAIN_MS;
     while (
       result.kind === "deferred" &&
@@ -299,26 +308,4 @@ export function createBatcher(deps: BatcherDeps): Submit {
 
 function isLarge({ read }: ProviderRequest): boolean {
   return read.references.length > MAX_EVENTS || charsOf(read.events) > CHARS_PER_BATCH;
-}
-
-/** Keeps one queue for each key while it has requests. A queue writes one batch at a time. */
-function createPartnerQueues(
-  clock: Clock,
-  write: (requests: readonly ProviderRequest[]) => Promise<readonly RequestResult[]>,
-) {
-  const queues = new Map<string, { submit: Submit; requests: number }>();
-  return {
-    has: (key: string) => queues.has(key),
-    async submit(key: string, request: ProviderRequest): Promise<RequestResult> {
-      const queue = queues.get(key) ?? { submit: inBatches(clock, write, LIMITS), requests: 0 };
-      queues.set(key, queue);
-      queue.requests++;
-      try {
-        return await queue.submit(request);
-      } finally {
-        queue.requests--;
-        if (queue.requests === 0) queues.delete(key);
-      }
-    },
-  };
 }
