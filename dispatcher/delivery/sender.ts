@@ -2,20 +2,14 @@ import { addMs, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { remember } from "../../src/lib/batches.ts";
 import { decideNext, postponeMs } from "../actor/decide.ts";
-import {
-  type ActorEvent,
-  type Effect,
-  isSendable,
-  type Loaded,
-  type SendableEntry,
-} from "../actor/event.ts";
+import { type ActorEvent, type Effect, isSendable, type Loaded } from "../actor/event.ts";
 import { loadRequest } from "../actor/load.ts";
 import { isFresh, type Actor } from "../actor/state.ts";
 import type { Holdings } from "../shards/holdings.ts";
 import type { AttemptRecord } from "../store/attempt-queries.ts";
 import type { Committer } from "../store/committer.ts";
 import type { Loader } from "../store/loader.ts";
-import { composeRequest, recordAttempt } from "./compose.ts";
+import { composeRequest, recordAttempt, type SignedRequest } from "./compose.ts";
 import { type Deliver, isUnreached, type PostResult, Reach } from "./deliver.ts";
 import type { Slot, Slots } from "./slots.ts";
 
@@ -40,12 +34,6 @@ export type SendEvent =
 
 type Send = Effect & { readonly kind: "send" };
 
-interface RunningRequest {
-  readonly shard: number;
-  readonly startedMs: number;
-  abort(): void;
-}
-
 /** The duration in milliseconds from which a running request would delay the handover of its shard. */
 const HANGING_MS = 1_000;
 /** The time in milliseconds that a lane waits for an entry that cannot be sent, before the entry is read again. */
@@ -64,7 +52,6 @@ export class Sender {
   readonly #reach = new Reach();
   /** The number of sends of each actor that wait for a slot or are under way. */
   #begun = new WeakMap<Actor, number>();
-  readonly #running = new Set<RunningRequest>();
   readonly #hostOf = remember(hostOf, MAX_HOSTS_KEPT);
   /** The number of sends that were postponed because the entry has no row in review_history. */
   quarantinedEntries = 0;
@@ -99,18 +86,17 @@ export class Sender {
   /** Whether a request of this shard has run for longer than `HANGING_MS`. */
   lingers(shard: number): boolean {
     const untilMs = this.#deps.clock.monotonicMs() - HANGING_MS;
-    return this.#running.values().some((one) => one.shard === shard && one.startedMs < untilMs);
+    return this.#slots.running.some((one) => one.shard === shard && one.startedMs < untilMs);
   }
 
   /** Aborts the running requests of a shard, or of all shards. */
   abort(shard?: number): void {
-    for (const one of this.#running) if (one.shard === (shard ?? one.shard)) one.abort();
+    for (const one of this.#slots.running) if (one.shard === (shard ?? one.shard)) one.abort?.();
   }
 
   /** Discards all waiting and running requests without a result for their actors, because the lease is lost. */
   startOver(): void {
     this.abort();
-    this.#running.clear();
     this.#slots.pause();
     this.#slots.clear();
     this.#begun = new WeakMap();
@@ -149,7 +135,7 @@ export class Sender {
     effect: Send,
     { slot, startedAt }: { readonly slot: Slot; readonly startedAt: Date },
   ): Promise<void> {
-    const { clock, holdings, newUlid, retryDelaysMs } = this.#deps;
+    const { clock, deliver, holdings, newUlid, retryDelaysMs } = this.#deps;
     const { id: dispatcherId } = holdings;
     const { entry, lane, possiblyRepeated, subscription } = effect;
     const { host } = slot;
@@ -158,12 +144,23 @@ export class Sender {
     // The id is drawn at the start: the ULIDs of a process never go back, so an id drawn at the end would carry the
     // end time.
     const id = newUlid(startedAt.getTime());
-    const posted = await this.#post(actor, { entry, subscription }, startedAt);
+    let request: SignedRequest;
+    let result: PostResult;
+    try {
+      request = composeRequest(entry, subscription, startedAt);
+      result = await deliver(request, {
+        partnerId: subscription.partnerId,
+        abortable: (abort) => (slot.abort = abort),
+        mayBegin: () => mayLeave(dispatcherId, actor, holdings),
+      });
+    } catch (error) {
+      // A bug in our code is no failure of the receiver, so the entry keeps its attempt.
+      if (dispatcherId === holdings.id) this.#postpone(actor, effect, slot, String(error));
+      return;
+    }
     const endedMs = clock.monotonicMs();
     // The lease was lost meanwhile: the new holder of the shard repeats the attempt.
     if (dispatcherId !== holdings.id) return;
-    if (typeof posted === "string") return this.#postpone(actor, effect, slot, posted);
-    const { request, result } = posted;
     if (result.kind === "withheld") {
       this.#release(slot);
       this.regulate();
@@ -188,32 +185,6 @@ export class Sender {
     this.regulate();
     this.#log(record, result);
     this.#end(actor, { kind: "answered", lane, decision });
-  }
-
-  /** Makes the POST. Returns an error message if it could not be made. */
-  async #post(
-    actor: Actor,
-    { entry, subscription }: Pick<Send, "subscription"> & { readonly entry: SendableEntry },
-    startedAt: Date,
-  ) {
-    const { clock, deliver, holdings } = this.#deps;
-    const { id } = holdings;
-    const running = { shard: actor.shard, startedMs: clock.monotonicMs(), abort() {} };
-    this.#running.add(running);
-    try {
-      const request = composeRequest(entry, subscription, startedAt);
-      const result = await deliver(request, {
-        partnerId: subscription.partnerId,
-        abortable: (abort) => (running.abort = abort),
-        mayBegin: () => mayLeave(id, actor, holdings),
-      });
-      return { request, result };
-    } catch (error) {
-      // A bug in our code is no failure of the receiver, so the entry keeps its attempt.
-      return String(error);
-    } finally {
-      this.#running.delete(running);
-    }
   }
 
   /**

@@ -19,11 +19,14 @@ export const SLOW_HOSTS = "";
 /** The permission for one request to run. */
 export interface Slot {
   readonly host: string;
+  readonly shard: number;
   /**
    * The start of the request in milliseconds by the monotonic clock. The sender sets it; until then the request is
    * not slow.
    */
   startedMs: number;
+  /** Aborts the request. The sender sets it; until then there is nothing to abort. */
+  abort?: () => void;
 }
 
 /** A request that waits for its slot. */
@@ -129,6 +132,11 @@ export class Slots {
     this.#startWaiting();
   }
 
+  /** The slots in use. The requests of some of them may not have begun. */
+  get running(): readonly Slot[] {
+    return [...this.#fast, ...this.#slow];
+  }
+
   /** Forgets waiting and running requests; waiting requests never start. The speed of the hosts stays known. */
   clear(): void {
     this.#fast.clear();
@@ -153,7 +161,7 @@ export class Slots {
   }
 
   #begin(host: string, waiting: Waiting): void {
-    const slot = { host, startedMs: Number.POSITIVE_INFINITY };
+    const slot: Slot = { host, shard: waiting.shard, startedMs: Number.POSITIVE_INFINITY };
     (this.#fastHosts.has(host) ? this.#fast : this.#slow).add(slot);
     this.#runningPerHost.set(host, (this.#runningPerHost.get(host) ?? 0) + 1);
     waiting.start(slot);
