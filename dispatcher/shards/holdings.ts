@@ -201,11 +201,11 @@ export class Holdings {
 
   /** Returns the claims for a release. A shard stays unclean for its next holder while it has attempts in doubt. */
   #claimsOf(shards: ReadonlySet<number>): Map<number, Claim> {
-    const held = [...this.#shards].filter(([shard]) => shards.has(shard));
-    const isUnclean = (shard: number, { unclean }: Claim) => unclean && this.#use.hasInDoubt(shard);
-    return new Map(
-      held.map(([shard, claim]) => [shard, { ...claim, unclean: isUnclean(shard, claim) }]),
-    );
+    const released = new Map<number, Claim>();
+    for (const [shard, { epoch, unclean }] of this.#shards)
+      if (shards.has(shard))
+        released.set(shard, { epoch, unclean: unclean && this.#use.hasInDoubt(shard) });
+    return released;
   }
 
   #adopt(owned: ReadonlyMap<number, Claim>): void {
@@ -215,16 +215,14 @@ export class Holdings {
     const added = [...owned.keys()].filter((shard) => !this.#shards.has(shard));
     if (added.length === 0) return;
     const unclean = added.filter((shard) => owned.get(shard)?.unclean);
-    for (const [shard, claim] of owned)
-      if (!this.#shards.has(shard)) this.#shards.set(shard, claim);
+    for (const [shard, claim] of owned) this.#shards.getOrInsert(shard, claim);
     const counts = { shards: added.length, unclean: unclean.length, owned: this.#shards.size };
     this.#deps.log.info("shards.claimed", counts);
     this.#report({ kind: "shards_claimed", shards: added, unclean });
   }
 
   async #release(surplus: number): Promise<void> {
-    this.#choose(surplus - this.#closed.size);
-    this.#close();
+    this.#close(surplus - this.#closed.size);
     if (this.#closed.size === 0) return;
     const released = this.#claimsOf(this.#closed.difference(this.#use.busyShards()));
     if (released.size === 0) return;
@@ -240,23 +238,22 @@ export class Holdings {
     this.#closed.delete(shard);
   }
 
-  /** Marks `count` shards as leaving: first those that are marked already, then the last of the other shards. */
-  #choose(count: number): void {
-    const nowMs = this.#deps.clock.monotonicMs();
+  /**
+   * Marks `count` shards as leaving: first those that are marked already, then the last of the other shards. Closes
+   * those of them that need not wait for a request any longer.
+   */
+  #close(count: number): void {
+    const { clock } = this.#deps;
+    const id = this.#id;
+    const nowMs = clock.monotonicMs();
     const others = [...this.#shards.keys()].filter(
       (shard) => !this.#leaving.has(shard) && !this.#closed.has(shard),
     );
     const inOrder = [...this.#leaving.keys(), ...others.toReversed()];
     const chosen = inOrder.slice(0, Math.max(0, count));
     this.#leaving = new Map(chosen.map((shard) => [shard, this.#leaving.get(shard) ?? nowMs]));
-  }
-
-  #close(): void {
-    const { clock } = this.#deps;
-    const id = this.#id;
     for (const [shard, sinceMs] of this.#leaving) {
-      const isPatient = clock.monotonicMs() - sinceMs < PATIENCE_MS;
-      if (isPatient && this.#use.lingers(shard)) continue;
+      if (nowMs - sinceMs < PATIENCE_MS && this.#use.lingers(shard)) continue;
       this.#leaving.delete(shard);
       this.#closed.add(shard);
       this.#report({ kind: "shard_closed", shard });
