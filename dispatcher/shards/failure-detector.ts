@@ -15,13 +15,56 @@ interface Seen {
   readonly sinceMs: number;
 }
 
+export interface FailureDetectorDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly leases: Leases;
+}
+
 /**
- * The heartbeats of the other dispatchers as one dispatcher has read them. A lease counts as not renewed for as long as its
- * heartbeat stands still by the reader's own monotonic clock, so no step of a wall clock expires a lease.
+ * Detects crashed dispatchers by their heartbeats and expires their leases. A lease counts as not renewed for as long as
+ * its heartbeat stands still by the reader's own monotonic clock, so no step of a wall clock expires a lease.
  */
-export class Heartbeats {
+export class FailureDetector {
+  readonly #deps: FailureDetectorDeps;
+  /** Called when a lease has expired or was released, so that its shards are free. */
+  readonly #onFreed: () => void;
+  /** The heartbeats of all dispatchers that had a lease at the last read. */
   #seen = new Map<string, Seen>();
   #readMs = Number.NEGATIVE_INFINITY;
+  /** The dispatchers with a lease that is being expired. */
+  readonly #expiring = new Set<string>();
+
+  constructor(deps: FailureDetectorDeps, onFreed: () => void) {
+    this.#deps = deps;
+    this.#onFreed = onFreed;
+  }
+
+  /** The time in milliseconds until the next check. */
+  get intervalMs(): number {
+    return this.#seen.size > 1 ? LEASE_WATCH_MS : LEASE_GLANCE_MS;
+  }
+
+  /**
+   * Reads all heartbeats and expires every lease that was not renewed for `LEASE_TTL_MS`, except that of `ownId`. If a
+   * dispatcher has vanished since the last check, it shut down or another process expired its lease: its shards are free.
+   */
+  async check(ownId: string): Promise<void> {
+    const { clock, leases, log } = this.#deps;
+    const askedMs = clock.monotonicMs();
+    try {
+      const rows = await leases.heartbeats();
+      const before = new Set(this.#seen.keys());
+      const silent = this.read(rows, { askedMs, answeredMs: clock.monotonicMs() });
+      if (!before.isSubsetOf(this.#seen)) this.#onFreed();
+      // The expiry is not awaited: it waits for the statements of the crashed process, which must not delay the next
+      // check.
+      for (const dead of silent)
+        if (dead.id !== ownId && !this.#expiring.has(dead.id)) void this.#expire(dead);
+    } catch (error) {
+      log.warn("heartbeats.read_failed", errorFields(error));
+    }
+  }
 
   /**
    * Takes all rows of one read and returns the heartbeats that have not changed for `LEASE_TTL_MS`. The read was sent
@@ -45,56 +88,6 @@ export class Heartbeats {
     );
     const sinceMs = (id: string) => this.#seen.get(id)?.sinceMs ?? askedMs;
     return rows.filter(({ id }) => askedMs - sinceMs(id) >= LEASE_TTL_MS);
-  }
-}
-
-export interface FailureDetectorDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly leases: Leases;
-}
-
-/** Detects crashed dispatchers by their heartbeats and expires their leases. */
-export class FailureDetector {
-  readonly #deps: FailureDetectorDeps;
-  /** Called when a lease has expired or was released, so that its shards are free. */
-  readonly #onFreed: () => void;
-  readonly #heartbeats = new Heartbeats();
-  /** The dispatchers with a lease that is being expired. */
-  readonly #expiring = new Set<string>();
-  /** All dispatchers that had a lease at the last check. */
-  #living: ReadonlySet<string> = new Set();
-
-  constructor(deps: FailureDetectorDeps, onFreed: () => void) {
-    this.#deps = deps;
-    this.#onFreed = onFreed;
-  }
-
-  /** The time in milliseconds until the next check. */
-  get intervalMs(): number {
-    return this.#living.size > 1 ? LEASE_WATCH_MS : LEASE_GLANCE_MS;
-  }
-
-  /**
-   * Reads all heartbeats and expires every lease that was not renewed for `LEASE_TTL_MS`, except that of `ownId`. If a
-   * dispatcher has vanished since the last check, it shut down or another process expired its lease: its shards are free.
-   */
-  async check(ownId: string): Promise<void> {
-    const { clock, leases, log } = this.#deps;
-    const askedMs = clock.monotonicMs();
-    try {
-      const rows = await leases.heartbeats();
-      const living = new Set(rows.map(({ id }) => id));
-      if (!this.#living.isSubsetOf(living)) this.#onFreed();
-      this.#living = living;
-      const silent = this.#heartbeats.read(rows, { askedMs, answeredMs: clock.monotonicMs() });
-      // The expiry is not awaited: it waits for the statements of the crashed process, which must not delay the next
-      // check.
-      for (const dead of silent)
-        if (dead.id !== ownId && !this.#expiring.has(dead.id)) void this.#expire(dead);
-    } catch (error) {
-      log.warn("heartbeats.read_failed", errorFields(error));
-    }
   }
 
   async #expire(dead: Heartbeat): Promise<void> {

@@ -7,12 +7,12 @@ export const FAULTS_IN_LEASES: readonly InjectedFault[] = [
     seed: 2,
     bug: "A lease is taken over before it has expired.",
     async inject() {
-      const { Heartbeats } = await import("../../dispatcher/shards/failure-detector.ts");
+      const { FailureDetector } = await import("../../dispatcher/shards/failure-detector.ts");
       replaceMethod(
-        Heartbeats.prototype,
+        FailureDetector.prototype,
         "read",
         (real) =>
-          function (this: InstanceType<typeof Heartbeats>, rows, look) {
+          function (this: InstanceType<typeof FailureDetector>, rows, look) {
             return real.call(this, rows, { ...look, askedMs: look.askedMs + 3_100 });
           },
       );
@@ -24,12 +24,18 @@ export const FAULTS_IN_LEASES: readonly InjectedFault[] = [
     seed: 146,
     bug: "A lease expires when its last renewal is long ago by the clock of PostgreSQL.",
     async inject() {
-      const { Heartbeats } = await import("../../dispatcher/shards/failure-detector.ts");
-      replaceMethod(Heartbeats.prototype, "read", () => (rows) => {
-        // Takes the latest renewal as the time of PostgreSQL.
-        const nowMs = Math.max(...rows.map(({ renewedAt }) => renewedAt.getTime()));
-        return rows.filter(({ renewedAt }) => renewedAt.getTime() < nowMs - 4_000);
-      });
+      const { FailureDetector } = await import("../../dispatcher/shards/failure-detector.ts");
+      replaceMethod(
+        FailureDetector.prototype,
+        "read",
+        (real) =>
+          function (this: InstanceType<typeof FailureDetector>, rows, look) {
+            real.call(this, rows, look);
+            // Takes the latest renewal as the time of PostgreSQL.
+            const nowMs = Math.max(...rows.map(({ renewedAt }) => renewedAt.getTime()));
+            return rows.filter(({ renewedAt }) => renewedAt.getTime() < nowMs - 4_000);
+          },
+      );
     },
     breaks: ["no expiry of a live lease", "one owner"],
   },

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "bun:test";
 
-import { FailureDetector, Heartbeats } from "../../../../dispatcher/shards/failure-detector.ts";
+import { FailureDetector } from "../../../../dispatcher/shards/failure-detector.ts";
 import {
   type Heartbeat,
   LEASE_TTL_MS,
@@ -78,10 +78,8 @@ test("checks are five times as frequent beside other dispatchers", async () => {
   expect(detector.intervalMs).toBe(1_000);
 });
 
-let heartbeats: Heartbeats;
 let nowMs: number;
 beforeEach(() => {
-  heartbeats = new Heartbeats();
   nowMs = 0;
 });
 
@@ -91,7 +89,7 @@ function look(afterMs: number, renewed: Record<string, number>, tookMs = 0): str
   const read = Object.entries(renewed).map(([id, ms]) => ({ id, renewedAt: new Date(ms) }));
   const askedMs = nowMs;
   nowMs += tookMs;
-  return heartbeats.read(read, { askedMs, answeredMs: nowMs }).map(({ id }) => id);
+  return detector.read(read, { askedMs, answeredMs: nowMs }).map(({ id }) => id);
 }
 
 test("a heartbeat that stands still for the TTL is expired, and not a moment earlier", () => {
