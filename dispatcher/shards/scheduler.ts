@@ -27,11 +27,34 @@ export type ScheduleEvent =
   /** A sweep has reported every due subscription of these shards. */
   | { readonly kind: "shards_swept"; readonly shards: readonly number[] };
 
-type SchedulerDeps = SweeperDeps & { readonly schedule: Schedule };
+/** The most shards of one query, because the whole result of a query is kept in memory. */
+const SHARDS_PER_QUERY = 16;
+/** The number of subscriptions that one quick query reads of each claimed shard, before all others are read. */
+const CLAIMED_FIRST = 16;
+/** The pause in milliseconds before a query is retried that failed because PostgreSQL is out of reach. */
+const RETRY_MS = 1_000;
+
+/** The result of a query, with the claims under which its shards were held when it began. */
+interface Found {
+  readonly claims: ReadonlyMap<number, unknown>;
+  readonly subscriptions: readonly SweptSubscription[];
+}
+
+const restMs = () => SWEEP_MS;
+
+interface SchedulerDeps extends RunnerDeps {
+  /** The held shards, each with the claim under which it is held. */
+  readonly holdings: { readonly shards: ReadonlyMap<number, unknown> };
+  readonly schedule: Schedule;
+  readonly store: Pick<DispatchStore, "sweep">;
+}
 
 /**
  * Decides which subscription is woken, and when. It has three sources: wakes as they are published, the sorted sets in
  * Redis when their next score is due, and the sweep, which needs PostgreSQL only.
+ *
+ * The sweep finds the due subscriptions in PostgreSQL, in case a wake was lost or Redis is empty, and rebuilds the sorted
+ * sets. A shard that cannot be swept is quarantined (`GroupRunner`), and the others are swept without it.
  */
 export class Scheduler {
   readonly #deps: SchedulerDeps;
@@ -39,19 +62,38 @@ export class Scheduler {
   /** The time at which the sorted set of each shard is read next. It is kept in memory in case Redis loses the sets. */
   readonly #nextAt = new Map<number, Date>();
   readonly #take = new Waiter();
-  readonly #sweeper: Sweeper;
   /** Received wakes that are still in the sorted sets, by subscription. */
   readonly #unclear = new Map<string, Wake>();
+  /** Ends the waits between sweeps of all shards, and those between sweeps of claimed shards. */
+  readonly #sweep = new Waiter();
+  readonly #claim = new Waiter();
+  /** Shards that were not swept since they were claimed. */
+  readonly #claimed = new Set<number>();
+  readonly #runner: GroupRunner<number, Found>;
+  /** Writes of swept wakes to Redis that are under way. */
+  #planning: Promise<void>[] = [];
+  /** The longest wait of a due entry in milliseconds since the last sweep of all shards ended. */
+  #longestMs = 0;
+  /** The longest wait of a due entry in milliseconds that the last sweep of all shards found. */
+  lagMs = 0;
 
   constructor(deps: SchedulerDeps, report: (event: ScheduleEvent) => void) {
     this.#deps = deps;
     this.#report = report;
-    this.#sweeper = new Sweeper(deps, report, (shard, at) => this.#takeAt(shard, at));
-  }
-
-  /** The longest wait of a due entry in milliseconds at the last sweep. */
-  get lagMs(): number {
-    return this.#sweeper.lagMs;
+    this.#runner = new GroupRunner(deps, {
+      keyOf: (shard) => shard,
+      run: (shards) => this.#find(shards),
+      done: (_, { claims, subscriptions }) => {
+        this.#reportFound(subscriptions);
+        // Shards that were lost during the query were not swept, even if they were claimed again.
+        const { shards } = deps.holdings;
+        const swept = [...claims.keys()].filter((id) => shards.get(id) === claims.get(id));
+        report({ kind: "shards_swept", shards: swept });
+      },
+      describe: (shard) => ({ shard }),
+      events: { failed: "sweep.failed", stuck: "sweep.stuck" },
+      retryMs: RETRY_MS,
+    });
   }
 
   async run(ended: AbortSignal): Promise<void> {
@@ -62,7 +104,7 @@ export class Scheduler {
       .catch((error: unknown) =>
         this.#deps.log.warn("schedule.subscribe_failed", errorFields(error)),
       );
-    await Promise.all([this.#takeLoop(ended), this.#sweeper.run(ended)]);
+    await Promise.all([this.#takeLoop(ended), this.#sweepLoops(ended)]);
   }
 
   /**
@@ -70,9 +112,12 @@ export class Scheduler {
    * of due subscriptions.
    */
   claimed(shards: readonly number[]): void {
-    for (const shard of shards) this.#nextAt.set(shard, this.#deps.clock.now());
+    for (const shard of shards) {
+      this.#nextAt.set(shard, this.#deps.clock.now());
+      this.#claimed.add(shard);
+    }
     this.#take.nudge();
-    this.#sweeper.claimed(shards);
+    this.#claim.nudge();
   }
 
   /** Plans a wake for a subscription of a held shard. */
@@ -138,105 +183,31 @@ export class Scheduler {
       this.#takeAt(shard, addMs(now, REDIS_RETRY_MS));
     }
   }
-}
-
-/** The most shards of one query, because the whole result of a query is kept in memory. */
-const SHARDS_PER_QUERY = 16;
-/** The number of subscriptions that one quick query reads of each claimed shard, before all others are read. */
-const CLAIMED_FIRST = 16;
-/** The pause in milliseconds before a query is retried that failed because PostgreSQL is out of reach. */
-const RETRY_MS = 1_000;
-
-/** The result of a query, with the claims under which its shards were held when it began. */
-interface Found {
-  readonly claims: ReadonlyMap<number, unknown>;
-  readonly subscriptions: readonly SweptSubscription[];
-}
-
-const restMs = () => SWEEP_MS;
-
-interface SweeperDeps extends RunnerDeps {
-  /** The held shards, each with the claim under which it is held. */
-  readonly holdings: { readonly shards: ReadonlyMap<number, unknown> };
-  readonly schedule: Pick<Schedule, "plan">;
-  readonly store: Pick<DispatchStore, "sweep">;
-}
-
-/**
- * Finds the due subscriptions in PostgreSQL, in case a wake was lost or Redis is empty, and rebuilds the sorted sets. A
- * shard that cannot be swept is quarantined (`GroupRunner`), and the others are swept without it.
- */
-export class Sweeper {
-  readonly #deps: SweeperDeps;
-  readonly #report: (event: ScheduleEvent) => void;
-  /** Called with the time at which a subscription of a shard is due. */
-  readonly #onLater: (shard: number, at: Date) => void;
-  readonly #waiter = new Waiter();
-  readonly #claim = new Waiter();
-  /** Shards that were not swept since they were claimed. */
-  readonly #claimed = new Set<number>();
-  readonly #runner: GroupRunner<number, Found>;
-  /** Writes to Redis that are under way. */
-  #planning: Promise<void>[] = [];
-  /** The longest wait of a due entry in milliseconds since the last sweep of all shards ended. */
-  #longestMs = 0;
-  /** The longest wait of a due entry in milliseconds that the last sweep of all shards found. */
-  lagMs = 0;
-
-  constructor(
-    deps: SweeperDeps,
-    report: (event: ScheduleEvent) => void,
-    onLater: (shard: number, at: Date) => void,
-  ) {
-    this.#deps = deps;
-    this.#report = report;
-    this.#onLater = onLater;
-    this.#runner = new GroupRunner(deps, {
-      keyOf: (shard) => shard,
-      run: (shards) => this.#find(shards),
-      done: (_, { claims, subscriptions }) => {
-        this.#reportFound(subscriptions);
-        // Shards that were lost during the query were not swept, even if they were claimed again.
-        const { shards } = deps.holdings;
-        const swept = [...claims.keys()].filter((id) => shards.get(id) === claims.get(id));
-        report({ kind: "shards_swept", shards: swept });
-      },
-      describe: (shard) => ({ shard }),
-      events: { failed: "sweep.failed", stuck: "sweep.stuck" },
-      retryMs: RETRY_MS,
-    });
-  }
-
-  /** Immediately sweeps shards that were just claimed, because they may have any number of due subscriptions. */
-  claimed(shards: readonly number[]): void {
-    for (const shard of shards) this.#claimed.add(shard);
-    this.#claim.nudge();
-  }
 
   /**
    * Sweeps all shards every `SWEEP_MS`. Shards that were just claimed are swept at the same time and do not wait for
    * it.
    */
-  async run(ended: AbortSignal): Promise<void> {
+  async #sweepLoops(ended: AbortSignal): Promise<void> {
     ended.addEventListener("abort", () => this.#runner.clear());
     const often = { clock: this.#deps.clock, ended };
     const sweepAll = async () => {
-      await this.#sweep(new Set(this.#deps.holdings.shards.keys()), ended);
+      await this.#sweepShards(new Set(this.#deps.holdings.shards.keys()), ended);
       this.lagMs = this.#longestMs;
       this.#longestMs = 0;
     };
     await Promise.all([
       // The first sweep of each shard is that of its claim.
-      often.clock.sleep(SWEEP_MS, ended).then(() => this.#waiter.repeat(often, restMs, sweepAll)),
+      often.clock.sleep(SWEEP_MS, ended).then(() => this.#sweep.repeat(often, restMs, sweepAll)),
       this.#claim.repeat(often, restMs, async () => {
         await this.#sweepFirst([...this.#claimed]);
-        await this.#sweep(this.#claimed, ended);
+        await this.#sweepShards(this.#claimed, ended);
       }),
     ]);
   }
 
   /** Sweeps these shards and removes each of them from the set. */
-  async #sweep(left: Set<number>, ended: AbortSignal): Promise<void> {
+  async #sweepShards(left: Set<number>, ended: AbortSignal): Promise<void> {
     while (left.size > 0 && !ended.aborted) {
       const some = [...left].slice(0, SHARDS_PER_QUERY);
       for (const shard of some) left.delete(shard);
@@ -275,7 +246,7 @@ export class Sweeper {
       if (dueInMs <= 0) this.#report({ kind: "woken", wake, isSwept: true });
       else later.push({ ...wake, at: addMs(now, Math.ceil(dueInMs)) });
     }
-    for (const { shard, at } of later) this.#onLater(shard, at);
+    for (const { shard, at } of later) this.#takeAt(shard, at);
     this.#planning.push(this.#deps.schedule.plan(later));
   }
 }

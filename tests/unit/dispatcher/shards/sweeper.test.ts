@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 
-import { Sweeper } from "../../../../dispatcher/shards/scheduler.ts";
+import { Scheduler } from "../../../../dispatcher/shards/scheduler.ts";
 import { SWEEP_MS, type SweptSubscription } from "../../../../dispatcher/store/sweep.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 
@@ -9,11 +9,11 @@ describe("a sweep", () => {
     await runFor(SWEEP_MS);
     expect(asked).toEqual([query(0), query(1), query(2)]);
     expect(told.slice(15, 18)).toEqual(["of 15", `swept ${query(0).join(" ")}`, "of 16"]);
-    expect(sweeper.lagMs).toBe(4_700);
+    expect(scheduler.lagMs).toBe(4_700);
   });
 
   test("of a claim covers only the claimed shards, and runs at once: first a little of each, then everything", async () => {
-    sweeper.claimed([7, 9, 1, 2, 3]);
+    scheduler.claimed([7, 9, 1, 2, 3]);
     await runFor(0);
     expect(asked).toEqual([
       [7, 9, 1, 2, 3],
@@ -21,17 +21,17 @@ describe("a sweep", () => {
     ]);
     expect(limits).toEqual([16, undefined]);
     expect(told.filter((one) => one.startsWith("swept"))).toEqual(["swept 7 9 1 2 3"]);
-    expect(sweeper.lagMs).toBe(0);
+    expect(scheduler.lagMs).toBe(0);
   });
 
   test("of a claim does not wait for the one of all shards", async () => {
     const first = Promise.withResolvers<void>();
     answer = () => first.promise;
-    void sweeper.run(stop.signal);
+    void scheduler.run(stop.signal);
     clock.advance(SWEEP_MS);
     await Bun.sleep(0);
     answer = async () => {};
-    sweeper.claimed([7, 9]);
+    scheduler.claimed([7, 9]);
     await Bun.sleep(0);
     stop.abort();
     expect(asked).toEqual([query(0), [7, 9], [7, 9]]);
@@ -41,13 +41,13 @@ describe("a sweep", () => {
 
   test("does not call a shard swept that was claimed anew during the query", async () => {
     answer = async () => void held.set(7, { epoch: asked.length });
-    sweeper.claimed([7, 9]);
+    scheduler.claimed([7, 9]);
     await runFor(0);
     expect(told.filter((one) => one.startsWith("swept"))).toEqual(["swept 9"]);
   });
 
   test("asks for no shard that is held no more, and does not call it swept", async () => {
-    sweeper.claimed([7, 99]);
+    scheduler.claimed([7, 99]);
     await runFor(0);
     expect(asked).toEqual([[7], [7]]);
     expect(told.filter((one) => one.startsWith("swept"))).toEqual(["swept 7"]);
@@ -57,8 +57,8 @@ describe("a sweep", () => {
     answer = async () => {
       throw Object.assign(new Error("out of reach"), { code: "ECONNREFUSED" });
     };
-    sweeper.claimed([7]);
-    void sweeper.run(stop.signal);
+    scheduler.claimed([7]);
+    void scheduler.run(stop.signal);
     await Bun.sleep(0);
     answer = async () => {};
     clock.advance(SWEEP_MS);
@@ -73,8 +73,8 @@ describe("a sweep", () => {
     answer = async () => {
       if (asked.at(-1)?.some((shard) => failing.has(shard))) throw new Error("damaged");
     };
-    sweeper.claimed([8, 10]);
-    const running = sweeper.run(stop.signal);
+    scheduler.claimed([8, 10]);
+    const running = scheduler.run(stop.signal);
     await passing(2 * SWEEP_MS);
     const swept = () =>
       told.filter((one) => one.startsWith("swept")).flatMap((one) => one.split(" ").slice(1));
@@ -94,7 +94,7 @@ describe("a sweep", () => {
     answer = async () => {
       throw Object.assign(new Error("out of reach"), { code: "ECONNREFUSED" });
     };
-    const running = sweeper.run(stop.signal);
+    const running = scheduler.run(stop.signal);
     await passing(SWEEP_MS);
     stop.abort();
     await running;
@@ -110,7 +110,7 @@ async function passing(ms: number): Promise<void> {
 }
 
 async function runFor(ms: number): Promise<void> {
-  void sweeper.run(stop.signal);
+  void scheduler.run(stop.signal);
   clock.advance(ms);
   await Bun.sleep(0);
   stop.abort();
@@ -142,7 +142,7 @@ let stuck: unknown[];
 /** Runs before the response to each query. */
 let answer: () => Promise<void>;
 
-let sweeper: Sweeper;
+let scheduler: Scheduler;
 
 beforeEach(() => {
   clock = createFakeClock();
@@ -164,7 +164,7 @@ beforeEach(() => {
       waitedMs: shard * 100,
     }));
   };
-  sweeper = new Sweeper(
+  scheduler = new Scheduler(
     {
       clock,
       log: {
@@ -174,13 +174,18 @@ beforeEach(() => {
         error: (event, fields) => void (event === "sweep.stuck" && stuck.push(fields?.["shard"])),
       },
       holdings: { shards: held },
-      schedule: { plan: async () => {} },
+      schedule: {
+        wake: async () => {},
+        plan: async () => {},
+        clear: async () => {},
+        takeDue: async () => ({ due: [], nextAt: undefined }),
+        onWake: async () => {},
+      },
       store: { sweep },
     },
     (event) =>
       void told.push(
         event.kind === "woken" ? event.wake.subscriptionId : `swept ${event.shards.join(" ")}`,
       ),
-    () => {},
   );
 });
