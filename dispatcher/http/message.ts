@@ -248,23 +248,18 @@ function parseHead(text: string): ResponseHead | string {
   if (status === null) return "the answer does not start with an HTTP/1 status line";
   const headers: Record<string, string> = Object.create(null);
   for (const line of lines) {
-    const problem = readField(line, headers);
-    if (problem !== undefined) return problem;
+    const [, written, value = ""] = FIELD.exec(line) ?? [];
+    if (written === undefined) return "the answer has a malformed header line";
+    if (FORBIDDEN_IN_LINE.test(line)) return "the answer has a control character in a header";
+    const name = written.toLowerCase();
+    const earlier = headers[name];
+    headers[name] = earlier === undefined ? value : `${earlier}, ${value}`;
   }
   const statusCode = Number(status[2]);
   const framing = decideFraming(statusCode, status[1] === "1", headers);
   const keepAlive = status[1] === "1" && !CLOSE.test(headers["connection"] ?? "");
-  return { statusCode, headers, framing, keepAlive, keptForMs: keptFor(headers["keep-alive"]) };
-}
-
-function readField(line: string, headers: Record<string, string>): string | undefined {
-  const [, written, value = ""] = FIELD.exec(line) ?? [];
-  if (written === undefined) return "the answer has a malformed header line";
-  if (FORBIDDEN_IN_LINE.test(line)) return "the answer has a control character in a header";
-  const name = written.toLowerCase();
-  const earlier = headers[name];
-  headers[name] = earlier === undefined ? value : `${earlier}, ${value}`;
-  return undefined;
+  const keptForS = Number(KEPT_FOR.exec(headers["keep-alive"] ?? "")?.[1] ?? Infinity);
+  return { statusCode, headers, framing, keepAlive, keptForMs: (keptForS - 1) * 1_000 };
 }
 
 function decideFraming(
@@ -287,11 +282,6 @@ function decideFraming(
   if (statusCode < 200 || statusCode === 204 || statusCode === 304) return 0;
   if (coding !== undefined) return "chunked";
   return length === undefined ? "until_close" : Number(length);
-}
-
-function keptFor(keepAlive: string | undefined): number {
-  const seconds = keepAlive === undefined ? undefined : KEPT_FOR.exec(keepAlive)?.[1];
-  return seconds === undefined ? Number.POSITIVE_INFINITY : (Number(seconds) - 1) * 1_000;
 }
 
 /**
