@@ -135,8 +135,7 @@ export function createLeases(db: Db, renewals: Db) {
       const missing = fairShare(living, id) - owned.length;
       const claimed = missing > 0 ? await claimShards(db, id, missing) : [];
       const all = [...owned, ...claimed].map(({ id: shard, ...claim }) => [shard, claim] as const);
-      const owns: ReadonlyMap<number, Claim> = new Map(all);
-      return { owned: owns, surplus: Math.max(0, -missing) };
+      return { owned: new Map<number, Claim>(all), surplus: Math.max(0, -missing) };
     },
     heartbeats: async (): Promise<readonly Heartbeat[]> =>
       db
