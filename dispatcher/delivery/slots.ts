@@ -115,8 +115,7 @@ export class Slots {
     const left = (this.#runningPerHost.get(host) ?? 1) - 1;
     if (left > 0) this.#runningPerHost.set(host, left);
     else this.#runningPerHost.delete(host);
-    if (this.#isOld(slot)) this.#setSlow(host);
-    else this.#setFast(host);
+    this.#classify(host, !this.#isOld(slot));
     this.#startWaiting();
   }
 
@@ -187,16 +186,17 @@ export class Slots {
     return this.#clock.monotonicMs() - startedMs >= SLOW_MS;
   }
 
-  #setFast(host: string): void {
-    if (this.#fastHosts.has(host)) return;
-    if (this.#fastHosts.size >= MAX_FAST_HOSTS)
-      for (const one of this.#fastHosts) this.#setSlow(one);
-    this.#fastHosts.add(host);
-    moveTo(this.#fastQueue, this.#slowQueue, host);
-  }
-
-  #setSlow(host: string): void {
-    if (this.#fastHosts.delete(host)) moveTo(this.#slowQueue, this.#fastQueue, host);
+  /** Notes the speed of a host, and moves its waiting requests to the end of the queue of that speed. */
+  #classify(host: string, isFast: boolean): void {
+    if (this.#fastHosts.has(host) === isFast) return;
+    if (isFast && this.#fastHosts.size >= MAX_FAST_HOSTS)
+      for (const one of this.#fastHosts) this.#classify(one, false);
+    const former = this.#queueOf(host);
+    const requests = former.get(host);
+    former.delete(host);
+    if (isFast) this.#fastHosts.add(host);
+    else this.#fastHosts.delete(host);
+    if (requests !== undefined) this.#queueOf(host).set(host, requests);
   }
 
   #queueOf(host: string): Queue {
@@ -217,18 +217,10 @@ export class Slots {
         if (!this.#isOld(slot)) continue;
         this.#fast.delete(slot);
         this.#slow.add(slot);
-        this.#setSlow(slot.host);
+        this.#classify(slot.host, false);
       }
       this.#startWaiting();
       this.#checkLater();
     });
   }
-}
-
-/** Moves the waiting requests of a host to the end of another queue. */
-function moveTo(to: Queue, from: Queue, host: string): void {
-  const requests = from.get(host);
-  if (requests === undefined) return;
-  from.delete(host);
-  to.set(host, requests);
 }
