@@ -1,6 +1,6 @@
 import { once } from "node:events";
 
-import { errorFields, type Log } from "../src/lib/log.ts";
+import { errorFields } from "../src/lib/log.ts";
 import type { PostgresClock } from "../src/lib/postgres-clock.ts";
 import { MAIL_WAKE } from "../src/outbox/mail.ts";
 import type { Schedule, Wake } from "../src/outbox/schedule.ts";
@@ -9,9 +9,8 @@ import { InDoubtShards } from "./actor/in-doubt.ts";
 import type { Actor } from "./actor/state.ts";
 import { step } from "./actor/step.ts";
 import { Actors } from "./actors.ts";
-import type { Deliver } from "./delivery/deliver.ts";
 import { LIMITS, type Limits } from "./delivery/limits.ts";
-import { Sender, type SendEvent } from "./delivery/sender.ts";
+import { type AttemptDeps, Sender, type SendEvent } from "./delivery/sender.ts";
 import { SLOW_HOSTS, Slots } from "./delivery/slots.ts";
 import type { Mailer } from "./mail/mailer.ts";
 import { Holdings, type HoldingsEvent } from "./shards/holdings.ts";
@@ -21,18 +20,13 @@ import { Committer, type CommitEvent } from "./store/committer.ts";
 import { Loader } from "./store/loader.ts";
 import type { DispatchStore } from "./store/store.ts";
 
-export interface DispatcherDeps {
+export interface DispatcherDeps extends AttemptDeps {
   readonly clock: PostgresClock;
-  readonly log: Log;
   readonly schedule: Schedule;
   readonly leases: Leases;
   readonly store: DispatchStore;
-  readonly deliver: Deliver;
-  readonly retryDelaysMs: readonly number[];
   /** Sends mails; undefined if no mail server is configured, so that mails wait. */
   readonly mailer?: Mailer | undefined;
-  /** Returns a new ULID for an instant in ms since the epoch, greater than all that it returned before. */
-  readonly newUlid: (atMs: number) => string;
   /** The limits of the work in memory; `LIMITS` if absent. */
   readonly limits?: Limits;
 }

@@ -13,12 +13,16 @@ import { composeRequest, recordAttempt, type SignedRequest } from "./compose.ts"
 import { type Deliver, isUnreached, type PostResult, Reach } from "./deliver.ts";
 import type { Slot, Slots } from "./slots.ts";
 
-interface SenderDeps {
+export interface AttemptDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly deliver: Deliver;
   readonly retryDelaysMs: readonly number[];
+  /** Returns a new ULID for an instant in ms since the epoch, greater than all that it returned before. */
   readonly newUlid: (atMs: number) => string;
+}
+
+interface SenderDeps extends AttemptDeps {
   readonly holdings: Holdings;
   readonly loader: Loader;
   readonly committer: Committer;
