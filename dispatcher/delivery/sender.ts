@@ -249,11 +249,8 @@ export class Sender {
 
   #putOff(actor: Actor, lane: string, slot: Slot, ms: number): void {
     this.#release(slot);
-    this.#end(actor, {
-      kind: "postponed",
-      lane,
-      until: addMs(this.#deps.clock.now(), ms),
-    });
+    const until = addMs(this.#deps.clock.now(), ms);
+    this.#end(actor, { kind: "postponed", lane, until });
   }
 
   /**

@@ -97,13 +97,12 @@ export class Scheduler {
   }
 
   async run(ended: AbortSignal): Promise<void> {
+    const { log, schedule } = this.#deps;
     ended.addEventListener("abort", () => this.#take.nudge());
     // If Redis cannot be reached yet, the sweep finds the due subscriptions meanwhile.
-    void this.#deps.schedule
+    void schedule
       .onWake((wake) => this.#receive(wake))
-      .catch((error: unknown) =>
-        this.#deps.log.warn("schedule.subscribe_failed", errorFields(error)),
-      );
+      .catch((error: unknown) => log.warn("schedule.subscribe_failed", errorFields(error)));
     await Promise.all([this.#takeLoop(ended), this.#sweepLoops(ended)]);
   }
 
