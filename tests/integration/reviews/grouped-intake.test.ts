@@ -616,8 +616,11 @@ let batches = 0;
 /** The number of requests that were processed individually. */
 let individually = 0;
 
-/** The number of opened secrets: a request with a valid signature joins a batch right afterwards. */
+/** The number of opened secrets: a request with a valid signature joins a batch or a queue soon afterwards. */
 let opened = 0;
+
+/** The number of requests that have joined a batch: each asks whether its partners are blocked right before. */
+let joined = 0;
 
 beforeAll(async () => {
   const { db } = database;
@@ -641,6 +644,7 @@ beforeAll(async () => {
     writerPool: {
       ...real,
       group,
+      isBlocked: (partnerIds) => (joined++, real.isBlocked(partnerIds)),
       transaction: (partnerIds, work) => {
         individually++;
         return real.transaction(partnerIds, work);
@@ -681,9 +685,10 @@ async function inOneBatch(
   await begun.promise;
   const asked: Promise<Answer>[] = [];
   for (const request of requests) {
-    const before = opened;
-    asked.push(request());
-    await until("it has passed its signature", () => opened > before);
+    const before = joined;
+    let isAnswered = false;
+    asked.push(request().finally(() => (isAnswered = true)));
+    await until("it has joined the batch, or was refused", () => joined > before || isAnswered);
   }
   ready.resolve();
   expect((await first).status).toBe(200);
