@@ -78,14 +78,9 @@ export class Loader {
     take: OpenRequest["take"],
     { turn = "in turn", isWanted = () => true }: LoadOptions = {},
   ): void {
-    (turn === "first" ? this.#urgent : this.#queue).push({
-      request,
-      take,
-      isWanted,
-      signal: this.#current.signal,
-      passes: 0,
-      isHeld: false,
-    });
+    const { signal } = this.#current;
+    const open = { request, take, isWanted, signal, passes: 0, isHeld: false };
+    (turn === "first" ? this.#urgent : this.#queue).push(open);
     if (this.#running < QUERIES_AT_ONCE) void this.#run();
   }
 
