@@ -151,8 +151,6 @@ function delivery(
         : { kind: "recorded", facts },
     },
     {
-      id: "01JWNB0000000000000000SUBS",
-      shard: 0,
       partnerId: 7,
       webhookUrl: "https://partner.example/hook",
       ordering: "subscription",

@@ -41,8 +41,6 @@ export function isSendable(entry: Entry): entry is SendableEntry {
 
 /** The settings of a subscription that its actor needs. Every load reads them again. */
 export interface Subscription {
-  readonly id: string;
-  readonly shard: number;
   readonly partnerId: number;
   readonly webhookUrl: string;
   readonly ordering: "subscription" | "review";

@@ -75,7 +75,7 @@ export function createStore(deps: StoreDeps) {
 }
 
 function toAnswer(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | undefined): Answer {
-  const subscription = rows && openSubscription(deps, request, rows.subscription);
+  const subscription = rows && openSubscription(deps, request.id, rows.subscription);
   if (rows === undefined || subscription === undefined) return { request, found: undefined };
   const { lastSequence } = rows.subscription;
   const { entries, tests, isFull, isHeld } = rows;
@@ -88,14 +88,14 @@ function toAnswer(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | unde
  */
 function openSubscription(
   { box, log }: { box: SecretBox; log: Log },
-  { id, shard }: Pick<LoadRequest, "id" | "shard">,
+  id: string,
   row: SubscriptionRow,
 ): Subscription | undefined {
   const { sealedSecret, sealedPreviousSecret: sealed, ...settings } = row;
   const context = webhookSecretAssociatedData(row.partnerId, id);
   try {
     const previousSecret = sealed === null ? null : box.open(sealed, context);
-    return { ...settings, id, shard, secret: box.open(sealedSecret, context), previousSecret };
+    return { ...settings, secret: box.open(sealedSecret, context), previousSecret };
   } catch (error) {
     log.error("subscription.unusable", { subscription_id: id, ...errorFields(error) });
     return undefined;

@@ -108,8 +108,6 @@ function activeSubscription(tables: Tables, id: string): Subscription | undefine
   const row = tables.subscription(id);
   if (row.state !== "active") return undefined;
   return {
-    id,
-    shard: row.shard,
     partnerId: row.partnerId,
     webhookUrl: urlOf(row),
     ordering: row.ordering,

@@ -14,8 +14,6 @@ export const start = new Date("2026-06-01T12:00:00.000Z");
 export const later = (ms: number) => new Date(start.getTime() + ms);
 
 export const subscription: Subscription = {
-  id: "S",
-  shard: 1,
   partnerId: 1,
   webhookUrl: "https://receiver.example/hook",
   ordering: "subscription",
