@@ -19,8 +19,6 @@ export interface BatchDispatch {
   readonly now: Date;
 }
 
-type Window = typeof batchWindows.$inferSelect;
-
 /**
  * Dispatches a due batch (contract 7.14): waiting events become entries of the outbox, review by review, one chunk
  * per transaction. The first transaction stores the end of the window, so that another process continues the same
@@ -46,10 +44,9 @@ async function dispatchChunk(tx: Tx, batch: BatchDispatch) {
     .where(eq(dispatchers.id, batch.dispatcherId))
     .for("key share");
   if (lease.length === 0) return { fenced: true, jobs: 0, more: false };
-  const held = await hold(tx, subscriptionId);
-  const window = held && (await windowOf(tx, batch, held));
-  if (held === undefined || window === undefined) return { fenced: false, jobs: 0, more: false };
-  const { shard, dueAt, intervalHours, sequence } = held;
+  const held = await hold(tx, batch);
+  if (held === undefined) return { fenced: false, jobs: 0, more: false };
+  const { shard, dueAt, intervalHours, sequence, window } = held;
   const { openedAt, ...rest } = window;
   // Entries follow the order of the first event of each review; each review is one job.
   const given = { ...rest, shard, sequence, now, limit: CHUNK };
@@ -76,10 +73,12 @@ async function dispatchChunk(tx: Tx, batch: BatchDispatch) {
 }
 
 /**
- * Locks the sequence and then the subscription, in the order of a delete; returns undefined if the subscription is not
- * active. Writers of review actions are not blocked, because they lock the sequence for key share.
+ * Locks the sequence and then the subscription, in the order of a delete. Returns them with the open window, or with a
+ * new one if the batch is due; otherwise, or if the subscription is not active, returns undefined. Writers of review
+ * actions are not blocked, because they lock the sequence for key share.
  */
-async function hold(tx: Tx, subscriptionId: string) {
+async function hold(tx: Tx, batch: BatchDispatch) {
+  const { subscriptionId, now } = batch;
   const { lastSequence, batchSkippedThrough } = outboxSequences;
   const [numbers] = await tx
     .select({ sequence: lastSequence, skippedThrough: batchSkippedThrough })
@@ -93,26 +92,23 @@ async function hold(tx: Tx, subscriptionId: string) {
     .where(and(eq(id, subscriptionId), eq(state, "active"), isNotNull(dueAt)))
     .for("no key update");
   if (numbers === undefined || active === undefined) return undefined;
-  return {
+  const held = {
     ...numbers,
     ...active,
     intervalHours: neverNull(active.intervalHours),
     dueAt: neverNull(active.dueAt),
   };
-}
-
-/** Returns the open window, or a new one if the batch is due. */
-async function windowOf(
-  tx: Tx,
-  { id, subscriptionId, now }: BatchDispatch,
-  { dueAt, skippedThrough }: { readonly dueAt: Date; readonly skippedThrough: number },
-): Promise<Window | undefined> {
   const [open] = await tx
     .select()
     .from(batchWindows)
     .where(eq(batchWindows.subscriptionId, subscriptionId));
-  if (open !== undefined || dueAt > now) return open;
-  // The window ends at the last committed event. Events that commit later may have smaller ids than that.
+  if (open === undefined && held.dueAt > now) return undefined;
+  return { ...held, window: open ?? (await newWindow(tx, batch, held.skippedThrough)) };
+}
+
+/** Makes a window that ends at the last committed event. Events that commit later may have smaller ids than that. */
+async function newWindow(tx: Tx, batch: BatchDispatch, skippedThrough: number) {
+  const { id, subscriptionId, now } = batch;
   const [last] = await tx
     .select({ id: batchEntries.reviewHistoryId })
     .from(batchEntries)
