@@ -1,6 +1,5 @@
 import { types } from "node:util";
-import { getTableColumns, is, sql, type SQL } from "drizzle-orm";
-import { PgColumn } from "drizzle-orm/pg-core";
+import { getTableColumns, sql, type SQL } from "drizzle-orm";
 
 import { LOGGED_COLUMNS, LOGGED_VALUES } from "../../db/log.ts";
 import { deliveryAttempts } from "../../db/schema/attempts.ts";
@@ -95,8 +94,7 @@ const PLACE: ReadonlySet<Field> = new Set(["shard", "isLogged"]);
 const ENTRY: ReadonlySet<Field> = new Set(["payloadMode", "batchJobId", "recordedAt"]);
 
 function nameOf(field: Field): string {
-  const shape = ATTEMPT_FIELDS[field];
-  return is(shape, PgColumn) ? shape.name : "is_logged";
+  return valueOf(ATTEMPT_FIELDS[field]).column?.name ?? "is_logged";
 }
 
 /**
