@@ -42,12 +42,10 @@ export class InDoubtAttempts {
   ordering: Subscription["ordering"] | undefined;
   /** The last sequence number at the first load; entries above it cannot have been sent by the crashed dispatcher. */
   lastSequence: number | undefined;
-  /** The lanes that loads have shown, by name; undefined before the first load and once loads have shown every lane. */
-  lanes: Map<string, SeenLane> | undefined;
+  /** The lanes that loads have shown, by name; undefined once loads have shown every lane, so that no entry is marked. */
+  lanes: Map<string, SeenLane> | undefined = new Map();
   /** The sequences of the entries that may have been sent, until a repeat of them is recorded. */
   readonly marked = new Set<number>();
-  /** True once loads have shown every lane, so that no further entry is marked. */
-  isComplete = false;
 
   constructor(takenOverAt: Date) {
     this.takenOverAt = takenOverAt;
@@ -56,9 +54,8 @@ export class InDoubtAttempts {
 
 /** Marks an entry that a load has shown if it may have been sent. The entries of a lane come in their order. */
 export function markInDoubt(inDoubt: InDoubtAttempts, entry: Entry): void {
-  const { takenOverAt, ordering, lastSequence, marked, isComplete } = inDoubt;
-  if (isComplete || ordering === undefined || entry.sequence > (lastSequence ?? 0)) return;
-  const lanes = (inDoubt.lanes ??= new Map<string, SeenLane>());
+  const { takenOverAt, ordering, lastSequence, lanes, marked } = inDoubt;
+  if (!lanes || ordering === undefined || entry.sequence > (lastSequence ?? 0)) return;
   const lane = laneName(ordering, entry);
   if (!lanes.has(lane) && lanes.size >= MAX_LANES) return;
   const seen = lanes.getOrInsert(lane, { marked: 0, last: 0 });
@@ -73,7 +70,6 @@ export function markInDoubt(inDoubt: InDoubtAttempts, entry: Entry): void {
 
 /** Notes that loads have shown every lane, and frees the memory of the lanes. */
 export function complete(inDoubt: InDoubtAttempts): void {
-  inDoubt.isComplete = true;
   inDoubt.lanes = undefined;
 }
 
@@ -83,8 +79,8 @@ export function resolve(inDoubt: InDoubtAttempts): void {
   inDoubt.marked.clear();
 }
 
-export function isResolved({ isComplete, marked }: InDoubtAttempts): boolean {
-  return isComplete && marked.size === 0;
+export function isResolved({ lanes, marked }: InDoubtAttempts): boolean {
+  return lanes === undefined && marked.size === 0;
 }
 
 interface SubscriptionKey {
@@ -138,8 +134,7 @@ export class InDoubtShards {
   /** Notes that a woken subscription may have attempts in doubt. */
   note({ subscriptionId, shard: id }: SubscriptionKey): void {
     const shard = this.#shards.get(id);
-    if (shard === undefined || shard.isSwept || shard.bySubscription.has(subscriptionId)) return;
-    shard.bySubscription.set(subscriptionId, undefined);
+    if (shard?.isSwept === false) shard.bySubscription.getOrInsert(subscriptionId, undefined);
   }
 
   /** Returns the attempts in doubt of a subscription that `note` has registered. */
