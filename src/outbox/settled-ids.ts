@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 
 import type { Db } from "../../db/client.ts";
+import { onlyRow } from "../../db/statement.ts";
 import type { Clock } from "../lib/clock.ts";
 import { unavailable } from "../lib/problem.ts";
 
@@ -32,8 +33,13 @@ export class SettledIds {
    * succeeded, and throws `unavailable` if none has.
    */
   async through(): Promise<number> {
-    const { clock } = this.#deps;
-    const last = await this.#lastId();
+    const { db, clock } = this.#deps;
+    // The last id that PostgreSQL has given out, whether or not its row is committed.
+    const { last } = onlyRow(
+      await db
+        .select({ last: sql`last_value`.mapWith(Number) })
+        .from(sql`${sql.identifier(`${this.#table}_id_seq`)}`),
+    );
     const untilMs = clock.monotonicMs() + WAIT_MS;
     let open = await this.#openWriters();
     while (open.size > 0 && clock.monotonicMs() < untilMs) {
@@ -44,14 +50,6 @@ export class SettledIds {
     if (this.#settledThrough === undefined) throw unavailable();
     // A restored database may have given out fewer ids than this process has seen.
     return Math.min(this.#settledThrough, last);
-  }
-
-  /** Returns the last id that PostgreSQL has given out, whether or not its row is committed. */
-  async #lastId(): Promise<number> {
-    const [row] = await this.#deps.db
-      .select({ last: sql`last_value`.mapWith(Number) })
-      .from(sql`${sql.identifier(`${this.#table}_id_seq`)}`);
-    return row?.last ?? 0;
   }
 
   /**
