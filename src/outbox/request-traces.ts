@@ -102,9 +102,8 @@ export class RequestTraces {
     return Object.assign(tx, { runLast: watched });
   }
 
-  waker<W extends Waker>(schedule: W): W {
+  waker(schedule: Waker): Waker {
     return {
-      ...schedule,
       wake: async (wakes) => {
         const end = this.#spans.begin();
         await schedule.wake(wakes);
