@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 
 import type { Page } from "playwright-core";
 
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { PASSWORD } from "../../support/api.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
 import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
@@ -12,7 +13,7 @@ import type { TestUser } from "../../support/tenants.ts";
 
 // Tests passkeys with the virtual authenticator of Chromium, on a page of the product's own origin.
 
-const PORT = 20_000 + (process.pid % 20_000);
+const PORT = await freePort();
 const world = browserFixture(async () => {
   const started = await startSignInWorld({ config: { serverRoot: `http://localhost:${PORT}` } });
   const browser = await openBrowser();

@@ -1,6 +1,7 @@
 // A trace covers both processes, from the provider's request to the record of the delivery, as a collector receives it.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 
+import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { traceIdsOf } from "../../../src/lib/spans.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
@@ -82,16 +83,17 @@ test("no module of the OpenTelemetry SDK is loaded without a collector", async (
     await import("./src/main.ts");
     console.log("loaded " + Object.keys(require.cache).filter((path) => /@opentelemetry.(?!api\\b)/.test(path)).length);
     process.exit(0);`;
-  const { stdout, exitCode } = Bun.spawnSync([process.execPath, "-e", script], {
+  const { stdout, stderr, exitCode } = Bun.spawnSync([process.execPath, "-e", script], {
     env: {
       PATH: process.env["PATH"] ?? "",
       DATABASE_URL: database.url,
       REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
       MASTER_KEY: Buffer.from(key).toString("base64"),
-      PORT: String(20_000 + Math.floor(process.pid % 20_000)),
+      PORT: String(await freePort()),
     },
   });
-  expect([exitCode, stdout.toString()]).toEqual([0, expect.stringContaining("loaded 0")]);
+  const said = stderr.toString();
+  expect([exitCode, stdout.toString()], said).toEqual([0, expect.stringContaining("loaded 0")]);
 });
 
 const key = crypto.getRandomValues(new Uint8Array(32));
