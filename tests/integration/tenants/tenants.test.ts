@@ -305,7 +305,7 @@ describe("providers", () => {
     for (const secret of [second, third]) expect((await report("grace", secret)).status).toBe(422);
     expect(await providerSecretsChunk({ db: database.db })).toEqual({ rows: 0 });
     await database.db.sql`
-      update review_sites set previous_secret_expires_at = now() where slug = 'grace'`;
+      update review_sites set previous_secret_expires_at = now() - interval '1 second' where slug = 'grace'`;
     expect(await providerSecretsChunk({ db: database.db })).toEqual({ rows: 1 });
     expect((await report("grace", second)).status).toBe(401);
     expect((await report("grace", third)).status).toBe(422);
