@@ -19,7 +19,7 @@ const FLAGS_WITH_VALUE = [
 ];
 /** Ends only a test that hangs. It is long enough for a loaded machine, because no test asserts durations. */
 const TEST_TIMEOUT_MS = 180_000;
-/** Number of lines that the end of the output repeats of what a failed test printed. */
+/** The most lines of the output of a failed test that are printed again at the end. */
 const MOST_LINES = 60;
 
 interface Totals {
@@ -98,7 +98,7 @@ async function runTests(
   return { totals: readTotals(output, status), status };
 }
 
-/** Repeats what each failed test printed, which is far above the end of a long output. */
+/** Collects the output of the failed tests, so that the end of a long output shows their errors. */
 function failures(output: string): string {
   const failed: string[] = [];
   let printed: string[] = [];
