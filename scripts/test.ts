@@ -38,13 +38,12 @@ let interrupted = false;
 
 async function main(): Promise<number> {
   await ensureInstalled("all");
-  if (!hasFilter) {
-    // Built once here, or each worker would build it at the same time while browsers wait for their first page.
-    const { builtDashboard } = await import("../src/dashboard/assets.ts");
-    await builtDashboard();
-  }
+  // Built once here while the stores start, or each worker would build it while browsers wait for their first page.
+  const dashboard = hasFilter ? undefined : import("../src/dashboard/assets.ts");
+  const built = dashboard?.then(({ builtDashboard }) => builtDashboard());
   const { withTestStores } = await import("./demo/stores/test-stores.ts");
   return withTestStores(async (environment) => {
+    await built;
     if (interrupted) return 1;
     const { totals, status } = await runTests(environment);
     console.log(summary(totals));

@@ -89,7 +89,6 @@ function keyId(key: Uint8Array): string {
 
 /** Compares two strings in a time that depends only on their lengths. */
 export function equalInConstantTime(a: string, b: string): boolean {
-  const left = createHash("sha256").update(a).digest();
-  const right = createHash("sha256").update(b).digest();
-  return timingSafeEqual(left, right);
+  const hash = (text: string) => Bun.CryptoHasher.hash("sha256", text);
+  return timingSafeEqual(hash(a), hash(b));
 }
