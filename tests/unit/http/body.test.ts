@@ -100,6 +100,23 @@ describe("bodies of unverified senders", () => {
     expect(answers).not.toHaveProperty("two");
   });
 
+  test("count with their declared size from the beginning if it is small", async () => {
+    const { begin, answers, release } = stage();
+    const first = begin("first", "192.0.2.1", { length: 60 });
+    begin("second", "192.0.2.1", { length: 40 });
+    await begin("third", "192.0.2.1", { length: 1 }).send(0);
+    expect(answers).toEqual({ third: "overloaded" });
+    const other = begin("other", "198.51.100.1", { length: 40 });
+    await other.send(40);
+    await other.end();
+    await first.send(60);
+    await first.end();
+    expect(answers).toEqual({ third: "overloaded", second: "overloaded", other: 40, first: 60 });
+    release("first");
+    await begin("fourth", "192.0.2.1", { length: 60 }).send(30);
+    expect(answers).not.toHaveProperty("fourth");
+  });
+
   test("that no one will verify are only measured, and not read if their size is declared", async () => {
     const { begin, answers } = stage();
     begin("declared", "192.0.2.1", { isDiscarded: true, length: 80 });
