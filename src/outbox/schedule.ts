@@ -98,10 +98,11 @@ export function createSchedule(redis: Redis, prefix: string, log: Log) {
      */
     wake: (wakes: readonly Wake[]) =>
       run(wakes, (pipeline) => {
-        for (const { shard, subscriptionId } of wakes) {
-          pipeline.zadd(key(shard), AT_ONCE, subscriptionId);
-          pipeline.publish(channel, `${shard} ${subscriptionId}`);
-        }
+        for (const [shard, ids] of byShard(wakes))
+          pipeline.zadd(key(shard), ...ids.flatMap((id) => [AT_ONCE, id]));
+        // One message for all wakes, because each command and each message costs some microseconds.
+        const all = wakes.map(({ shard, subscriptionId }) => `${shard} ${subscriptionId}`);
+        pipeline.publish(channel, all.join(","));
       }),
     /** Plans wakes for subscriptions of the caller's own shards. Other processes are not notified. */
     plan: (wakes: readonly (Wake & { readonly at: Date })[]) =>
@@ -113,7 +114,7 @@ export function createSchedule(redis: Redis, prefix: string, log: Log) {
     /** Removes wakes from the sorted sets that the caller has handled. */
     clear: (wakes: readonly Wake[]) =>
       run(wakes, (pipeline) => {
-        for (const { shard, subscriptionId } of wakes) pipeline.zrem(key(shard), subscriptionId);
+        for (const [shard, ids] of byShard(wakes)) pipeline.zrem(key(shard), ...ids);
       }),
     /** Removes up to `limit` due subscriptions of a shard. Returns them and the next due time. */
     async takeDue(shard: number, now: Date, limit: number) {
@@ -128,8 +129,10 @@ export function createSchedule(redis: Redis, prefix: string, log: Log) {
     onWake(listener: (wake: Wake) => void): Promise<void> {
       const subscriber = openListener(redis);
       subscriber.on("message", (_channel: string, message: string) => {
-        const [shard, subscriptionId] = message.split(" ");
-        if (subscriptionId !== undefined) listener({ shard: Number(shard), subscriptionId });
+        for (const wake of message.split(",")) {
+          const [shard, subscriptionId] = wake.split(" ");
+          if (subscriptionId !== undefined) listener({ shard: Number(shard), subscriptionId });
+        }
       });
       return new Promise((resolve) => {
         subscriber.on("ready", () => {
@@ -141,4 +144,11 @@ export function createSchedule(redis: Redis, prefix: string, log: Log) {
       });
     },
   };
+}
+
+/** Groups the ids of the subscriptions by their shard. */
+function byShard(wakes: readonly Wake[]): Map<number, string[]> {
+  const ids = new Map<number, string[]>();
+  for (const { shard, subscriptionId } of wakes) ids.getOrInsert(shard, []).push(subscriptionId);
+  return ids;
 }

@@ -25,6 +25,24 @@ test("a wake is published without an instant, to be handled at once", async () =
   expect(heard).toEqual([WAKE]);
 });
 
+test("the wakes of one call are heard in their order, and each is stored in its shard", async () => {
+  const { schedule } = stores;
+  const heard: Wake[] = [];
+  await schedule.onWake((wake) => void heard.push(wake));
+  const wakes = [7, 8, 7].map((shard, n) => ({
+    shard,
+    subscriptionId: `01JYZ000000000000000000${n}AA`,
+  }));
+  await schedule.wake(wakes);
+  await until("the wakes", () => heard.length >= wakes.length);
+  expect(heard).toEqual(wakes);
+  const due = async (shard: number) => (await schedule.takeDue(shard, new Date(), 10)).due;
+  expect([await due(7), await due(8)]).toEqual([
+    [wakes[0]?.subscriptionId ?? "", wakes[2]?.subscriptionId ?? ""],
+    [wakes[1]?.subscriptionId ?? ""],
+  ]);
+});
+
 test("a planned wake keeps its time, and never delays an earlier wake", async () => {
   const { schedule } = stores;
   const now = new Date();
