@@ -2,7 +2,7 @@ import type { Db } from "../../db/client.ts";
 import { holdQueued, passLogged } from "../../db/log.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
-import type { SecretBox } from "../../src/lib/secret-box.ts";
+import { openingOnce, type SecretBox } from "../../src/lib/secret-box.ts";
 import { MAIL_WAKE } from "../../src/outbox/mail.ts";
 import { webhookSecretAssociatedData } from "../../src/master-key.ts";
 import type { Loaded, LoadRequest, Subscription } from "../actor/event.ts";
@@ -36,12 +36,13 @@ interface StoreDeps {
 }
 
 export function createStore(deps: StoreDeps) {
-  const { db, clock } = deps;
+  const { db, clock, log } = deps;
+  const box = { open: openingOnce(deps.box) };
   return {
     /** Loads entries; returns a result for every request, in the same order. */
     load: async (requests: readonly LoadRequest[]) => {
       const found = await loadActive(db, requests);
-      return requests.map((request, i) => toAnswer(deps, request, found[i]));
+      return requests.map((request, i) => toAnswer({ box, log }, request, found[i]));
     },
     /**
      * Moves the offset of a subscription past one window of its log. The entries that it passes get rows in `outbox`.
@@ -74,7 +75,9 @@ export function createStore(deps: StoreDeps) {
   };
 }
 
-function toAnswer(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | undefined): Answer {
+type OpeningDeps = { readonly box: Pick<SecretBox, "open">; readonly log: Log };
+
+function toAnswer(deps: OpeningDeps, request: LoadRequest, rows: LoadedRows | undefined): Answer {
   const subscription = rows && openSubscription(deps, request.id, rows.subscription);
   if (rows === undefined || subscription === undefined) return { request, found: undefined };
   const { lastSequence } = rows.subscription;
@@ -87,7 +90,7 @@ function toAnswer(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | unde
  * so that nothing is sent and no failure counts until an operator has repaired the key.
  */
 function openSubscription(
-  { box, log }: { box: SecretBox; log: Log },
+  { box, log }: OpeningDeps,
   id: string,
   row: SubscriptionRow,
 ): Subscription | undefined {

@@ -6,6 +6,8 @@ import {
   timingSafeEqual,
 } from "node:crypto";
 
+import { remember } from "./batches.ts";
+
 const VERSION = "v1";
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
@@ -75,6 +77,22 @@ export function createSecretBox(keys: {
   };
 }
 
+/** The most opened texts that `openingOnce` keeps, which is a few megabytes of secrets. */
+const MAX_OPENED = 10_000;
+
+/**
+ * Returns the `open` of a box, which keeps the last opened texts in memory. It is for the secrets that every event
+ * needs, because opening one takes 5 of an event's 150 microseconds in a process.
+ */
+export function openingOnce(box: Pick<SecretBox, "open">): SecretBox["open"] {
+  // A sealed text has one line.
+  const open = remember((key: string) => {
+    const end = key.indexOf("\n");
+    return box.open(key.slice(0, end), key.slice(end + 1));
+  }, MAX_OPENED);
+  return (sealed, associatedData) => open(`${sealed}\n${associatedData}`);
+}
+
 /**
  * Returns the first 8 bytes of the SHA-256 as 16 hex characters: enough to distinguish two secrets, too few to guess
  * one.
@@ -89,6 +107,7 @@ function keyId(key: Uint8Array): string {
 
 /** Compares two strings in a time that depends only on their lengths. */
 export function equalInConstantTime(a: string, b: string): boolean {
-  const hash = (text: string) => Bun.CryptoHasher.hash("sha256", text);
-  return timingSafeEqual(hash(a), hash(b));
+  return timingSafeEqual(sha256(a), sha256(b));
 }
+
+const sha256 = (text: string) => Bun.CryptoHasher.hash("sha256", text);

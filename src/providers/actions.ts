@@ -2,7 +2,7 @@ import type { FailureAudit } from "../auth/audit-failures.ts";
 import type { Received } from "../http/checks.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import { invalid, Problem, unavailable } from "../lib/problem.ts";
-import { equalInConstantTime } from "../lib/secret-box.ts";
+import { equalInConstantTime, openingOnce } from "../lib/secret-box.ts";
 import { hmacSha256Hex } from "../lib/secrets.ts";
 import { createBatcher, type ProviderDeps } from "./batch.ts";
 import type { Signed } from "./decide-batch.ts";
@@ -48,6 +48,7 @@ type Verdict = "accepted" | "wrong signature" | "wrong timestamp";
 
 export function createSignatures({ box, db, clock, failures }: SigningDeps) {
   const credentials = createCredentialsFinder(db, clock);
+  const open = openingOnce(box);
   const verified = new WeakMap<Uint8Array, Signed>();
   const judge = (
     slug: string,
@@ -60,8 +61,7 @@ export function createSignatures({ box, db, clock, failures }: SigningDeps) {
     // A missing secret is replaced by the dummy, so that each rejection computes two HMACs.
     const sealedSecret = [known?.sealedSecret, isOverlap ? known?.sealedPreviousSecret : null].find(
       (sealed) => {
-        const secret =
-          sealed == null ? DUMMY_SECRET : box.open(sealed, providerSecretContext(slug));
+        const secret = sealed == null ? DUMMY_SECRET : open(sealed, providerSecretContext(slug));
         const expected = `sha256=${hmacSha256Hex(secret, signedContent(timestamp, raw))}`;
         const given = headers.get("x-provider-signature") ?? "";
         return equalInConstantTime(given, expected) && sealed != null;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { createSecretBox, fingerprint } from "../../../src/lib/secret-box.ts";
+import { createSecretBox, fingerprint, openingOnce } from "../../../src/lib/secret-box.ts";
 
 test("opens a sealed text with the same associated data only", () => {
   const sealed = box.seal("s3cret ✓", "webhook:1:A");
@@ -32,6 +32,16 @@ test("names the missing key and not the sealed text", () => {
   expect(() => createSecretBox({ current: key(3) }).open(sealed, "x")).toThrow(
     /key id [0-9a-f]{8}.*MASTER_KEY/,
   );
+});
+
+test("opens a kept text again only with the same associated data, and a wrong one never", () => {
+  let opened = 0;
+  const open = openingOnce({ open: (...given) => (opened++, box.open(...given)) });
+  const sealed = box.seal("s3cret ✓", "provider:a b");
+  for (let i = 0; i < 3; i++) expect(open(sealed, "provider:a b")).toBe("s3cret ✓");
+  expect(opened).toBe(1);
+  for (let i = 0; i < 3; i++) expect(() => open(sealed, "provider:a")).toThrow();
+  expect(opened).toBe(4);
 });
 
 test("shows 8 bytes of the SHA-256 as a fingerprint", () => {
