@@ -73,13 +73,13 @@ export async function nextCandidates(
   const oldest = entryRows.at(-1)?.recordedAt;
   const isPastRange =
     oldest !== undefined && since !== undefined && oldest < addMs(since, -MAX_DISORDER_MS);
-  return mergeCandidates(
-    {
-      rows: attemptRows.map(({ id: attempt, startedAt: at, ...row }) => ({ ...row, attempt, at })),
-      isEnd: attemptRows.length < limit,
-    },
-    {
-      rows: entryRows.map(({ sequence, eventId, recordedAt: at, event: own }) => ({
+  const walks = [
+    lowered(
+      attemptRows.map(({ id: attempt, startedAt: at, ...row }) => ({ ...row, attempt, at })),
+      attemptRows.length < limit,
+    ),
+    lowered(
+      entryRows.map(({ sequence, eventId, recordedAt: at, event: own }) => ({
         entry: sequence,
         eventId,
         at,
@@ -88,41 +88,30 @@ export async function nextCandidates(
           (since === undefined || at >= since) &&
           (until === undefined || at < until),
       })),
-      isEnd: entryRows.length < limit || isPastRange,
-    },
-  );
-}
-
-/**
- * Merges two walks by time, the newest first. Rows older than the end of a walk that reached its limit are left out,
- * because that walk may have further rows between them; the next call reads the left-out rows again.
- */
-function mergeCandidates(attempts: Candidates, entries: Candidates): Candidates {
-  const attempted = descending(attempts.rows);
-  const queued = descending(entries.rows);
-  const cut = Math.max(cutOf(attempted, attempts.isEnd), cutOf(queued, entries.isEnd));
-  const merged = [...attempted, ...queued]
+      entryRows.length < limit || isPastRange,
+    ),
+  ];
+  // Rows older than the end of a walk that reached its limit are left out, because that walk may have further rows
+  // between them; the next call reads the left-out rows again.
+  const endMs = Math.max(...walks.map((walk) => walk.endMs));
+  const rows = walks
+    .flatMap((walk) => walk.rows)
     .toSorted((a, b) => b.at.getTime() - a.at.getTime())
-    .filter(({ at }) => at.getTime() >= cut);
-  return { rows: merged, isEnd: cut === Number.NEGATIVE_INFINITY };
+    .filter(({ at }) => at.getTime() >= endMs);
+  return { rows, isEnd: endMs === Number.NEGATIVE_INFINITY };
 }
 
 /**
- * Lowers times that rise within a walk. Walks follow their keys, and the clocks of several processes may disagree
- * with the order of these keys.
+ * Lowers times that rise within a walk, and returns with the rows the instant down to which the walk is complete. Walks
+ * follow their keys, and the clocks of several processes may disagree with the order of these keys.
  */
-function descending(candidates: readonly Candidate[]): Candidate[] {
-  let last = Number.POSITIVE_INFINITY;
-  return candidates.map((one) => {
-    last = Math.min(last, one.at.getTime());
-    return { ...one, at: fromMs(last) };
+function lowered(candidates: readonly Candidate[], isEnd: boolean) {
+  let lastMs = Number.POSITIVE_INFINITY;
+  const rows = candidates.map((one) => {
+    lastMs = Math.min(lastMs, one.at.getTime());
+    return { ...one, at: fromMs(lastMs) };
   });
-}
-
-function cutOf(candidates: readonly Candidate[], isEnd: boolean): number {
-  return isEnd
-    ? Number.NEGATIVE_INFINITY
-    : (candidates.at(-1)?.at.getTime() ?? Number.POSITIVE_INFINITY);
+  return { rows, endMs: isEnd ? Number.NEGATIVE_INFINITY : lastMs };
 }
 
 const ANY_ATTEMPT: AttemptCondition = { outcomes: OUTCOMES, status: "%", text: "" };
