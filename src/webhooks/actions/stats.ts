@@ -178,10 +178,11 @@ async function countNext(
 /** Sums buckets of an hour from those of five minutes, and buckets of a day from those of an hour. */
 async function sumUp(tx: Tx, since: Date, until: Date): Promise<void> {
   const rising = LEVELS_MS.toReversed();
-  for (const [i, toMs] of rising.entries()) {
+  for (const [i, stepMs] of rising.entries()) {
     const fromMs = rising[i - 1];
     if (fromMs === undefined) continue;
-    await counting.sumBuckets(tx, { since: bucketFloor(since, toMs), until }, { fromMs, toMs });
+    const origin = bucketFloor(since, stepMs);
+    await counting.sumBuckets(tx, { since: origin, until, stepMs, origin }, fromMs);
   }
 }
 

@@ -95,13 +95,8 @@ const summing = countingInto(
 );
 
 /** Sums shorter buckets into longer ones. A longer bucket that has not ended yet is summed again by a later run. */
-export async function sumBuckets(
-  tx: Tx,
-  range: Pick<Range, "since" | "until">,
-  { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
-): Promise<void> {
-  const levels = { fromS: fromMs / 1000, stepS: toMs / 1000, stepMs: toMs };
-  await tx.run(summing, { ...range, ...levels, origin: range.since });
+export async function sumBuckets(tx: Tx, range: Range, fromMs: number): Promise<void> {
+  await tx.run(summing, { ...range, fromS: fromMs / 1000, stepS: range.stepMs / 1000 });
 }
 
 const backlogs = statement({
