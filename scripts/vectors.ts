@@ -4,7 +4,7 @@
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { composeRequest } from "../dispatcher/delivery/compose.ts";
+import { composeRequest, testFactsOf } from "../dispatcher/delivery/compose.ts";
 import { addMs, fromMs } from "../src/lib/clock.ts";
 import {
   CATALOG,
@@ -125,31 +125,25 @@ function delivery(
 ): Pick<Vector, "headers" | "body"> {
   const i = CATALOG.findIndex((one) => one.value === event);
   const facts = factsOf(event, i);
+  const { eventId, occurredAt: recordedAt } = facts;
   const isTest = event === "webhook.test";
   const { headers, body } = composeRequest(
     {
       sequence: i + 1,
       isLogged: !isTest,
-      eventId: facts.eventId,
+      eventId,
       event,
       isTest,
       payloadMode: mode,
       reviewId: facts.reviewId,
       batchJobId: null,
-      recordedAt: facts.occurredAt,
+      recordedAt,
       round: 1,
       attempt: 1,
       dueAt: null,
-      source: isTest
-        ? {
-            kind: "test",
-            event,
-            eventId: facts.eventId,
-            partnerId: 7,
-            occurredAt: facts.occurredAt,
-          }
-        : { kind: "recorded", facts },
+      facts: undefined,
     },
+    isTest ? testFactsOf({ event, eventId, recordedAt }, 7) : facts,
     {
       partnerId: 7,
       webhookUrl: "https://partner.example/hook",

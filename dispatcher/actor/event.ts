@@ -1,14 +1,6 @@
 import type { EventFacts, PayloadMode } from "../../src/outbox/event.ts";
 import type { Decision } from "./decide.ts";
 
-/** The fields that identify an event in every body. */
-export type EventIdentity = Pick<EventFacts, "event" | "eventId" | "partnerId" | "occurredAt">;
-
-/** The source of the body of an entry. A test has no recorded facts, so its body has sample values. */
-export type BodySource =
-  | { readonly kind: "recorded"; readonly facts: EventFacts }
-  | ({ readonly kind: "test" } & EventIdentity);
-
 /** A delivery that is due to a subscription: an event of its log, or a row of `outbox`. */
 export interface Entry {
   readonly sequence: number;
@@ -29,14 +21,11 @@ export interface Entry {
   readonly attempt: number;
   /** The earliest instant of the entry's next POST; null means immediately. */
   readonly dueAt: Date | null;
-  /** `missing`: the `review_history` row of the entry does not exist, so its body cannot be composed. */
-  readonly source: BodySource | { readonly kind: "missing" };
-}
-
-export type SendableEntry = Entry & { readonly source: BodySource };
-
-export function isSendable(entry: Entry): entry is SendableEntry {
-  return entry.source.kind !== "missing";
+  /**
+   * The recorded facts of the event. Undefined for a test, whose body has sample values, and if the `review_history` row
+   * of the entry does not exist, so that its body cannot be composed. Only `isTest` makes an entry a test.
+   */
+  readonly facts: EventFacts | undefined;
 }
 
 /** The settings of a subscription that its actor needs. Every load reads them again. */

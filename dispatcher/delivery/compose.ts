@@ -1,20 +1,15 @@
 import { hmacSha256Hex } from "../../src/lib/secrets.ts";
 import {
-  composeBody as composeRecorded,
+  composeBody,
   payloadFormatNumberOf,
   digestOf,
   framed,
   requestHeaders,
   standardTimestamp,
 } from "../../src/outbox/payload-format.ts";
-import {
-  CONNECTION_EVENTS,
-  type EventFacts,
-  type PayloadMode,
-  siteStateOf,
-} from "../../src/outbox/event.ts";
+import { CONNECTION_EVENTS, type EventFacts, siteStateOf } from "../../src/outbox/event.ts";
 import type { Decision } from "../actor/decide.ts";
-import type { BodySource, Entry, SendableEntry, Subscription } from "../actor/event.ts";
+import type { Entry, Subscription } from "../actor/event.ts";
 import type { AttemptRecord } from "../store/attempt-queries.ts";
 import type { DeliveryRequest, PostResult } from "./deliver.ts";
 
@@ -32,23 +27,24 @@ export interface SignedRequest extends DeliveryRequest {
 const TEST_MARK = { "X-SVC-Test": "1" };
 
 /**
- * Composes the signed POST of one attempt (contract 7.1). During the grace period of a rotation it carries both
- * signatures. The keys are the UTF-8 bytes of the secrets as displayed, not the bytes that the hex digits encode
- * (contract 6.6).
+ * Composes the signed POST of one attempt from the facts of its entry (contract 7.1). During the grace period of a
+ * rotation it carries both signatures. The keys are the UTF-8 bytes of the secrets as displayed, not the bytes that the
+ * hex digits encode (contract 6.6).
  */
 export function composeRequest(
-  { source, payloadMode, event, eventId, attempt }: SendableEntry,
+  { isTest, payloadMode, event, eventId, attempt }: Entry,
+  facts: EventFacts,
   { webhookUrl, secret, previousSecret, standardWebhooks }: Subscription,
   deliveredAt: Date,
 ): SignedRequest {
-  const body = composeBody(source, payloadMode, deliveredAt);
+  const body = composeBody(facts, payloadMode, deliveredAt);
   const signature = hmacSha256Hex(secret, body);
   const previousSignature = previousSecret === null ? null : hmacSha256Hex(previousSecret, body);
   const signed = { event, eventId, attempt, signature, previousSignature };
   const secrets = previousSecret === null ? [secret] : [secret, previousSecret];
   const standard = standardWebhooks ? signStandard(eventId, body, deliveredAt, secrets) : null;
   const own = requestHeaders({ ...signed, standard });
-  const headers = source.kind === "test" ? { ...own, ...TEST_MARK } : own;
+  const headers = isTest ? { ...own, ...TEST_MARK } : own;
   const standardSignatures = standard?.signatures ?? null;
   return { url: webhookUrl, body, headers, signature, previousSignature, standardSignatures };
 }
@@ -60,10 +56,12 @@ function signStandard(eventId: string, body: string, at: Date, secrets: readonly
   return { timestamp, signatures: secrets.map((key) => hmacSha256Hex(key, content)).join("") };
 }
 
-/** Composes the JSON body of one attempt: from the recorded facts of an event, or from sample values for a test. */
-export function composeBody(source: BodySource, mode: PayloadMode, deliveredAt: Date): string {
-  const facts = source.kind === "recorded" ? source.facts : testFactsOf(source);
-  return composeRecorded(facts, mode, deliveredAt);
+/**
+ * Returns the facts from which the body of an entry is composed: the recorded ones, or sample values for a test.
+ * Undefined if the `review_history` row of the entry does not exist.
+ */
+export function factsOf(entry: Entry, partnerId: number): EventFacts | undefined {
+  return entry.isTest ? testFactsOf(entry, partnerId) : entry.facts;
 }
 
 const ACTOR = { type: "system", id: null, name: "webhook.test" };
@@ -77,18 +75,25 @@ const REVIEW = {
   reviewer: null,
 };
 
-type TestSource = BodySource & { kind: "test" };
-
-/** Makes the facts of a test of any event (contract 6.12). No id exists except that of the partner. */
-function testFactsOf(test: TestSource): EventFacts {
-  const site = siteStateOf(test.event);
+/**
+ * Makes the facts of a test of any event (contract 6.12), which occurred when it was requested. No id exists except that
+ * of the partner.
+ */
+export function testFactsOf(
+  { event, eventId, recordedAt: occurredAt }: Pick<Entry, "event" | "eventId" | "recordedAt">,
+  partnerId: number,
+): EventFacts {
+  const site = siteStateOf(event);
   return {
-    ...test,
+    event,
+    eventId,
+    partnerId,
+    occurredAt,
     reviewHistoryId: 0,
     storeId: 0,
     storeReviewSiteId: 0,
     // Connection events have no review. Posting events have the id of a review, but do not embed it (contract 8.1).
-    reviewId: CONNECTION_EVENTS.some((one) => one === test.event) ? null : 0,
+    reviewId: CONNECTION_EVENTS.some((one) => one === event) ? null : 0,
     axis: site?.axis ?? null,
     actorJson: JSON.stringify(ACTOR),
     reviewJson: site === undefined ? JSON.stringify(REVIEW) : null,
@@ -133,9 +138,8 @@ export function recordAttempt(
   const response = "statusCode" in result ? result : undefined;
   // The exact request can be reproduced from the payload format, the host and the signatures. A test event has no history, so
   // its record contains the whole request.
-  const isTest = entry.source.kind === "test";
   const { headers, body, signature, previousSignature, standardSignatures } = request;
-  const { sequence, eventId, event, round, attempt, isLogged } = entry;
+  const { sequence, eventId, event, isTest, round, attempt, isLogged } = entry;
   const { payloadMode, batchJobId, recordedAt } = entry;
   return {
     ...made,

@@ -2,14 +2,14 @@ import { addMs, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { remember } from "../../src/lib/batches.ts";
 import { decideNext, postponeMs } from "../actor/decide.ts";
-import { type ActorEvent, type Effect, isSendable, type Loaded } from "../actor/event.ts";
+import type { ActorEvent, Effect, Loaded } from "../actor/event.ts";
 import { loadRequest } from "../actor/load.ts";
 import { isFresh, type Actor } from "../actor/state.ts";
 import type { Holdings } from "../shards/holdings.ts";
 import type { AttemptRecord } from "../store/attempt-queries.ts";
 import type { Committer } from "../store/committer.ts";
 import type { Loader } from "../store/loader.ts";
-import { composeRequest, recordAttempt, type SignedRequest } from "./compose.ts";
+import { composeRequest, factsOf, recordAttempt, type SignedRequest } from "./compose.ts";
 import { type Deliver, isUnreached, type PostResult, Reach } from "./deliver.ts";
 import type { Slot, Slots } from "./slots.ts";
 
@@ -143,7 +143,8 @@ export class Sender {
     const { id: dispatcherId } = holdings;
     const { entry, lane, possiblyRepeated, subscription } = effect;
     const { host } = slot;
-    if (!isSendable(entry)) return this.#quarantine(actor, effect, slot);
+    const facts = factsOf(entry, subscription.partnerId);
+    if (facts === undefined) return this.#quarantine(actor, effect, slot);
     slot.startedMs = clock.monotonicMs();
     // The id is drawn at the start: the ULIDs of a process never go back, so an id drawn at the end would carry the
     // end time.
@@ -151,7 +152,7 @@ export class Sender {
     let request: SignedRequest;
     let result: PostResult;
     try {
-      request = composeRequest(entry, subscription, startedAt);
+      request = composeRequest(entry, facts, subscription, startedAt);
       result = await deliver(request, {
         partnerId: subscription.partnerId,
         abortable: (abort) => (slot.abort = abort),

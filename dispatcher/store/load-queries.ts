@@ -5,7 +5,8 @@ import { outbox, outboxOffsets, outboxSequences } from "../../db/schema/outbox.t
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { nullable, rows, statement, table, value, type ValuesOf } from "../../db/statement.ts";
 import { fromMs } from "../../src/lib/clock.ts";
-import type { Entry, EventIdentity, LoadRequest } from "../actor/event.ts";
+import type { EventFacts } from "../../src/outbox/event.ts";
+import type { Entry, LoadRequest } from "../actor/event.ts";
 import { MAX_TESTS } from "../actor/state.ts";
 import { BETWEEN_FIELDS } from "./attempt-queries.ts";
 
@@ -196,7 +197,7 @@ const MISSING = {
   round: 1,
   attempt: 1,
   dueAt: null,
-  source: { kind: "missing" },
+  facts: undefined,
 } as const;
 
 /**
@@ -269,51 +270,44 @@ function readEntry(text: string, partnerId: number): ReadEntry {
   const [sequence, isLogged, eventId = "", event = "", isTest, isMinimal, ...rest] = fields;
   const [reviewId, batchJobId, recordedMs, round, attempt, dueMs, occurredMs, ...source] = rest;
   const [gap, previous, held, ...history] = source;
-  const occurredAt = fromMs(Number(occurredMs));
-  const id = { eventId, event, partnerId, occurredAt };
-  const review = reviewId ? Number(reviewId) : null;
+  const id = { eventId, event, reviewId: reviewId ? Number(reviewId) : null };
   return {
     sequence: Number(sequence),
     gap: Number(gap),
     previous: Number(previous),
     isLogged: isLogged === "t",
     isHeld: held === "t",
-    eventId,
-    event,
+    ...id,
     isTest: isTest === "t",
     payloadMode: isMinimal === "t" ? "minimal" : "full",
-    reviewId: review,
     batchJobId: batchJobId || null,
     recordedAt: fromMs(Number(recordedMs)),
     round: Number(round),
     attempt: Number(attempt),
     dueAt: dueMs ? fromMs(Number(dueMs)) : null,
-    // Only `is_test` makes an entry a test; a missing history row does not.
-    source: isTest === "t" ? { kind: "test", ...id } : recorded(history, id, review),
+    facts: factsIn(history, { ...id, partnerId, occurredAt: fromMs(Number(occurredMs)) }),
   };
 }
 
-function recorded(
+type FactsOutsideHistory = "eventId" | "event" | "partnerId" | "occurredAt" | "reviewId";
+
+/** Decodes the facts of an event; returns undefined if there is no row of the history. */
+function factsIn(
   history: readonly string[],
-  id: EventIdentity,
-  reviewId: number | null,
-): Entry["source"] {
+  known: Pick<EventFacts, FactsOutsideHistory>,
+): EventFacts | undefined {
   const [historyId, storeId, connectionId, axis, ...json] = history;
-  if (!historyId) return { kind: "missing" };
+  if (!historyId) return undefined;
   const [actorJson = "null", reviewJson, siteJson, metadataJson = "{}"] = json;
   return {
-    kind: "recorded",
-    facts: {
-      ...id,
-      reviewHistoryId: Number(historyId),
-      reviewId,
-      storeId: Number(storeId),
-      storeReviewSiteId: Number(connectionId),
-      axis: axis === "pull" || axis === "post" ? axis : null,
-      actorJson,
-      reviewJson: reviewJson || null,
-      siteJson: siteJson || null,
-      metadataJson,
-    },
+    ...known,
+    reviewHistoryId: Number(historyId),
+    storeId: Number(storeId),
+    storeReviewSiteId: Number(connectionId),
+    axis: axis === "pull" || axis === "post" ? axis : null,
+    actorJson,
+    reviewJson: reviewJson || null,
+    siteJson: siteJson || null,
+    metadataJson,
   };
 }

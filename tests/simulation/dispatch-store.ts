@@ -1,4 +1,5 @@
 import type { Entry, LoadRequest, Subscription } from "../../dispatcher/actor/event.ts";
+import { testFactsOf } from "../../dispatcher/delivery/compose.ts";
 import type { Answer, DispatchStore } from "../../dispatcher/store/store.ts";
 import type { SweptSubscription } from "../../dispatcher/store/sweep.ts";
 import { dispatchBatch } from "./batch.ts";
@@ -136,28 +137,21 @@ export function nextTests(outbox: readonly OutboxRow[]): OutboxRow[] {
 }
 
 function toEntry(row: QueuedRow): Entry {
-  const { eventId } = row;
+  const event = row.isTest ? "webhook.test" : "review_updated";
+  const id = { eventId: row.eventId, event, recordedAt: new Date(row.recordedAtMs) };
   return {
+    ...id,
     sequence: row.sequence,
     isLogged: row.isLogged,
-    eventId,
-    event: row.isTest ? "webhook.test" : "review_updated",
     isTest: row.isTest,
     payloadMode: "minimal",
     reviewId: row.reviewId,
     batchJobId: null,
-    recordedAt: new Date(row.recordedAtMs),
     round: row.round,
     attempt: row.attempt,
     dueAt: row.dueAtMs === null ? null : new Date(row.dueAtMs),
     // Only the event id of the body is read.
-    source: {
-      kind: "test",
-      event: "webhook.test",
-      eventId,
-      partnerId: 1,
-      occurredAt: new Date(row.recordedAtMs),
-    },
+    facts: row.isTest ? undefined : testFactsOf(id, 1),
   };
 }
 

@@ -9,6 +9,7 @@ import type {
 import type { InDoubtAttempts } from "../../dispatcher/actor/in-doubt.ts";
 import { Actor } from "../../dispatcher/actor/state.ts";
 import { step } from "../../dispatcher/actor/step.ts";
+import { testFactsOf } from "../../dispatcher/delivery/compose.ts";
 
 export const start = new Date("2026-06-01T12:00:00.000Z");
 export const later = (ms: number) => new Date(start.getTime() + ms);
@@ -26,26 +27,19 @@ export const subscription: Subscription = {
 };
 
 export function entry(sequence: number, overrides: Partial<Entry> = {}): Entry {
+  const id = { eventId: `E${sequence}`, event: "review_received", recordedAt: start };
   return {
+    ...id,
     sequence,
     isLogged: true,
-    eventId: `E${sequence}`,
-    event: "review_received",
     isTest: false,
     payloadMode: "full",
     reviewId: 1,
     batchJobId: null,
-    recordedAt: start,
     round: 1,
     attempt: 1,
     dueAt: null,
-    source: {
-      kind: "test",
-      event: "webhook.test",
-      eventId: `E${sequence}`,
-      partnerId: 1,
-      occurredAt: start,
-    },
+    facts: testFactsOf(id, 1),
     ...overrides,
   };
 }

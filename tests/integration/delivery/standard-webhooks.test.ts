@@ -190,13 +190,9 @@ const now = () => String(Math.floor(Date.now() / 1_000) + 1);
 /** Composes the request of an attempt that began in the past, as the dispatcher does. */
 function signedAgo(secret: string, ms: number) {
   const one = entry(1);
-  if (one.source.kind === "missing") throw new Error("The entry of the fixture has no body.");
+  if (one.facts === undefined) throw new Error("The entry of the fixture has no body.");
   const settings = { ...subscription, secret, standardWebhooks: true };
-  const { headers, body } = composeRequest(
-    { ...one, source: one.source },
-    settings,
-    new Date(Date.now() - ms),
-  );
+  const { headers, body } = composeRequest(one, one.facts, settings, new Date(Date.now() - ms));
   return { headers, body };
 }
 

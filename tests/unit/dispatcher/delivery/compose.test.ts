@@ -1,20 +1,19 @@
 import { verify } from "@octokit/webhooks-methods";
 import { expect, test } from "bun:test";
 
-import { type BodySource, isSendable } from "../../../../dispatcher/actor/event.ts";
-import { composeBody } from "../../../../dispatcher/delivery/compose.ts";
+import type { Entry } from "../../../../dispatcher/actor/event.ts";
+import { factsOf } from "../../../../dispatcher/delivery/compose.ts";
 import { hmacSha256Hex } from "../../../../src/lib/secrets.ts";
 import type { EventFacts, PayloadMode } from "../../../../src/outbox/event.ts";
+import { composeBody } from "../../../../src/outbox/payload-format.ts";
 import { entry } from "../../../support/actor.ts";
 
 test("changes nothing but delivered_at from one attempt to the next", () => {
-  const first = JSON.parse(composeBody(recorded(review), "full", deliveredAt));
-  const second = JSON.parse(
-    composeBody(recorded(review), "full", new Date("2026-06-01T12:01:02.000Z")),
-  );
+  const first = JSON.parse(bodyOf(recorded(review), "full", deliveredAt));
+  const second = JSON.parse(bodyOf(recorded(review), "full", new Date("2026-06-01T12:01:02.000Z")));
   expect(second).toEqual({ ...first, delivered_at: "2026-06-01T12:01:02.000+00:00" });
-  expect(composeBody(recorded(review), "minimal", deliveredAt)).toBe(
-    composeBody(recorded(review), "minimal", new Date(0)),
+  expect(bodyOf(recorded(review), "minimal", deliveredAt)).toBe(
+    bodyOf(recorded(review), "minimal", new Date(0)),
   );
 });
 
@@ -39,8 +38,9 @@ test("signs text and its UTF-8 bytes alike, an unpaired surrogate too", () => {
 });
 
 test("an entry is sendable unless the row of the history that it names is missing", () => {
-  expect(isSendable(entry(1))).toBe(true);
-  expect(isSendable(entry(1, { source: { kind: "missing" } }))).toBe(false);
+  expect(factsOf(entry(1), 7)).toBeDefined();
+  expect(factsOf(entry(1, { isTest: true, facts: undefined }), 7)).toBeDefined();
+  expect(factsOf(entry(1, { facts: undefined }), 7)).toBeUndefined();
 });
 
 const review: EventFacts = {
@@ -81,16 +81,22 @@ const posting: EventFacts = {
     '{"store":{"id":3},"review_site":{"store_review_site_id":11,"review_site_id":2,"name":"Google","connection_status":"connected","disconnect_reason":null},"axis":"post","error_code":null,"reason":null}',
 };
 
-const recorded = (facts: EventFacts): BodySource => ({ kind: "recorded", facts });
-const probe: BodySource = {
-  kind: "test",
+const recorded = (facts: EventFacts): Entry => entry(1, { facts });
+const probe = entry(1, {
   event: "webhook.test",
   eventId: review.eventId,
-  partnerId: 7,
-  occurredAt: review.occurredAt,
-};
+  isTest: true,
+  recordedAt: review.occurredAt,
+  facts: undefined,
+});
 
-const CASES: [golden: string, source: BodySource, mode: PayloadMode][] = [
+function bodyOf(one: Entry, mode: PayloadMode, at: Date): string {
+  const facts = factsOf(one, 7);
+  if (facts === undefined) throw new Error("The entry has no facts.");
+  return composeBody(facts, mode, at);
+}
+
+const CASES: [golden: string, source: Entry, mode: PayloadMode][] = [
   ["review-full", recorded(review), "full"],
   ["review-minimal", recorded(review), "minimal"],
   ["connection-full", recorded(connection), "full"],
@@ -104,7 +110,7 @@ const CASES: [golden: string, source: BodySource, mode: PayloadMode][] = [
 for (const [golden, source, mode] of CASES) {
   test(`composes exactly the bytes of tests/golden/${golden}.json`, async () => {
     const file = Bun.file(`${import.meta.dir}/../../../golden/${golden}.json`);
-    const body = composeBody(source, mode, deliveredAt);
+    const body = bodyOf(source, mode, deliveredAt);
     expect(body).toBe(await file.text());
     expect(JSON.parse(body)).toBeObject();
   });

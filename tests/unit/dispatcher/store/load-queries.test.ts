@@ -81,6 +81,7 @@ const entry = (sequence: number, fields: Partial<ReadEntry> = {}) => {
     isTest: false,
     gap,
     previous: sequence - gap - 1,
+    facts: {},
     ...fields,
   } as unknown as ReadEntry;
 };
@@ -105,8 +106,8 @@ function loaded(
     { settledThrough: 10, lastLogged },
   );
   return {
-    entries: entries.map(({ sequence, source }) =>
-      source?.kind === "missing" ? `${sequence} missing` : `${sequence}`,
+    entries: entries.map(({ sequence, facts }) =>
+      facts === undefined ? `${sequence} missing` : `${sequence}`,
     ),
     tests: tests.map(({ sequence }) => sequence),
     isFull,
