@@ -39,24 +39,18 @@ interface Walk extends Pick<MessageFilter, "event" | "since" | "until"> {
 export type Candidate = (Pick<WalkedAttempt, "eventId" | "isMatch"> & { readonly at: Date }) &
   ({ readonly attempt: string } | { readonly entry: number });
 
-interface Candidates {
-  readonly rows: readonly Candidate[];
-  /** True if there are no further candidates after `rows`. */
-  readonly isEnd: boolean;
-}
-
 /**
  * The most milliseconds by which `recorded_at` of entries may deviate from the order of their sequence, because
  * clocks differ and transactions take time.
  */
 const MAX_DISORDER_MS = 600_000;
 
-/** Reads the next candidates after the cursor, the newest first. */
+/** Reads the next candidates after the cursor, the newest first. `isEnd`: no further candidates follow. */
 export async function nextCandidates(
   db: DbOrTx,
   subscriptionId: string,
   { cursor, limit, attempts: wanted, entries: kind, event, since, until }: Walk,
-): Promise<Candidates> {
+) {
   const entryRows =
     kind === undefined
       ? []
