@@ -41,16 +41,7 @@ export interface Cause {
 /** One row for the history. */
 export type Recorded = HistoryEvent & Subject & { readonly occurredAt: Date };
 
-export interface Outcome {
-  readonly recorded: readonly Recorded[];
-  /** New reviews, in their state after the last event of the request. */
-  readonly created: readonly ReviewState[];
-  /** Reviews and connections that differ from their state before the request. */
-  readonly reviews: readonly ReviewState[];
-  readonly sites: readonly Site[];
-  /** One mail for every homeowner_notified_of_response event with metadata that announce a mail (contract 9.5). */
-  readonly notices: readonly { readonly reviewId: number; readonly to: string }[];
-}
+export type Outcome = ReturnType<typeof decideEvents>;
 
 /** The working copy of the state while a request is decided; each event sees the changes of the events before it. */
 interface Draft {
@@ -58,6 +49,7 @@ interface Draft {
   readonly sites: Map<number, Site>;
   readonly reviews: Map<string, ReviewState>;
   readonly recorded: Recorded[];
+  /** One mail for every homeowner_notified_of_response event with metadata that announce a mail (contract 9.5). */
   readonly notices: { reviewId: number; to: string }[];
 }
 
@@ -98,7 +90,7 @@ export function referenceErrors(
 }
 
 /** Applies the events in the order of the request. The references must be valid according to `referenceErrors`. */
-export function decideEvents(events: readonly ProviderEvent[], known: Known): Outcome {
+export function decideEvents(events: readonly ProviderEvent[], known: Known) {
   const draft: Draft = {
     known,
     sites: new Map(known.sites),
@@ -111,7 +103,9 @@ export function decideEvents(events: readonly ProviderEvent[], known: Known): Ou
   return {
     recorded: draft.recorded,
     notices: draft.notices,
+    /** New reviews, in their state after the last event of the request. */
     created: written.flatMap(([key, one]) => (known.reviews.has(key) ? [] : [one])),
+    /** Reviews and connections that differ from their state before the request. */
     reviews: written.flatMap(([key, one]) => (known.reviews.has(key) ? [one] : [])),
     sites: [...draft.sites.values()].filter((one) => one !== known.sites.get(one.id)),
   };

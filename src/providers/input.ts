@@ -2,7 +2,6 @@ import { Type } from "@sinclair/typebox";
 
 import { checkedByHandler, examine, examineUnder, validPartsOf } from "../http/fields.ts";
 import { addMs, parseInstant } from "../lib/clock.ts";
-import type { FieldErrors } from "../lib/problem.ts";
 import { isMailAddress } from "../outbox/mail.ts";
 import {
   commonFields,
@@ -36,24 +35,20 @@ function isEventType(type: unknown): type is keyof typeof EVENT_SCHEMAS {
   return typeof type === "string" && Object.hasOwn(EVENT_SCHEMAS, type);
 }
 
-export interface ReadEvents {
-  /** The events of the request that have no field errors. */
-  readonly events: readonly ProviderEvent[];
-  /** One reference for each event that is an object, valid or not. */
-  readonly references: readonly Reference[];
-  /** Every bad field of every event, as `events.3.review.rate` (contract 9.1). */
-  readonly fieldErrors: FieldErrors;
-}
+export type ReadEvents = ReturnType<typeof readEvents>;
 
 /** Validates each event of a request separately. Whether its references exist is checked later against the database. */
-export function readEvents(body: unknown, now: Date): ReadEvents {
+export function readEvents(body: unknown, now: Date) {
   const envelope = examine(Envelope, body);
   const given = validPartsOf(envelope)?.events ?? [];
   const read = given.map((one, index) => readEvent(one, index, now));
   const own = read.flatMap(({ fieldErrors }) => Object.entries(fieldErrors));
   return {
+    /** The events of the request that have no field errors. */
     events: read.flatMap(({ event }) => event ?? []),
+    /** One reference for each event that is an object, valid or not. */
     references: read.flatMap(({ reference }) => reference ?? []),
+    /** Every bad field of every event, as `events.3.review.rate` (contract 9.1). */
     fieldErrors: {
       ...("fieldErrors" in envelope && envelope.fieldErrors),
       ...Object.fromEntries(own),
