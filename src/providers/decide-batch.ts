@@ -1,7 +1,7 @@
 import type { FieldErrors } from "../lib/problem.ts";
 import { type Known, referenceErrors } from "./decide.ts";
-import type { ReadEvents } from "./input.ts";
-import { type ProviderEvent, type Reference, reviewKey } from "./model.ts";
+import type { ReadEvents, Reference } from "./input.ts";
+import { type ProviderEvent, reviewKey } from "./model.ts";
 import type { LookedUp } from "./queries/look-up.ts";
 
 /** How a request was verified: with which sealed secret, and whether its signature covered a timestamp. */

@@ -1,7 +1,8 @@
 import { isoInstant } from "../lib/clock.ts";
 import type { Metadata, NativeEmail } from "../reviews/model.ts";
 import type { Axis, ConnectionEventValue, RecordedAction } from "../outbox/event.ts";
-import { reviewKey, type ProviderEvent, type Reference, type ReportedReview } from "./model.ts";
+import type { Reference } from "./input.ts";
+import { reviewKey, type ProviderEvent, type ReportedReview } from "./model.ts";
 import type { ReviewState, Site } from "./queries/look-up.ts";
 
 /** The stored state on which the decision about a request depends; all of its rows are locked. */

@@ -11,7 +11,6 @@ import {
   ProviderEventsBody,
   type ProviderEvent,
   type RawEvent,
-  type Reference,
 } from "./model.ts";
 
 /** The body of the route as the OpenAPI document describes it; `readEvents` checks it. */
@@ -76,7 +75,13 @@ function readEvent(given: unknown, index: number, now: Date) {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-function referenceOf(fields: Fields, index: number): Reference {
+/**
+ * The references of an event to a connection and a review. They are looked up even if the event has other errors. A
+ * part is undefined if it is malformed, missing or not a field of the event's type.
+ */
+export type Reference = ReturnType<typeof referenceOf>;
+
+function referenceOf(fields: Fields, index: number) {
   const { id, type, store_review_site_id: siteId, external_review_id: own, review } = fields;
   const external: unknown = own ?? Reflect.get(Object(review), "external_review_id");
   return {

@@ -193,18 +193,6 @@ export type ProviderEvent = EventContent & {
   readonly occurredAt: Date;
 };
 
-/**
- * The references of an event to a connection and a review. They are looked up even if the event has other errors. A
- * part is undefined if it is malformed, missing or not a field of the event's type.
- */
-export interface Reference {
-  readonly index: number;
-  readonly type: keyof typeof EVENT_SCHEMAS | undefined;
-  readonly id: string | undefined;
-  readonly siteId: number | undefined;
-  readonly externalReviewId: string | undefined;
-}
-
 /** Identifies a review that may not have an id of ours yet. */
 export function reviewKey(siteId: number, externalReviewId: string): string {
   return `${siteId}:${externalReviewId}`;

@@ -6,10 +6,10 @@ import {
   type Known,
   type Outcome,
 } from "../../../src/providers/decide.ts";
+import type { Reference } from "../../../src/providers/input.ts";
 import {
   reviewKey,
   type ProviderEvent,
-  type Reference,
   type ReportedReview,
 } from "../../../src/providers/model.ts";
 import type { ReviewState, Site } from "../../../src/providers/queries/look-up.ts";
