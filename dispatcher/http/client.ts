@@ -1,11 +1,6 @@
 import { closeSync, openSync } from "node:fs";
 
-import {
-  cancelDeadline,
-  type Deadline,
-  type Expiring,
-  startDeadline,
-} from "../../src/lib/waiter.ts";
+import { type Deadline, type Expiring, startDeadline } from "../../src/lib/waiter.ts";
 import { type EgressPolicy, resolveChecked, type WebhookTarget } from "../../src/lib/egress.ts";
 import { systemLookup, type Lookup } from "../../src/lib/name-resolver.ts";
 import {
@@ -182,7 +177,7 @@ class Exchange implements ConnectionUser, Expiring {
   }
 
   connectionReady(connection: Connection): void {
-    cancelDeadline(this.#addressDeadline);
+    clearTimeout(this.#addressDeadline);
     this.#connection = connection;
     if (this.#control.mayBegin?.() === false) return this.#giveUp();
     this.#sent += 1;
@@ -204,7 +199,7 @@ class Exchange implements ConnectionUser, Expiring {
       if (head === undefined) this.#fail("protocol", parser.problem);
       else this.#cutBody();
     } else if (!hadHead && head !== undefined) {
-      cancelDeadline(this.#deadline);
+      clearTimeout(this.#deadline);
       this.#deadline = startDeadline(this.#client.settings.bodyMs, this);
     }
   }
@@ -275,7 +270,7 @@ class Exchange implements ConnectionUser, Expiring {
     const address = this.#addresses.shift();
     if (address === undefined) return;
     this.#address = address;
-    cancelDeadline(this.#addressDeadline);
+    clearTimeout(this.#addressDeadline);
     const connection = this.#client.open(address, this.#target, this);
     this.#connection = connection;
     if (this.#addresses.length === 0) return;
@@ -315,8 +310,8 @@ class Exchange implements ConnectionUser, Expiring {
     const resolve = this.#resolve;
     if (resolve === undefined) return;
     this.#resolve = undefined;
-    cancelDeadline(this.#deadline);
-    cancelDeadline(this.#addressDeadline);
+    clearTimeout(this.#deadline);
+    clearTimeout(this.#addressDeadline);
     this.#lookup?.abort();
     this.#connection?.destroy();
     resolve({ ...ended, resent: this.#sent > 1 });

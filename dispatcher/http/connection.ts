@@ -1,12 +1,7 @@
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions, type SecureContext } from "node:tls";
 
-import {
-  cancelDeadline,
-  type Deadline,
-  type Expiring,
-  startDeadline,
-} from "../../src/lib/waiter.ts";
+import { type Deadline, type Expiring, startDeadline } from "../../src/lib/waiter.ts";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
 import { ResponseParser } from "./message.ts";
@@ -202,7 +197,7 @@ export class Connection implements Expiring {
     if (phase === "closed") return;
     this.phase = "closed";
     this.user = undefined;
-    cancelDeadline(this.idleDeadline);
+    clearTimeout(this.idleDeadline);
     this.#socket.destroy();
     this.#onClosed(this);
     user?.connectionClosed(phase, error);

@@ -2,7 +2,7 @@ import { Resolver } from "node:dns/promises";
 import { readFileSync, statSync } from "node:fs";
 import { isIP } from "node:net";
 
-import { cancelDeadline, startDeadline } from "./waiter.ts";
+import { startDeadline } from "./waiter.ts";
 import { FairQueue } from "./fair-queue.ts";
 
 export interface LookupOptions {
@@ -147,7 +147,7 @@ export class NameResolver {
     const flight: Flight = { callers: 0, cancel, answer: ask(channel, host, conf) };
     this.#flights.set(host, flight);
     const end = (failure?: unknown) => {
-      cancelDeadline(deadline);
+      clearTimeout(deadline);
       this.#giveBack(channel, conf);
       if (!this.#isCurrent(host, flight)) return;
       this.#flights.delete(host);

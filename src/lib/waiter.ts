@@ -46,16 +46,11 @@ export interface Expiring {
 export type Deadline = ReturnType<typeof setTimeout>;
 
 /**
- * Starts one plain timer per deadline, on the machine's clock. Arming and cancelling one costs 0.1 µs in Bun 1.4.4
- * with 2,000 timers pending, as little as a timer wheel would.
+ * Starts one plain timer per deadline, on the machine's clock. `clearTimeout` cancels it. Arming and cancelling one
+ * costs 0.1 µs in Bun 1.4.4 with 2,000 timers pending, as little as a timer wheel would.
  */
 export function startDeadline(ms: number, target: Expiring): Deadline {
   return setTimeout(expireTarget, ms, target);
-}
-
-/** Cancels a deadline. It may be undefined, have passed, or have been cancelled before. */
-export function cancelDeadline(deadline: Deadline | undefined): void {
-  if (deadline !== undefined) clearTimeout(deadline);
 }
 
 // A shared function with an argument, so that no closure is created per request.
