@@ -1,8 +1,7 @@
 import { closeSync, openSync } from "node:fs";
 
 import { type Deadline, type Expiring, startDeadline } from "../../src/lib/waiter.ts";
-import { type EgressPolicy, resolveChecked, type WebhookTarget } from "../../src/lib/egress.ts";
-import { systemLookup, type Lookup } from "../../src/lib/name-resolver.ts";
+import { resolveChecked, type WebhookTarget } from "../../src/lib/egress.ts";
 import {
   type Connection,
   type ConnectionPhase,
@@ -11,7 +10,7 @@ import {
 } from "./connection.ts";
 import { encodeRequest, ResponseParser } from "./message.ts";
 import type { BodyRecord } from "./excerpt.ts";
-import { ConnectionPool, type PoolOptions } from "./pool.ts";
+import { ConnectionPool } from "./pool.ts";
 
 /** The most addresses of one host name that are tried within the deadline (our choice). */
 const MAX_ADDRESSES_TRIED = 4;
@@ -22,38 +21,6 @@ const MAX_ADDRESSES_TRIED = 4;
 const RESEND_WITHIN_MS = 1_000;
 /** The status that some servers send, with `Connection: close`, before they close an idle connection. */
 const REQUEST_TIMEOUT = 408;
-
-interface Options extends PoolOptions {
-  readonly lookup: Lookup;
-  readonly timeoutMs: number;
-  readonly bodyMs: number;
-  readonly addressMs: number;
-}
-
-/** The options of a client that is created without options of its own. */
-const DEFAULTS: Options = {
-  lookup: systemLookup,
-  // Contract 7.10: the time limit in milliseconds for look-up, connection, TLS, request and response headers
-  // together.
-  timeoutMs: 15_000,
-  // Contract 7.5: the further milliseconds that the response body may take.
-  bodyMs: 2_000,
-  // Our choice: the milliseconds after which the next of several addresses is tried.
-  addressMs: 3_000,
-  // Contract 7.10: many receivers close idle connections after 5 s.
-  idleMs: 4_000,
-  // Our choice, in milliseconds: addresses are checked when a connection is made. A connection that is busy for ever
-  // would never be checked again, nor follow a host name that moved to another address.
-  maxConnectionAgeMs: 60_000,
-  // Our choice: each idle connection takes a file descriptor here and at the receiver.
-  maxIdle: 1_024,
-  ca: [],
-  proxy: undefined,
-};
-
-type Settings = Options & { readonly policy: EgressPolicy };
-
-export type HttpClientOptions = Pick<Settings, "policy"> & Partial<Options>;
 
 type Ended =
   | {
@@ -96,11 +63,7 @@ export interface PostControl {
 }
 
 /** HTTP/1.1 client over connections to checked addresses. The caller limits the number of simultaneous requests. */
-export class HttpClient extends ConnectionPool<Settings> {
-  constructor(options: HttpClientOptions) {
-    super({ ...DEFAULTS, ...options });
-  }
-
+export class HttpClient extends ConnectionPool {
   /** Sends a POST. Throws for headers that cannot be sent; every behaviour of the receiver is in the result. */
   post(
     target: WebhookTarget,

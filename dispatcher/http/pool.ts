@@ -1,7 +1,8 @@
 import { createSecureContext, getCACertificates } from "node:tls";
 import { startDeadline } from "../../src/lib/waiter.ts";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
-import type { WebhookTarget } from "../../src/lib/egress.ts";
+import type { EgressPolicy, WebhookTarget } from "../../src/lib/egress.ts";
+import { systemLookup } from "../../src/lib/name-resolver.ts";
 import { Connection, type ConnectionUser, type Dialling } from "./connection.ts";
 
 /** The time in milliseconds for which an address that could not be connected to is tried last (our choice). */
@@ -39,24 +40,40 @@ export class AddressMemory {
   }
 }
 
-export interface PoolOptions {
-  readonly idleMs: number;
-  readonly maxConnectionAgeMs: number;
-  /** The most idle connections, over all receivers. */
-  readonly maxIdle: number;
+/** The settings of a client that is created without settings of its own. */
+const DEFAULTS = {
+  lookup: systemLookup,
+  // Contract 7.10: the time limit in milliseconds for look-up, connection, TLS, request and response headers
+  // together.
+  timeoutMs: 15_000,
+  // Contract 7.5: the further milliseconds that the response body may take.
+  bodyMs: 2_000,
+  // Our choice: the milliseconds after which the next of several addresses is tried.
+  addressMs: 3_000,
+  // Contract 7.10: many receivers close idle connections after 5 s.
+  idleMs: 4_000,
+  // Our choice, in milliseconds: addresses are checked when a connection is made. A connection that is busy for ever
+  // would never be checked again, nor follow a host name that moved to another address.
+  maxConnectionAgeMs: 60_000,
+  // Our choice, over all receivers: each idle connection takes a file descriptor here and at the receiver.
+  maxIdle: 1_024,
+};
+
+export interface HttpClientOptions extends Partial<Readonly<typeof DEFAULTS>> {
+  readonly policy: EgressPolicy;
   /** PEM certificates that are trusted in addition to those of the platform. */
-  readonly ca: readonly string[];
+  readonly ca?: readonly string[];
   /** The outbound proxy. Names are still resolved and checked here, and the proxy gets the checked address. */
-  readonly proxy: EgressProxy | undefined;
+  readonly proxy?: EgressProxy | undefined;
 }
 
 /**
  * Keep-alive connections, shared within one origin (scheme, host name and port) only, because two host names at one
  * address may be two tenants. A connection keeps the address that was checked for it, so reuse needs no look-up.
  */
-export class ConnectionPool<S extends PoolOptions> {
+export class ConnectionPool {
   readonly addresses = new AddressMemory(() => performance.now());
-  readonly settings: S;
+  readonly settings: HttpClientOptions & Readonly<typeof DEFAULTS>;
   readonly #dialling: Dialling;
   /** The idle connections by origin. The most recently released one is last, and so is its origin. */
   readonly #idle = new Map<string, Connection[]>();
@@ -68,9 +85,9 @@ export class ConnectionPool<S extends PoolOptions> {
     this.#unlist(connection);
   };
 
-  constructor(settings: S) {
-    this.settings = settings;
-    const { ca, proxy } = settings;
+  constructor(options: HttpClientOptions) {
+    this.settings = { ...DEFAULTS, ...options };
+    const { ca = [], proxy } = options;
     // A list replaces the certificates of the platform, so it has to contain them.
     const trust = ca.length === 0 ? {} : { ca: [...getCACertificates("default"), ...ca] };
     this.#dialling = { context: createSecureContext(trust), proxy, sessions: new Map() };

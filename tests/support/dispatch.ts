@@ -1,6 +1,7 @@
 import { createDeliver, type Deliver } from "../../dispatcher/delivery/deliver.ts";
 import { Dispatcher } from "../../dispatcher/dispatcher.ts";
-import { HttpClient, type HttpClientOptions } from "../../dispatcher/http/client.ts";
+import { HttpClient } from "../../dispatcher/http/client.ts";
+import type { HttpClientOptions } from "../../dispatcher/http/pool.ts";
 import { createLeases } from "../../dispatcher/shards/lease-queries.ts";
 import { PostgresClock } from "../../src/lib/postgres-clock.ts";
 import { MAIL_RETRY_DELAYS_MS } from "../../dispatcher/mail/decide.ts";

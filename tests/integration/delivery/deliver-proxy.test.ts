@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Socket } from "node:net";
 import { createDeliver, type Deliver } from "../../../dispatcher/delivery/deliver.ts";
-import { HttpClient, type HttpClientOptions } from "../../../dispatcher/http/client.ts";
+import { HttpClient } from "../../../dispatcher/http/client.ts";
+import type { HttpClientOptions } from "../../../dispatcher/http/pool.ts";
 import { MAX_HEAD_BYTES } from "../../../dispatcher/http/message.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { parseProxyUrl } from "../../../src/lib/egress-proxy.ts";

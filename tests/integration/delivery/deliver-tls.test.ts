@@ -4,11 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { createDeliver, type Deliver } from "../../../dispatcher/delivery/deliver.ts";
-import {
-  HttpClient,
-  type HttpClientOptions,
-  MAX_DETAIL_CHARS,
-} from "../../../dispatcher/http/client.ts";
+import { HttpClient, MAX_DETAIL_CHARS } from "../../../dispatcher/http/client.ts";
+import type { HttpClientOptions } from "../../../dispatcher/http/pool.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { ConfigError, readConfig } from "../../../src/lib/config.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";

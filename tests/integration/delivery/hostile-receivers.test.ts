@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { EXCERPT_BYTES } from "../../../dispatcher/http/excerpt.ts";
-import type { HttpClientOptions } from "../../../dispatcher/http/client.ts";
+import type { HttpClientOptions } from "../../../dispatcher/http/pool.ts";
 import { MAX_HEAD_BYTES } from "../../../dispatcher/http/message.ts";
 import { parseProxyUrl } from "../../../src/lib/egress-proxy.ts";
 import { checkNewWebhookUrl, type EgressPolicy, parseNetworks } from "../../../src/lib/egress.ts";
