@@ -71,19 +71,11 @@ export function partitionsAhead(now: Date, days: number) {
 export async function ensurePartitions(db: RawDb, now: Date, pastDays = 0): Promise<string[]> {
   const first = new Date(now.getTime() - pastDays * DAY_MS);
   const there = new Set((await dailyPartitions(db)).map(({ name }) => name));
-  const missing = partitionsAhead(first, pastDays + PARTITION_DAYS_AHEAD).filter(
-    ({ name }) => !there.has(name),
-  );
-  if (missing.length === 0) return [];
-  const defaultCounts = await countDefaultRows(db, missing);
-  const due = missing.filter(({ name, to }) => {
-    const count = defaultCounts.get(name) ?? 0;
-    return count <= MOVED_AT_MOST && (count > 0 || to > ulidFloor(now));
-  });
   const made: string[] = [];
   const failures: unknown[] = [];
-  for (const partition of due)
+  for (const partition of partitionsAhead(first, pastDays + PARTITION_DAYS_AHEAD))
     try {
+      if (there.has(partition.name) || !(await isDue(db, partition, now))) continue;
       if (await makePartition(db, partition)) made.push(partition.name);
     } catch (error) {
       failures.push(error);
@@ -92,19 +84,14 @@ export async function ensurePartitions(db: RawDb, now: Date, pastDays = 0): Prom
   return made;
 }
 
-/** Counts the rows of each day in the default partition, by the name of the partition that they belong to. */
-async function countDefaultRows(db: RawDb, partitions: readonly DayPartition[]) {
-  const days = sql`json_to_recordset(${JSON.stringify(partitions)}::text::json)`;
-  const name = sql`days.name`.mapWith(String);
-  const counted = await db
-    .select({ name, count: sql`count(*)`.mapWith(Number) })
-    .from(
-      sql`delivery_attempts_default d
-          join ${days} as days(name text, "from" text collate "C", "to" text collate "C")
-            on d.id >= days."from" and d.id < days."to"`,
-    )
-    .groupBy(name);
-  return new Map(counted.map((one) => [one.name, one.count]));
+/**
+ * Whether a missing partition is created now: if its day has not ended or the default partition has rows of it, but not
+ * more than `MOVED_AT_MOST`.
+ */
+async function isDue(db: RawDb, { from, to }: DayPartition, now: Date): Promise<boolean> {
+  const count = await db.$count(sql`(
+    select from delivery_attempts_default where id >= ${from} and id < ${to} limit ${MOVED_AT_MOST + 1}) counted`);
+  return count <= MOVED_AT_MOST && (count > 0 || to > ulidFloor(now));
 }
 
 /**
