@@ -2,6 +2,7 @@ import type { Db, Tx } from "../../db/client.ts";
 import { isLockTimeout } from "../../db/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { unavailable } from "../lib/problem.ts";
+import { Waiter } from "../lib/waiter.ts";
 
 /**
  * Runs the transactions that lock sequences, on separate connections. Writers of one partner wait for each other, so
@@ -17,8 +18,76 @@ interface WriterPoolOptions {
   readonly waitMs: number;
 }
 
-export function createWriterPool(db: Db, clock: Clock, options: WriterPoolOptions) {
-  const admission = new AdmissionQueue(clock, options);
+/** A transaction that is not admitted yet. */
+interface Waiting {
+  readonly partners: readonly number[];
+  readonly waiter: Waiter;
+  isAdmitted: boolean;
+}
+
+export function createWriterPool(
+  db: Db,
+  clock: Clock,
+  { connections, share, waitMs }: WriterPoolOptions,
+) {
+  /** The partners of each running transaction. */
+  const running = new Set<readonly number[]>();
+  const waiting = new Set<Waiting>();
+  /**
+   * The monotonic time until which each partner is blocked after a lock timeout; a transaction that succeeds ends the
+   * block earlier.
+   */
+  const blockedUntilMs = new Map<number, number>();
+
+  const isBlocked = (partnerId: number) =>
+    (blockedUntilMs.get(partnerId) ?? 0) > clock.monotonicMs();
+
+  const hasRoom = (partnerId: number) => {
+    const own = [...running].filter((partners) => partners.includes(partnerId));
+    return own.length < (isBlocked(partnerId) ? 1 : share);
+  };
+
+  /**
+   * Admits a transaction for all of its partners together or not at all: a transaction that took a share of one
+   * partner while it waits for another partner would block the first partner.
+   */
+  const admit = (partners: readonly number[]) => {
+    const isAdmitted = running.size < connections && partners.every(hasRoom);
+    if (isAdmitted) running.add(partners);
+    return isAdmitted;
+  };
+
+  const enter = async (partners: readonly number[]) => {
+    // A transaction for several partners would hold the sequences of its other partners while it waits for the
+    // blocked partner, so it is rejected.
+    if (partners.length > 1 && partners.some(isBlocked)) throw unavailable();
+    if (admit(partners)) return;
+    const one: Waiting = { partners, waiter: new Waiter(), isAdmitted: false };
+    waiting.add(one);
+    await one.waiter.wait(clock, waitMs);
+    waiting.delete(one);
+    if (!one.isAdmitted) throw unavailable();
+  };
+
+  const settle = (one: Waiting, isAdmitted: boolean) => {
+    waiting.delete(one);
+    one.isAdmitted = isAdmitted;
+    one.waiter.nudge();
+  };
+
+  const leave = (partners: readonly number[]) => {
+    running.delete(partners);
+    for (const one of waiting) if (admit(one.partners)) settle(one, true);
+  };
+
+  /** Blocks a partner after a lock timeout. With several partners it is unknown which sequence was locked. */
+  const block = ([partner, ...others]: readonly number[]) => {
+    if (partner === undefined || others.length > 0) return;
+    blockedUntilMs.set(partner, clock.monotonicMs() + waitMs);
+    // Waiting transactions of the partner would wait for the same lock, so they are rejected now.
+    for (const one of waiting) if (one.partners.includes(partner)) settle(one, false);
+  };
+
   return {
     /**
      * Runs `work` in a transaction, like `Db`, once all of these partners are within their share. Throws
@@ -30,16 +99,16 @@ export function createWriterPool(db: Db, clock: Clock, options: WriterPoolOption
       given?: { readonly readsFirst: boolean },
     ): Promise<T> {
       const partners = [...new Set(partnerIds)];
-      await admission.enter(partners);
+      await enter(partners);
       try {
         const result = await db.transaction(work, given);
-        admission.clearBlocked(partners);
+        for (const one of partners) blockedUntilMs.delete(one);
         return result;
       } catch (error) {
-        if (isLockTimeout(error)) admission.markBlocked(partners);
+        if (isLockTimeout(error)) block(partners);
         throw error;
       } finally {
-        admission.leave(partners);
+        leave(partners);
       }
     },
     /**
@@ -50,97 +119,6 @@ export function createWriterPool(db: Db, clock: Clock, options: WriterPoolOption
     group: <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
       db.transaction(work, { readsFirst: true }),
     /** Whether a transaction recently timed out while it waited for the sequence of one of these partners. */
-    isBlocked: (partnerIds: readonly number[]) =>
-      partnerIds.some((one) => admission.isBlocked(one)),
+    isBlocked: (partnerIds: readonly number[]) => partnerIds.some(isBlocked),
   };
-}
-
-interface Waiting {
-  readonly partners: readonly number[];
-  readonly settle: (isAdmitted: boolean) => void;
-}
-
-class AdmissionQueue {
-  readonly #clock: Clock;
-  readonly #options: WriterPoolOptions;
-  #free: number;
-  readonly #running = new Map<number, number>();
-  /**
-   * The monotonic time until which each partner is blocked after a lock timeout; a transaction that succeeds ends the
-   * block earlier.
-   */
-  readonly #blockedUntilMs = new Map<number, number>();
-  readonly #waiting = new Set<Waiting>();
-
-  constructor(clock: Clock, options: WriterPoolOptions) {
-    this.#clock = clock;
-    this.#options = options;
-    this.#free = options.connections;
-  }
-
-  async enter(partners: readonly number[]): Promise<void> {
-    // A transaction for several partners would hold the sequences of its other partners while it waits for the
-    // blocked partner, so it is rejected.
-    if (partners.length > 1 && partners.some((one) => this.isBlocked(one))) throw unavailable();
-    if (this.#admit(partners)) return;
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    const waiting = { partners, settle: resolve };
-    this.#waiting.add(waiting);
-    const settled = new AbortController();
-    void this.#clock.sleep(this.#options.waitMs, settled.signal).then(() => {
-      if (this.#waiting.delete(waiting)) resolve(false);
-    });
-    const isAdmitted = await promise;
-    settled.abort();
-    if (!isAdmitted) throw unavailable();
-  }
-
-  leave(partners: readonly number[]): void {
-    this.#free++;
-    for (const one of partners) {
-      const left = (this.#running.get(one) ?? 1) - 1;
-      if (left > 0) this.#running.set(one, left);
-      else this.#running.delete(one);
-    }
-    for (const waiting of this.#waiting) {
-      if (this.#free === 0) return;
-      if (!this.#admit(waiting.partners)) continue;
-      this.#waiting.delete(waiting);
-      waiting.settle(true);
-    }
-  }
-
-  /** Blocks a partner after a lock timeout. With several partners it is unknown which sequence was locked. */
-  markBlocked([partner, ...others]: readonly number[]): void {
-    if (partner === undefined || others.length > 0) return;
-    this.#blockedUntilMs.set(partner, this.#clock.monotonicMs() + this.#options.waitMs);
-    // Waiting transactions of the partner would wait for the same lock, so they are rejected now.
-    for (const waiting of this.#waiting)
-      if (waiting.partners.includes(partner) && this.#waiting.delete(waiting))
-        waiting.settle(false);
-  }
-
-  clearBlocked(partners: readonly number[]): void {
-    for (const one of partners) this.#blockedUntilMs.delete(one);
-  }
-
-  isBlocked(partnerId: number): boolean {
-    return (this.#blockedUntilMs.get(partnerId) ?? 0) > this.#clock.monotonicMs();
-  }
-
-  /**
-   * Admits a transaction for all of its partners together or not at all: a transaction that took a share of one
-   * partner while it waits for another partner would block the first partner.
-   */
-  #admit(partners: readonly number[]): boolean {
-    if (this.#free === 0 || !partners.every((one) => this.#hasRoom(one))) return false;
-    this.#free--;
-    for (const one of partners) this.#running.set(one, (this.#running.get(one) ?? 0) + 1);
-    return true;
-  }
-
-  #hasRoom(partnerId: number): boolean {
-    const share = this.isBlocked(partnerId) ? 1 : this.#options.share;
-    return (this.#running.get(partnerId) ?? 0) < share;
-  }
 }
