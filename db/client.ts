@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 
-import { sql as fragment } from "drizzle-orm";
 import postgres from "postgres";
 
 import { causeOf, isDeadlock, isStatementOutdated } from "./errors.ts";
@@ -197,9 +196,4 @@ async function rerun<T>(run: () => Promise<T>): Promise<T> {
       if (tried >= TRIES || !(isDeadlock(error) || isStatementOutdated(error))) throw error;
     }
   }
-}
-
-/** Runs a statement; resolves if the database answers, and rejects otherwise. */
-export async function ping(db: Db): Promise<void> {
-  await db.execute(fragment`select`);
 }

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 
-import { ping, type RawDb } from "../db/client.ts";
+import type { RawDb } from "../db/client.ts";
 import { driverError } from "../db/driver.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { schemaError } from "../db/migrate.ts";
@@ -43,7 +43,6 @@ export function beginProcess(role: "api" | "dispatcher") {
 export async function openStores({ role, config, log, box }: ProcessBase, db: RawDb) {
   const masterKeys = new MasterKeyWatch({ db, box, clock: systemClock, log, role });
   const clock = await untilDatabaseAnswers(async () => {
-    await ping(db);
     exitIfFaulty(await schemaError(db));
     await masterKeys.begin();
     return PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });

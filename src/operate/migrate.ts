@@ -1,6 +1,6 @@
-import { connect, ping } from "../../db/client.ts";
+import { connect } from "../../db/client.ts";
 import { isPoolerFound } from "../../db/errors.ts";
-import { ForeignSchemaError, migrate, schemaState } from "../../db/migrate.ts";
+import { FOREIGN_SCHEMA, migrate, schemaState } from "../../db/migrate.ts";
 import { systemClock } from "../lib/clock.ts";
 import { readDatabaseUrl } from "../lib/config.ts";
 import { exitIfFaulty, reachableOrExit, settingsOrExit } from "../lib/lifecycle.ts";
@@ -10,20 +10,17 @@ export async function migrateDatabase(): Promise<void> {
   const url = settingsOrExit(readDatabaseUrl);
   const db = connect(url, { max: 1, name: "reviewrelay-migrate" });
   try {
-    await reachableOrExit("DATABASE_URL", () => ping(db), {
+    const before = await reachableOrExit("DATABASE_URL", () => schemaState(db), {
       clock: systemClock,
       isFatal: isPoolerFound,
     });
+    exitIfFaulty(before.kind === "foreign" ? FOREIGN_SCHEMA : undefined);
     await migrate(url);
-    const state = await schemaState(db);
     console.log(
-      state.kind === "ahead"
-        ? `The database has a later schema, by ${state.by}: nothing to do, this version works with it.`
+      before.kind === "ahead"
+        ? `The database has a later schema, by ${before.by}: nothing to do, this version works with it.`
         : "The database has the current schema.",
     );
-  } catch (error) {
-    if (!(error instanceof ForeignSchemaError)) throw error;
-    exitIfFaulty(error.message);
   } finally {
     await db.close();
   }

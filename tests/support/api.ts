@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 
-import { ping, type RawDb } from "../../db/client.ts";
+import type { RawDb } from "../../db/client.ts";
+import { serverTime } from "../../db/server.ts";
 import { createApp, type AppDeps } from "../../src/app.ts";
 import { openKeyRing } from "../../src/auth/key-ring.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
@@ -123,7 +124,7 @@ export async function startApi({
     schedule: { wake: async () => {} },
     keys: overrides.keys ?? (await openKeyRing({ db, box, clock, log, config })),
     passwords: rememberingPasswords(),
-    checks: { postgres: () => ping(db) },
+    checks: { postgres: () => serverTime(db) },
     ...overrides,
   };
   const app = createApp(deps);

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 
-import { connect, ping } from "../../../db/client.ts";
+import { connect } from "../../../db/client.ts";
 import { writable } from "../../../db/server.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { ConfigError, readConfig, type Config } from "../../lib/config.ts";
@@ -134,10 +134,10 @@ async function lookAtDatabase(config: Config, report: Report): Promise<URL[]> {
   const db = connect(config.databaseUrl, options);
   const owner = connect(config.maintenanceDatabaseUrl, options);
   try {
-    const reached = await lookAt(async () => {
-      await ping(db);
-      return database.lookAtServer(db, config);
-    }, "Look at DATABASE_URL, and check that the server runs. Behind a pooler it needs ?prepare=false.");
+    const reached = await lookAt(
+      () => database.lookAtServer(db, config),
+      "Look at DATABASE_URL, and check that the server runs. Behind a pooler it needs ?prepare=false.",
+    );
     report("PostgreSQL", reached);
     if (reached.kind === "fault") return [];
     report(

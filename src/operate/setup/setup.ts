@@ -1,7 +1,7 @@
 import { existsSync, fchmodSync, fstatSync, rmSync, writeFileSync } from "node:fs";
 import { randomBytes } from "node:crypto";
 
-import { connect, ping, type RawDb } from "../../../db/client.ts";
+import { connect, type RawDb } from "../../../db/client.ts";
 import { causeOf, isPoolerFound } from "../../../db/errors.ts";
 import { migrate, FOREIGN_SCHEMA, schemaState } from "../../../db/migrate.ts";
 import { serverTime } from "../../../db/server.ts";
@@ -70,11 +70,10 @@ async function setUp(
   config: Config,
   { desired, newKeyFile }: { desired: DesiredState; newKeyFile: string | undefined },
 ) {
-  await reachableOrExit("DATABASE_URL", () => ping(db), {
+  const before = await reachableOrExit("DATABASE_URL", () => schemaState(db), {
     clock: systemClock,
     isFatal: isPoolerFound,
   });
-  const before = await schemaState(db);
   exitIfFaulty(before.kind === "foreign" ? FOREIGN_SCHEMA : undefined);
   await migrate(config.databaseUrl);
   const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });

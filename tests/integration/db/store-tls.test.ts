@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createServer, type Server } from "node:tls";
 
-import { connect, ping } from "../../../db/client.ts";
+import { connect } from "../../../db/client.ts";
 import {
   type RunningStore,
   startEmbeddedPostgres,
@@ -66,7 +66,6 @@ describe("PostgreSQL", () => {
     const url = server.url.replace("127.0.0.1", host);
     const db = connect(`${url}${parameters}`, { max: 1, name: "tls" });
     try {
-      await ping(db);
       const [row] = await db.sql<{ ssl: boolean }[]>`
         select ssl from pg_stat_ssl where pid = pg_backend_pid()`;
       return row?.ssl;

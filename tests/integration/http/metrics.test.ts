@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 
 import { freePort } from "../../../scripts/demo/stores/keep.ts";
-import { ping } from "../../../db/client.ts";
+import { serverTime } from "../../../db/server.ts";
 import { apiMetrics } from "../../../src/http/metrics.ts";
 import { createRateLimiter } from "../../../src/http/rate-limit.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
@@ -25,7 +25,7 @@ describe("the API", () => {
   async function start() {
     const clock = systemClock;
     const away = () => Promise.reject(new Error("away"));
-    const checks = { postgres: () => ping(database.db), redis: away };
+    const checks = { postgres: () => serverTime(database.db), redis: away };
     const metrics = createProcessMetrics({ clock, checks });
     const passwords = createPasswords();
     const limits = testConfig().rateLimit;
