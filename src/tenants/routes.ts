@@ -2,7 +2,7 @@ import { join } from "../http/join.ts";
 import { Type } from "@sinclair/typebox";
 
 import { listAudit } from "../auth/queries/audit.ts";
-import { AuditExporter } from "../auth/actions/export-audit.ts";
+import { exportAudit } from "../auth/actions/export-audit.ts";
 import { auditEntry, AuditExport, auditExportQuery, auditQuery } from "../auth/audit-model.ts";
 import {
   AuditWebhookBody,
@@ -11,7 +11,7 @@ import {
 } from "../auth/audit-webhook-model.ts";
 import {
   auditWebhookErrors,
-  AuditWebhookSettings,
+  putAuditWebhook,
   removeAuditWebhook,
   showAuditWebhook,
 } from "../auth/actions/audit-webhook.ts";
@@ -51,7 +51,6 @@ export function adminRoutes(deps: DispatcherRouteDeps) {
 
 /** Defines the routes for the audit log of the whole platform (contract 3.8 and 3.11). */
 function auditRoutes(deps: AdminRouteDeps) {
-  const exporter = new AuditExporter(deps);
   return adminRoutesBase(deps, "")
     .get(
       "/audit-log",
@@ -76,7 +75,7 @@ function auditRoutes(deps: AdminRouteDeps) {
     .get(
       "/audit-log/export",
       async ({ principal, requestContext, query }) =>
-        exporter.export({ principal, requestContext }, query, null),
+        exportAudit(deps, { principal, requestContext }, query, null),
       {
         access: administrating,
         query: auditExportQuery,
@@ -93,7 +92,6 @@ function auditRoutes(deps: AdminRouteDeps) {
 
 /** Defines the routes for the webhook that gets the audit log of the whole platform (contract 3.12). */
 function auditWebhookRoutes(deps: AdminRouteDeps) {
-  const settings = new AuditWebhookSettings(deps);
   return adminRoutesBase(deps, "/audit-webhook")
     .get("", async () => shown(AuditWebhookObject, await showAuditWebhook(deps)), {
       access: administrating,
@@ -107,7 +105,10 @@ function auditWebhookRoutes(deps: AdminRouteDeps) {
     .put(
       "",
       async ({ principal, requestContext, body }) =>
-        shown(AuditWebhookWithSecret, await settings.put({ principal, requestContext }, body)),
+        shown(
+          AuditWebhookWithSecret,
+          await putAuditWebhook(deps, { principal, requestContext }, body),
+        ),
       {
         access: changing,
         body: AuditWebhookBody,

@@ -10,7 +10,7 @@ import { Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { hmacSha256Hex, newSecret, standardSecret } from "../../lib/secrets.ts";
 import { standardSignature, standardTimestamp } from "../../outbox/payload-format.ts";
-import { SettledIds } from "../../outbox/settled-ids.ts";
+import { settledThrough } from "../../outbox/settled-ids.ts";
 import type { AuditWebhookBody, AuditWebhookShown } from "../audit-webhook-model.ts";
 import { recordAudit } from "../queries/audit.ts";
 import * as queries from "../queries/audit-webhook.ts";
@@ -52,40 +52,28 @@ export async function auditWebhookErrors(
   return { url: check?.kind === "refused" ? check.reason : undefined };
 }
 
-/** Sets the address and the start of the audit webhook, and makes a new secret. */
-export class AuditWebhookSettings {
-  readonly #deps: WebhookDeps;
-  readonly #settled: SettledIds;
-
-  constructor(deps: WebhookDeps) {
-    this.#deps = deps;
-    this.#settled = new SettledIds(deps, "audit_log");
-  }
-
-  /**
-   * Replaces the settings. Without `start`, an existing webhook continues where it is, and a new one begins with the rows
-   * that are written from now on. Throws `unavailable` as `SettledIds` does.
-   */
-  async put({ principal: actor, requestContext }: Caller, { url, start }: AuditWebhookBody) {
-    const { db, box, clock } = this.#deps;
-    const now = clock.now();
-    const secret = newSecret();
-    const afterId = start === "oldest" ? 0 : await this.#settled.through();
-    const set = { url, sealedSecret: box.seal(secret, CONTEXT), afterId, isMoved: start != null };
-    const saved = await db.transaction(async (tx) => {
-      const row = await queries.putAuditWebhook(tx, set, now);
-      const details = { start: start ?? null, ...hostOf(url) };
-      await recordAudit(tx, {
-        at: now,
-        action: "AUDIT_WEBHOOK_SET",
-        actor,
-        requestContext,
-        details,
-      });
-      return row;
-    });
-    return { ...(await withProgress(db, saved)), secret: standardSecret(secret) };
-  }
+/**
+ * Sets the address and the start of the audit webhook, and makes a new secret. Without `start`, an existing webhook
+ * continues where it is, and a new one begins with the rows that are written from now on. Throws `unavailable` as
+ * `settledThrough` does.
+ */
+export async function putAuditWebhook(
+  deps: WebhookDeps,
+  { principal: actor, requestContext }: Caller,
+  { url, start }: AuditWebhookBody,
+) {
+  const { db, box, clock } = deps;
+  const now = clock.now();
+  const secret = newSecret();
+  const afterId = start === "oldest" ? 0 : await settledThrough(deps, "audit_log");
+  const set = { url, sealedSecret: box.seal(secret, CONTEXT), afterId, isMoved: start != null };
+  const saved = await db.transaction(async (tx) => {
+    const row = await queries.putAuditWebhook(tx, set, now);
+    const details = { start: start ?? null, ...hostOf(url) };
+    await recordAudit(tx, { at: now, action: "AUDIT_WEBHOOK_SET", actor, requestContext, details });
+    return row;
+  });
+  return { ...(await withProgress(db, saved)), secret: standardSecret(secret) };
 }
 
 /** Ends the audit webhook. Throws `not_found` if there is none. */
@@ -134,11 +122,9 @@ interface ForwardDeps extends WebhookDeps {
  */
 export class AuditForwarder {
   readonly #deps: ForwardDeps;
-  readonly #settled: SettledIds;
 
   constructor(deps: ForwardDeps) {
     this.#deps = deps;
-    this.#settled = new SettledIds(deps, "audit_log");
   }
 
   /** Posts the next rows. `next` is set if the POST was full and accepted, which means that more rows may be waiting. */
@@ -146,7 +132,7 @@ export class AuditForwarder {
     const { db, clock, log, deliver } = this.#deps;
     const webhook = await queries.dueAuditWebhook(db, clock.now());
     if (webhook === undefined) return { rows: 0 };
-    const through = await this.#settled.through();
+    const through = await settledThrough(this.#deps, "audit_log");
     const slice = { after: String(webhook.afterId), through, limit: POSTED_ROWS };
     const { lines, last } = await auditLines(db, null, slice);
     if (last === undefined) return { rows: 0 };

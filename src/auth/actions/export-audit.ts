@@ -3,7 +3,7 @@ import { decodeCursor, encodeCursor } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
 import { shown } from "../../http/shown.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { SettledIds } from "../../outbox/settled-ids.ts";
+import { settledThrough } from "../../outbox/settled-ids.ts";
 import { auditEntry, type AuditExportQuery, EXPORTED_ROWS } from "../audit-model.ts";
 import { exportedAudit, exportedAuditOfTenant, recordAuditHourly } from "../queries/audit.ts";
 
@@ -43,34 +43,25 @@ export async function auditLines(
   return { lines, last };
 }
 
-/** Exports the audit log as NDJSON in the order of its ids, without skipping a row that commits late (contract 3.11). */
-export class AuditExporter {
-  readonly #deps: ExportDeps;
-  readonly #settled: SettledIds;
-
-  constructor(deps: ExportDeps) {
-    this.#deps = deps;
-    this.#settled = new SettledIds(deps, "audit_log");
-  }
-
-  /**
-   * Returns the rows of the partner and its accounts, or of the whole platform for null, and audits the export. Throws
-   * `unavailable` as `SettledIds` does.
-   */
-  async export(caller: Caller, query: AuditExportQuery, partnerId: number | null) {
-    await this.#record(caller);
-    const through = await this.#settled.through();
-    const after = query.after === undefined ? undefined : decodeCursor(query.after);
-    const slice = { after, through, limit: query.limit ?? EXPORTED_ROWS };
-    const { lines } = await auditLines(this.#deps.db, partnerId, slice);
-    const body = lines.map((line) => `${line}\n`).join("");
-    return new Response(body, { headers: { "Content-Type": "application/x-ndjson" } });
-  }
-
-  async #record({ principal: actor, requestContext }: Caller): Promise<void> {
-    const { db, clock } = this.#deps;
-    const at = clock.now();
-    const entry = { at, action: "AUDIT_EXPORTED", actor, requestContext, details: {} } as const;
-    await db.transaction((tx) => recordAuditHourly(tx, entry));
-  }
+/**
+ * Exports the audit log as NDJSON in the order of its ids, without skipping a row that commits late (contract 3.11).
+ * Returns the rows of the partner and its accounts, or of the whole platform for null, and audits the export. Throws
+ * `unavailable` as `settledThrough` does.
+ */
+export async function exportAudit(
+  deps: ExportDeps,
+  { principal: actor, requestContext }: Caller,
+  query: AuditExportQuery,
+  partnerId: number | null,
+) {
+  const { db, clock } = deps;
+  const at = clock.now();
+  const entry = { at, action: "AUDIT_EXPORTED", actor, requestContext, details: {} } as const;
+  await db.transaction((tx) => recordAuditHourly(tx, entry));
+  const through = await settledThrough(deps, "audit_log");
+  const after = query.after === undefined ? undefined : decodeCursor(query.after);
+  const slice = { after, through, limit: query.limit ?? EXPORTED_ROWS };
+  const { lines } = await auditLines(db, partnerId, slice);
+  const body = lines.map((line) => `${line}\n`).join("");
+  return new Response(body, { headers: { "Content-Type": "application/x-ndjson" } });
 }

@@ -8,7 +8,7 @@ import { tenantOf } from "../../http/principal.ts";
 import { loads } from "../../http/request-state.ts";
 import { shownAs } from "../../http/shown.ts";
 import { parseInstant } from "../../lib/clock.ts";
-import { HistoryReader } from "../actions/history.ts";
+import { listHistory } from "../actions/history.ts";
 import { findPartnerReview, reviewHistory } from "../actions/reviews.ts";
 import * as model from "../model.ts";
 import { partnerReviewsOf } from "../queries/reviews.ts";
@@ -21,7 +21,6 @@ const reading = partnerAdmin("reviews:read");
  * webhook names and finds what its endpoint has missed (contract 9.6).
  */
 export function partnerReviewRoutes(deps: ReviewRouteDeps) {
-  const history = new HistoryReader(deps);
   return new Elysia({ prefix: `${BASE_PATH}/partner`, tags: ["Reviews"] })
     .use(deps.checks)
     .macro(
@@ -71,7 +70,7 @@ export function partnerReviewRoutes(deps: ReviewRouteDeps) {
       "/review-history",
       async ({ principal, query }) => {
         const page = pageOf(query);
-        const rows = await history.list(tenantOf(principal), query, page);
+        const rows = await listHistory(deps, tenantOf(principal), query, page);
         const show = shownAs(model.PartnerHistoryObject);
         return listOf(rows, page, { key: ({ id }) => String(id), show });
       },

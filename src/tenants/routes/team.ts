@@ -1,7 +1,7 @@
 import { join } from "../../http/join.ts";
 import { Elysia } from "elysia";
 
-import { AuditExporter } from "../../auth/actions/export-audit.ts";
+import { exportAudit } from "../../auth/actions/export-audit.ts";
 import { listAuditOfTenant } from "../../auth/queries/audit.ts";
 import { auditEntry, AuditExport, auditExportQuery, auditQuery } from "../../auth/audit-model.ts";
 import { inPerson, partnerAdmin, partnerOwner, withStepUp } from "../../auth/guard.ts";
@@ -255,7 +255,6 @@ function companyRoutes(deps: PartnerRouteDeps) {
  * finds no rows.
  */
 function auditRoutes(deps: PartnerRouteDeps) {
-  const exporter = new AuditExporter(deps);
   return base(deps)
     .get(
       "/audit-log",
@@ -278,7 +277,7 @@ function auditRoutes(deps: PartnerRouteDeps) {
     .get(
       "/audit-log/export",
       async ({ principal, requestContext, query }) =>
-        exporter.export({ principal, requestContext }, query, partnerOf(principal)),
+        exportAudit(deps, { principal, requestContext }, query, partnerOf(principal)),
       {
         access: reading,
         query: auditExportQuery,

@@ -86,7 +86,7 @@ describe("the export of the audit log", () => {
     const late = await writing("late");
     await note("early", tenants.partners[0].owner);
     const path = `/partner/audit-log/export?after=${start}`;
-    const fresh = await startApi({ db: database.db, config: api.deps.config });
+    const fresh = await startApi({ db: database.connect(), config: api.deps.config });
     const refused = await fresh.call("GET", path, { token: tokens.owner });
     expect([refused.status, refused.body["code"]]).toEqual([503, "unavailable"]);
     expect(namesOf(rowsOf((await exported(path, tokens.owner)).text))).toEqual([]);

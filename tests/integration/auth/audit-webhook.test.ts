@@ -345,7 +345,7 @@ function forwarder(timeoutMs = 10_000, policy = api.deps.config.egress): AuditFo
   const deliver = createDeliver({ clock: systemClock, client });
   if (clock.now() < new Date()) clock.set(new Date());
   return new AuditForwarder({
-    db: database.db,
+    db: database.connect(),
     clock,
     box: api.deps.box,
     log: silentLog,

@@ -124,7 +124,7 @@ describe("the history of a partner", () => {
     const last = (await history("/partner/review-history?limit=100")).at(-1)?.id ?? 0;
     const late = await writing("very late");
     await review("certain");
-    const fresh = await startApi({ db: database.db, config: api.deps.config });
+    const fresh = await startApi({ db: database.connect(), config: api.deps.config });
     const path = `/partner/review-history?limit=9&after=${last}`;
     const refused = await fresh.call("GET", path, { token: tokens.partner });
     expect([refused.status, refused.body["code"]]).toEqual([503, "unavailable"]);
