@@ -6,6 +6,7 @@ import {
   type Facts,
   type Finding,
   groupBy,
+  type Post,
   type Rule,
 } from "./facts.ts";
 import { matchPosts, placePosts } from "./match.ts";
@@ -103,7 +104,7 @@ export const postsHaveRecords: Rule = (facts) => {
     .filter(
       (post) =>
         !recordOf.has(post) &&
-        crashesIn(facts, { fromMs: post.atMs, untilMs: post.atMs + LOSES_WITHIN_MS }).length === 0,
+        crashesIn(facts, { fromMs: post.atMs, untilMs: losableUntil(post, facts) }).length === 0,
     )
     .map((post) => ({
       rule: "no POST without a record",
@@ -114,6 +115,16 @@ export const postsHaveRecords: Rule = (facts) => {
 
 /** How long after a request a crash can lose its record: the duration of the request and the wait for the commit. */
 const LOSES_WITHIN_MS = 5_000;
+
+/** Until when a crash can lose the record of a request: the record may wait as long as another session locks a row. */
+function losableUntil({ atMs }: Pick<Post, "atMs">, { faults }: Pick<Facts, "faults">): number {
+  const untilMs = atMs + LOSES_WITHIN_MS;
+  const locks = faults.filter(
+    ({ target, startedMs, endedMs }) =>
+      target === "lock" && startedMs <= untilMs && endedMs >= atMs,
+  );
+  return Math.max(untilMs, ...locks.map(({ endedMs }) => endedMs));
+}
 
 /** Every request was queued for its subscription. */
 export const postsHaveEntries: Rule = (facts) => {

@@ -146,6 +146,21 @@ test.each([
   expect(found.includes("no record without a POST")).toBe(isFinding);
 });
 
+test.each([
+  ["6 s later while a row was locked", { endedMs: at(3) + 5_990 }, false],
+  ["6 s later, after the lock", { endedMs: at(3) + 5_900 }, true],
+  ["6 s later, and the lock ended before it", { startedMs: 0, endedMs: at(3) - 1 }, true],
+])("a crash loses the record of a request: %s", (_when, lock, isFinding) => {
+  const found = rulesOf({
+    posts: [...POSTS, post(3, { atMs: at(3) })],
+    faults: [
+      crash(at(3), { target: "lock", kind: "row locked", startedMs: at(3) + 1_000, ...lock }),
+      crash(at(3) + 6_000),
+    ],
+  });
+  expect(found.includes("no POST without a record")).toBe(isFinding);
+});
+
 const VIOLATIONS: readonly [rule: string, what: string, changes: Partial<Facts>][] = [
   [
     "answers are right",
