@@ -61,6 +61,10 @@ describe("requests that arrive while a batch is in progress", () => {
       select external_review_id as name from reviews where external_review_id = any(${[refused, ...others]})`;
     expect(found.map(({ name }) => name).toSorted()).toEqual(others.toSorted());
     await expectNoGap(0);
+    const split = api.lines
+      .map((line): unknown => JSON.parse(line))
+      .find((line) => Object(line).event === "ingest.batch_split");
+    expect(split).toMatchObject({ requests: 3, code: "23514" });
   });
 
   test("see the changes that earlier requests made to the same review", async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 
+import { MAIL_WAKE } from "../../../src/outbox/mail.ts";
 import type { Wake } from "../../../src/outbox/schedule.ts";
 import { startApi, type TestApi } from "../../support/api.ts";
 import { createFakeClock } from "../../support/clock.ts";
@@ -434,6 +435,7 @@ describe("responses", () => {
   test("posted announce the posting and the notice to the homeowner, in this order", async () => {
     await report(api, google, [created(site, "a", { reviewer_email: "ada@mail.test" })]);
     await report(api, google, [posted("a")]);
+    expect(wakes).toEqual([MAIL_WAKE]);
     const [, posting, notice] = await historyOfSite(database.db, site);
     expect(posting).toMatchObject({
       event: "response_post_succeeded",
