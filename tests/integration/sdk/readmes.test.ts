@@ -111,6 +111,7 @@ async function receives(
   try {
     const forged = () => fetch(`http://127.0.0.1:${port}/`, { method: "POST", body: "{}" });
     await until("a receiver that refuses", async () => {
+      if (child.exitCode !== null) throw new Error(`The receiver has ended: ${printed}`);
       const answer = await forged().catch(() => undefined);
       return answer?.status === 401;
     });
