@@ -22,8 +22,8 @@ export interface Entry {
   /** The earliest instant of the entry's next POST; null means immediately. */
   readonly dueAt: Date | null;
   /**
-   * The recorded facts of the event. Undefined for a test, whose body has sample values, and if the `review_history` row
-   * of the entry does not exist, so that its body cannot be composed. Only `isTest` makes an entry a test.
+   * The recorded facts of the event. Undefined for a test (`isTest`), because its body has sample values. Undefined for
+   * another entry if its `review_history` row does not exist; such an entry is not sent.
    */
   readonly facts: EventFacts | undefined;
 }

@@ -77,7 +77,7 @@ export class UnverifiedBodies {
     }
   }
 
-  /** Reads a body whose declared size counts from the beginning. */
+  /** Reads a small body. Its declared size counts towards the memory limit before its bytes arrive. */
   async #readSmall(held: Held, request: Request, size: number): Promise<Uint8Array> {
     this.#hold(held, size);
     const bytes = await held.unlessStopped(request.bytes());

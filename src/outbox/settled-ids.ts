@@ -23,9 +23,9 @@ const settled = new WeakMap<Db, Map<string, number>>();
  * after rows with larger ids. A reader that continues after the last row it saw would never see such a row, so a page
  * ends before the first id that an open transaction may still use (contract 9.6).
  *
- * Returns an id up to which no row can appear any more: the last one, once the transactions have ended that may
- * have taken it or an earlier one. If one of them is still open after `WAIT_MS`, returns the id of the last look that
- * succeeded, and throws `unavailable` if none has. `table` is the name of a table whose column `id` is an identity.
+ * Waits for the transactions that may have taken the last id of the table or an earlier one, and returns this id. If one
+ * of them is still open after `WAIT_MS`, the result is the id that an earlier call returned; without an earlier call
+ * the function throws `unavailable`. `table` names a table with an identity column `id`.
  */
 export async function settledThrough({ db, clock }: Deps, table: string): Promise<number> {
   // The last id that PostgreSQL has given out, whether or not its row is committed.
