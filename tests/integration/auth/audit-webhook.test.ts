@@ -235,6 +235,10 @@ describe("the POSTs", () => {
 
   test("of two processes at once repeat rows, and move the position once", async () => {
     await ask("PUT", { url: receiver.url });
+    receiver.answer = async () => {
+      await until("both POSTs have arrived", () => receiver.received.length === 2);
+      return 200;
+    };
     const results = await Promise.all([forwarder().chunk(), forwarder().chunk()]);
     expect(results.map(({ rows }) => rows).toSorted()).toEqual([0, 1]);
     expect(sent().map(({ id }) => id)).toEqual([sent()[0]?.id ?? 0, sent()[0]?.id ?? 0]);
