@@ -16,7 +16,7 @@ import {
   siteStateOf,
 } from "../src/outbox/event.ts";
 import { reasonOf } from "../src/providers/model.ts";
-import type { Metadata } from "../src/reviews/model.ts";
+import type { Metadata } from "../src/reviews/events.ts";
 
 /** A delivery, and whether a receiver may trust it. */
 export interface Vector {

@@ -1,5 +1,5 @@
 import { isoInstant } from "../lib/clock.ts";
-import type { Metadata, NativeEmail } from "../reviews/model.ts";
+import type { Metadata, NativeEmail } from "../reviews/events.ts";
 import type { Axis, ConnectionEventValue, RecordedAction } from "../outbox/event.ts";
 import type { Reference } from "./input.ts";
 import { reviewKey, type ProviderEvent, type ReportedReview } from "./model.ts";

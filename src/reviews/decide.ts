@@ -1,28 +1,14 @@
 import type { ProblemCode } from "../lib/problem.ts";
-import type { FlagMove, Metadata, NativeEmail, Review } from "./model.ts";
+import type { FlagMove, NativeEmail, ReviewEvent } from "./events.ts";
+import type { Review } from "./model.ts";
 
-/** The effect of an account's action on a review: columns to write and one event, no effect, or an error code. */
+/** The effect of an account's action on a review: one event, which changes its columns, no effect, or an error code. */
 export type ReviewDecision =
-  | { readonly kind: "write"; readonly changes: ReviewChanges; readonly event: ReviewEvent }
+  | { readonly kind: "write"; readonly event: ReviewEvent }
   | { readonly kind: "nothing" }
   | { readonly kind: "refuse"; readonly code: ProblemCode };
 
-/** The columns of a review that actions of an account write; an absent column keeps its value. */
-export type ReviewChanges = Partial<
-  Pick<
-    Review,
-    | "responseBody"
-    | "responseUserId"
-    | "respondedAt"
-    | "flagStatus"
-    | "flagReason"
-    | "assignedUserId"
-  >
->;
-
-export type ReviewEvent = {
-  [E in keyof Metadata]: { readonly name: E; readonly metadata: Metadata[E] };
-}[keyof Metadata];
+const write = (event: ReviewEvent): ReviewDecision => ({ kind: "write", event });
 
 type State = Pick<Review, "removedAt" | "responseBody" | "flagStatus">;
 
@@ -31,18 +17,12 @@ type State = Pick<Review, "removedAt" | "responseBody" | "flagStatus">;
  * `response_updated`, even with the same text (contract 9.2).
  */
 export function decideResponse(
-  review: State,
-  response: { body: string; userId: number },
-  now: Date,
+  review: Pick<State, "removedAt" | "responseBody">,
+  body: string,
 ): ReviewDecision {
   if (review.removedAt !== null) return { kind: "refuse", code: "review_removed" };
-  const { body, userId } = response;
   const name = review.responseBody === null ? "response_submitted" : "response_updated";
-  return {
-    kind: "write",
-    changes: { responseBody: body, responseUserId: userId, respondedAt: now },
-    event: { name, metadata: { body } },
-  };
+  return write({ name, metadata: { body } });
 }
 
 /**
@@ -51,22 +31,14 @@ export function decideResponse(
  */
 export function decideResponseDeletion(review: State): ReviewDecision {
   if (review.responseBody === null) return { kind: "refuse", code: "no_response" };
-  return {
-    kind: "write",
-    changes: { responseBody: null, responseUserId: null, respondedAt: null },
-    event: { name: "response_deleted", metadata: {} },
-  };
+  return write({ name: "response_deleted", metadata: {} });
 }
 
 /** Opens a flag on a review. A review has at most one open flag; after it is closed the review may be flagged again. */
 export function decideFlag(review: State, reason: string): ReviewDecision {
   if (review.removedAt !== null) return { kind: "refuse", code: "review_removed" };
   if (isOpen(review)) return { kind: "refuse", code: "flag_open" };
-  return {
-    kind: "write",
-    changes: { flagStatus: "open", flagReason: reason },
-    event: { name: "review_flagged", metadata: { reason } },
-  };
+  return write({ name: "review_flagged", metadata: { reason } });
 }
 
 /**
@@ -82,11 +54,7 @@ export function decideFlagStatus(
   const from = review.flagStatus;
   if (from === to) return { kind: "nothing" };
   if (from === null || !isOpen(review)) return { kind: "refuse", code: "no_open_flag" };
-  return {
-    kind: "write",
-    changes: { flagStatus: to },
-    event: { name: "flag_status_changed", metadata: { from, to, native_email: nativeEmail } },
-  };
+  return write({ name: "flag_status_changed", metadata: { from, to, native_email: nativeEmail } });
 }
 
 /**
@@ -98,16 +66,12 @@ export function decideAssignment(
   userId: number,
 ): ReviewDecision {
   if (review.assignedUserId === userId) return { kind: "nothing" };
-  return {
-    kind: "write",
-    changes: { assignedUserId: userId },
-    event: { name: "review_assigned", metadata: { user_id: userId } },
-  };
+  return write({ name: "review_assigned", metadata: { user_id: userId } });
 }
 
 /** Adds a note to a review. The note exists in the history only, so the same text twice is two notes. */
 export function decideNote(body: string): ReviewDecision {
-  return { kind: "write", changes: {}, event: { name: "note_added", metadata: { body } } };
+  return write({ name: "note_added", metadata: { body } });
 }
 
 function isOpen({ flagStatus }: Pick<State, "flagStatus">): boolean {

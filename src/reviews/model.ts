@@ -1,4 +1,4 @@
-import { type Static, type TObject, Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 
 import type { reviews } from "../../db/schema/reviews.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
@@ -12,12 +12,8 @@ import {
   searchText,
   storableText,
 } from "../http/text.ts";
-import type { ReviewEventValue, ReviewFacts } from "../outbox/event.ts";
-
-const FLAG_MOVES = ["under_review", "accepted", "rejected", "withdrawn"] as const;
-export type FlagMove = (typeof FLAG_MOVES)[number];
-export const FLAG_STATUSES = ["open", ...FLAG_MOVES] as const;
-export type FlagStatus = (typeof FLAG_STATUSES)[number];
+import type { ReviewFacts } from "../outbox/event.ts";
+import { FLAG_MOVES, FLAG_STATUSES } from "./events.ts";
 
 /**
  * A review with the facts of its site that events and answers show. The reviewer's email is left out, because no body
@@ -43,49 +39,6 @@ export function reviewFacts(
     reviewer: review.reviewer,
   };
 }
-
-const NATIVE_EMAILS = ["queued", "suppressed", "no_address"] as const;
-/** The result of one of our own mails, as the history shows it (contract 9.5). */
-export type NativeEmail = (typeof NATIVE_EMAILS)[number];
-
-const text = Type.String();
-const reviewText = { content: text, reviewed_at: instantAnswer() };
-const native_email = literals(NATIVE_EMAILS);
-const flagState = literals(FLAG_STATUSES);
-
-/** Schemas of the `metadata` of each review event (contract 8.2: their content depends on the action). */
-export const METADATA = {
-  review_received: Type.Object(reviewText),
-  review_updated: Type.Object({
-    changed: Type.Array(text, {
-      description: "Names of the changed fields: rate, reviewer, content, reviewed_at.",
-    }),
-    ...reviewText,
-    restored: Type.Boolean({ description: "Whether the review had been removed before." }),
-  }),
-  review_removed: Type.Object({}),
-  profanity_detected: Type.Object({
-    words: Type.Array(text, {
-      description: "Profane words that an earlier version did not contain.",
-    }),
-  }),
-  review_flagged: Type.Object({ reason: text }),
-  flag_status_changed: Type.Object({ from: flagState, to: flagState, native_email }),
-  review_assigned: Type.Object({ user_id: Type.Integer() }),
-  note_added: Type.Object({ body: text }),
-  response_submitted: Type.Object({ body: text }),
-  response_updated: Type.Object({ body: text }),
-  response_deleted: Type.Object({}),
-  homeowner_notified_of_response: Type.Object({ native_email }),
-} satisfies Record<ReviewEventValue, TObject>;
-
-/**
- * The `metadata` of each event of a review. The history keeps those of the posting events, whose bodies have none.
- */
-export type Metadata = { [E in ReviewEventValue]: Static<(typeof METADATA)[E]> } & {
-  response_post_succeeded: Record<string, never>;
-  response_post_failed: { error_code: string };
-};
 
 const RESPONSE_CHARS = 10_000;
 const REASON_CHARS = 1_000;

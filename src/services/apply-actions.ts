@@ -6,8 +6,8 @@ import { Problem } from "../lib/problem.ts";
 import { type Axis, type RecordedAction, siteStateOf } from "../outbox/event.ts";
 import { holdSequences, recordActions } from "../outbox/queries.ts";
 import { siteFacts } from "../providers/batch.ts";
-import type { ReviewChanges } from "../reviews/decide.ts";
-import { FLAG_STATUSES, type Review, reviewFacts } from "../reviews/model.ts";
+import { changesOf } from "../reviews/events.ts";
+import { type Review, reviewFacts } from "../reviews/model.ts";
 import { lockReviews, updateReviews } from "../reviews/queries/reviews.ts";
 import type { Action } from "./model.ts";
 import * as queries from "./queries.ts";
@@ -121,35 +121,11 @@ function apply(
     return { ...common, about: { site: siteFacts(next, { axis, errorCode }) } };
   }
   if (review === undefined) throw new Problem("not_found");
-  const changes = changesOf(action.event, metadata, { userId: actor.id, occurredAt });
+  const changes = changesOf(action.event, metadata, { userId: actor.id, at: occurredAt });
   const changed = { ...review, ...changes };
   draft.reviews.set(review.id, changed);
   if (Object.keys(changes).length > 0) draft.changedReviews.add(review.id);
   return { ...common, about: { review: reviewFacts(changed) } };
-}
-
-/** Returns the columns of a review that an action changes, as the action of an account would (contract 9.2). */
-function changesOf(
-  event: string,
-  metadata: Readonly<Record<string, unknown>>,
-  { userId, occurredAt }: { readonly userId: number | null; readonly occurredAt: Date },
-): ReviewChanges {
-  const text = (name: string) => String(metadata[name]);
-  switch (event) {
-    case "response_submitted":
-    case "response_updated":
-      return { responseBody: text("body"), responseUserId: userId, respondedAt: occurredAt };
-    case "response_deleted":
-      return { responseBody: null, responseUserId: null, respondedAt: null };
-    case "review_flagged":
-      return { flagStatus: "open", flagReason: text("reason") };
-    case "flag_status_changed":
-      return { flagStatus: FLAG_STATUSES.find((one) => one === metadata["to"]) ?? null };
-    case "review_assigned":
-      return { assignedUserId: Number(metadata["user_id"]) };
-    default:
-      return {};
-  }
 }
 
 function connect(

@@ -4,8 +4,8 @@ import { literals, SERVICE_SCOPES } from "../http/principal.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
 import { type RowOf, storedJson } from "../http/shown.ts";
 import { instantAnswer, instantText, lineText, orNull, rowId, storableText } from "../http/text.ts";
-import { CATALOG, TEST_EVENT } from "../outbox/event.ts";
-import { METADATA } from "../reviews/model.ts";
+import { CATALOG, CONNECTION_EVENTS, TEST_EVENT } from "../outbox/event.ts";
+import { METADATA } from "../reviews/events.ts";
 
 const closed = { additionalProperties: false } as const;
 const NAME_CHARS = 100;
@@ -227,6 +227,10 @@ const METADATA_OF = new Map<string, TObject>(
 
 /** Returns the schema of an event's metadata; undefined for an event about a site, which has none. */
 export const metadataOf = (event: string): TObject | undefined => METADATA_OF.get(event);
+
+/** Whether an event names a review, such as a posting at a site. A change of a connection names the connection alone. */
+export const namesReview = (event: string): boolean =>
+  !CONNECTION_EVENTS.some((one) => one === event);
 
 // ------------------------------------------------------------------------------------------------ inbox
 

@@ -5,7 +5,7 @@ import { type Clock, parseInstant } from "../lib/clock.ts";
 import { type RecordedAction, siteStateOf } from "../outbox/event.ts";
 import type { Waker } from "../outbox/schedule.ts";
 import type { WriterPool } from "../outbox/writer-pool.ts";
-import { type Action, metadataOf } from "./model.ts";
+import { type Action, metadataOf, namesReview } from "./model.ts";
 import * as queries from "./queries.ts";
 
 export interface TakingDeps {
@@ -54,15 +54,11 @@ export function actionErrors(
 const isStorable = (value: unknown): boolean =>
   typeof value !== "string" || (value.isWellFormed() && !value.includes("\0"));
 
-const POSTINGS = new Set(["response_post_succeeded", "response_post_failed"]);
-
 function subjectErrors(at: string, event: string, action: ValidParts<Action>): RuleErrors {
   const site = siteStateOf(event);
   const schema = metadataOf(event);
   const errors: Record<string, string | undefined> = {};
-  // A posting is about a review at its site, a connection about the site alone.
-  const needsReview = schema !== undefined || POSTINGS.has(event);
-  const [wanted, other] = needsReview
+  const [wanted, other] = namesReview(event)
     ? (["review_id", "store_review_site_id"] as const)
     : (["store_review_site_id", "review_id"] as const);
   if (!(wanted in action)) errors[at + wanted] = `is required of ${event}`;

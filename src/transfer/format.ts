@@ -6,7 +6,8 @@ import { instantText, orNull, rowId, storableText, ulidText } from "../http/text
 import { CLIENT_ID_PATTERN, GRANT_TYPES } from "../oauth/model.ts";
 import { SUBSCRIBABLE_EVENTS } from "../outbox/event.ts";
 import { PROVIDER_SLUG, ReportedReview } from "../providers/model.ts";
-import { FLAG_STATUSES, FlagBody, NoteBody, ResponseBody } from "../reviews/model.ts";
+import { FLAG_STATUSES } from "../reviews/events.ts";
+import { FlagBody, NoteBody, ResponseBody } from "../reviews/model.ts";
 import { displayName, externalId, PartnerBody, UserBody } from "../tenants/model.ts";
 import { PlanBody } from "../tenants/store-model.ts";
 import { NewSubscriptionBody } from "../webhooks/model.ts";

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { encodeTime } from "ulid";
 
-import { metadataOf } from "../services/model.ts";
+import { metadataOf, namesReview } from "../services/model.ts";
 import { examine } from "../http/fields.ts";
 import { parseInstant } from "../lib/clock.ts";
 import { siteStateOf, type RecordedAction } from "../outbox/event.ts";
@@ -240,11 +240,7 @@ interface Subjects {
 function subjectOf(line: LineOf<"history">, { reviews, sites }: Subjects) {
   const { review_id: reviewId, connection_id: connectionId, error_code: errorCode = null } = line;
   const state = siteStateOf(line.event);
-  // A posting is about a review at its site, a change of a connection about the site alone.
-  const needsReview =
-    state === undefined ||
-    line.event.startsWith("response_post_succ") ||
-    line.event === "response_post_failed";
+  const needsReview = namesReview(line.event);
   if (needsReview !== (reviewId !== undefined))
     return fault(
       "review_id",

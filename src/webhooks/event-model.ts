@@ -6,7 +6,8 @@ import { FIELDS } from "../http/openapi/fields.ts";
 import type { Json } from "../http/openapi/schemas.ts";
 import { instantAnswer, orNull } from "../http/text.ts";
 import { CATALOG, type EventValue, type PayloadMode } from "../outbox/event.ts";
-import { EventActor, EventReview, METADATA } from "../reviews/model.ts";
+import { METADATA } from "../reviews/events.ts";
+import { EventActor, EventReview } from "../reviews/model.ts";
 import { eventId } from "./model.ts";
 
 /*

@@ -15,11 +15,11 @@ import type { WriterPool } from "../../outbox/writer-pool.ts";
 import { recordActions } from "../../outbox/queries.ts";
 import type { Waker } from "../../outbox/schedule.ts";
 import * as decide from "../decide.ts";
+import { changesOf, type FlagMove, type ReviewEvent } from "../events.ts";
 import {
   reviewFacts,
   type Colleague,
   type ColleagueQuery,
-  type FlagMove,
   type HistoryEntry,
   type Review,
   type ReviewQuery,
@@ -83,8 +83,7 @@ export function respond(
   { id }: Pick<Review, "id">,
   body: string,
 ): Promise<Review> {
-  const response = { body, userId: principal.userId };
-  return act(deps, principal, id, (review, now) => decide.decideResponse(review, response, now));
+  return act(deps, principal, id, (review) => decide.decideResponse(review, body));
 }
 
 export function deleteResponse(
@@ -180,8 +179,10 @@ async function act(
     const decision = await rule(current, now, tx);
     if (decision.kind === "refuse") throw new Problem(decision.code);
     if (decision.kind === "nothing") return { review: current, wakes: [] };
-    await queries.updateReview(tx, id, decision.changes, now);
-    const changed = { ...current, ...decision.changes, updatedAt: now };
+    const { name, metadata } = decision.event;
+    const changes = changesOf(name, metadata, { userId: principal.userId, at: now });
+    await queries.updateReview(tx, id, changes, now);
+    const changed = { ...current, ...changes, updatedAt: now };
     const action = actionOf(changed, decision.event, { principal, now });
     const recorded = await recordActions(tx, [action], now);
     return {
@@ -195,13 +196,13 @@ async function act(
   return review;
 }
 
-function isMailed({ metadata }: decide.ReviewEvent): boolean {
+function isMailed({ metadata }: ReviewEvent): boolean {
   return "native_email" in metadata && metadata.native_email === "queued";
 }
 
 function actionOf(
   review: Review,
-  event: decide.ReviewEvent,
+  event: ReviewEvent,
   { principal, now }: { principal: Principal; now: Date },
 ): RecordedAction {
   return {

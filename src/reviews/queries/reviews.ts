@@ -14,7 +14,7 @@ import {
   sql,
   type SQL,
 } from "drizzle-orm";
-import { QueryBuilder } from "drizzle-orm/pg-core";
+import { type PgColumn, QueryBuilder } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { anyOf, idAfter, idBefore, instantAfter, nthId, someHas } from "../../../db/conditions.ts";
@@ -25,7 +25,7 @@ import { list, rows as tableOf, statement, type ValuesOf } from "../../../db/sta
 import type { Found, Page } from "../../http/list.ts";
 import type { Axis } from "../../outbox/event.ts";
 import { isConnectionEvent } from "../../outbox/queries.ts";
-import type { ReviewChanges } from "../decide.ts";
+import type { ReviewChanges } from "../events.ts";
 import { fieldsShown } from "../../http/shown.ts";
 import {
   type Colleague,
@@ -193,8 +193,7 @@ export async function updateReview(
     .where(eq(reviews.id, id));
 }
 
-const ACTED_ON = {
-  id: reviews.id,
+const CHANGED = {
   responseBody: reviews.responseBody,
   responseUserId: reviews.responseUserId,
   respondedAt: reviews.respondedAt,
@@ -202,7 +201,9 @@ const ACTED_ON = {
   flagReason: reviews.flagReason,
   assignedUserId: reviews.assignedUserId,
   updatedAt: reviews.updatedAt,
-};
+} satisfies Record<keyof ReviewChanges | "updatedAt", PgColumn>;
+
+const ACTED_ON = { id: reviews.id, ...CHANGED };
 
 const actions = statement({
   name: "reviews.updateMany",
@@ -210,12 +211,18 @@ const actions = statement({
   params: { given: tableOf(ACTED_ON), ids: list(reviews.id) },
   text: ({ given, ids }) => sql`
     update reviews r
-       set response_body = given."responseBody", response_user_id = given."responseUserId",
-           responded_at = given."respondedAt", flag_status = given."flagStatus", flag_reason = given."flagReason",
-           assigned_user_id = given."assignedUserId", updated_at = given."updatedAt"
+       set ${assigned(CHANGED)}
       from ${given}
      where r.id = given.id and r.id = any((select ${ids}::integer[])::integer[])`,
 });
+
+/** Assigns to columns the values that `given` has under their names in code. */
+function assigned(columns: Readonly<Record<string, PgColumn>>): SQL {
+  const each = Object.entries(columns).map(
+    ([name, column]) => sql`${sql.identifier(column.name)} = given.${sql.identifier(name)}`,
+  );
+  return sql.join(each, sql`, `);
+}
 
 /** Updates the columns that actions of accounts write, of several reviews (`ReviewChanges`). */
 export async function updateReviews(

@@ -78,13 +78,17 @@ describe("the document", () => {
     expect(/^## (\S+)/m.exec(changelog)?.[1]).toBe(document.info.version);
   });
 
-  test("removes nothing that the baseline has", () => {
-    const baseline = JSON.parse(readFileSync(BASELINE, "utf8"));
-    // An addition updates the baseline (docs/openapi-changelog.md), so that it cannot be removed later.
-    if (process.env["OPENAPI_BASELINE"] === "write") writeFileSync(BASELINE, text);
-    const changes = breakingChanges(baseline, JSON.parse(text));
-    const keeps = baseline.info.version.split(".")[0] === document.info.version.split(".")[0];
-    expect(keeps ? changes : []).toEqual([]);
+  test("removes nothing from its baseline, and adds what docs/openapi-changelog.md tells", () => {
+    const baseline = readFileSync(BASELINE, "utf8");
+    const isWriting = process.env["OPENAPI_BASELINE"] === "write";
+    if (isWriting) writeFileSync(BASELINE, text);
+    const { info } = JSON.parse(baseline);
+    const isNextMajor = info.version.split(".")[0] !== document.info.version.split(".")[0];
+    const changes = breakingChanges(JSON.parse(baseline), JSON.parse(text));
+    expect(isNextMajor ? [] : changes).toEqual([]);
+    // An addition that the baseline lacks could be removed later. The texts are too long to print.
+    const hint = "Describe the addition there, and run this file with OPENAPI_BASELINE=write.";
+    expect(isWriting || baseline === text ? "" : hint).toBe("");
   });
 
   test("has only patterns that generators keep", () => {

@@ -46,6 +46,7 @@ test("every event has a unique description of one sentence", () => {
 test.each([
   ["a rule", ["src/reviews/decide.ts", "src/providers/decide.ts"]],
   ["bun run catalog", ["scripts/catalog.ts"]],
+  ["a flow through HTTP", [...new Bun.Glob("tests/integration/reviews/*.ts").scanSync(ROOT)]],
 ])("%s causes every event except the test", (_, files) => {
   const text = files.map((file) => readFileSync(join(ROOT, file), "utf8")).join("\n");
   const values = SUBSCRIBABLE_EVENTS.filter((value) => !text.includes(`"${value}"`));

@@ -9,24 +9,24 @@ import {
   decideResponseDeletion,
   type ReviewDecision,
 } from "../../../src/reviews/decide.ts";
-import type { FlagMove, FlagStatus } from "../../../src/reviews/model.ts";
+import { changesOf, type FlagMove, type FlagStatus } from "../../../src/reviews/events.ts";
+
+const now = new Date("2026-06-01T12:00:00Z");
+const RESPONSE = { responseBody: "Thanks", responseUserId: 7, respondedAt: now };
 
 describe("a response", () => {
-  const response = { body: "Thanks", userId: 7 };
-
   test.each([
     ["a fresh review", fresh, "response_submitted"],
     ["an answered review", { ...fresh, responseBody: "Hi" }, "response_updated"],
     ["the same answer", { ...fresh, responseBody: "Thanks" }, "response_updated"],
     ["a removed review", removed, "review_removed"],
   ])("to %s is %s", (_, review, expected) => {
-    expect(short(decideResponse(review, response, now))).toBe(expected);
+    expect(short(decideResponse(review, "Thanks"))).toBe(expected);
   });
 
-  test("writes body, user and time", () => {
-    expect(decideResponse(fresh, response, now)).toEqual({
+  test("is recorded with its text", () => {
+    expect(decideResponse(fresh, "Thanks")).toEqual({
       kind: "write",
-      changes: { responseBody: "Thanks", responseUserId: 7, respondedAt: now },
       event: { name: "response_submitted", metadata: { body: "Thanks" } },
     });
   });
@@ -82,7 +82,6 @@ describe("a flag", () => {
     const decision = decideFlagStatus({ ...removed, flagStatus: "open" }, "accepted", "suppressed");
     expect(decision).toEqual({
       kind: "write",
-      changes: { flagStatus: "accepted" },
       event: {
         name: "flag_status_changed",
         metadata: { from: "open", to: "accepted", native_email: "suppressed" },
@@ -100,24 +99,45 @@ describe("an assignment", () => {
     expect(short(decideAssignment({ assignedUserId }, 7))).toBe(expected);
   });
 
-  test("records the user and changes nothing else", () => {
+  test("is recorded with the user", () => {
     expect(decideAssignment({ assignedUserId: null }, 7)).toEqual({
       kind: "write",
-      changes: { assignedUserId: 7 },
       event: { name: "review_assigned", metadata: { user_id: 7 } },
     });
   });
 });
 
-test("a note is an event with its text and does not change the review", () => {
+test("a note is an event with its text", () => {
   expect(decideNote("Call her.")).toEqual({
     kind: "write",
-    changes: {},
     event: { name: "note_added", metadata: { body: "Call her." } },
   });
 });
 
-const now = new Date("2026-06-01T12:00:00Z");
+test.each([
+  ["response_submitted", { body: "Thanks" }, RESPONSE],
+  ["response_updated", { body: "Thanks" }, RESPONSE],
+  ["response_deleted", {}, { responseBody: null, responseUserId: null, respondedAt: null }],
+  ["review_flagged", { reason: "Spam" }, { flagStatus: "open", flagReason: "Spam" }],
+  [
+    "flag_status_changed",
+    { from: "open", to: "accepted", native_email: "queued" },
+    { flagStatus: "accepted" },
+  ],
+  ["review_assigned", { user_id: 8 }, { assignedUserId: 8 }],
+  ["note_added", { body: "Call her." }, {}],
+  ["review_removed", {}, {}],
+  ["review_pull_connected", {}, {}],
+] as [string, object, object][])(
+  "%s changes its columns of the review alone",
+  (event, metadata, changes) => {
+    expect(changesOf(event, metadata, { userId: 7, at: now })).toEqual(changes);
+  },
+);
+
+test("metadata of another event is refused", () => {
+  expect(() => changesOf("note_added", { reason: "Spam" }, { userId: 7, at: now })).toThrow();
+});
 const fresh = { removedAt: null, responseBody: null, flagStatus: null };
 const removed = { ...fresh, removedAt: now };
 

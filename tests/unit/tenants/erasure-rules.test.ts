@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { METADATA } from "../../../src/reviews/model.ts";
+import { METADATA } from "../../../src/reviews/events.ts";
 import { isChanged, withoutActor, withoutReviewer } from "../../../src/tenants/erasure-rules.ts";
 
 const PERSON = "Ada Ünal";

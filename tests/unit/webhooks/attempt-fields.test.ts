@@ -80,7 +80,16 @@ test.each(Object.entries(READERS))("the field %s of an attempt is read by %j", (
   for (const reader of readers) expect(found).toContain(reader);
 });
 
-function textOf(files: string): string {
-  const paths = [...new Bun.Glob(files).scanSync({ cwd: ROOT, absolute: true })];
+test("each field has a test besides the list of fields", () => {
+  const tests = textOf("tests/integration/**/*.test.ts", "webhooks/deliveries.test.ts");
+  const untested = Object.keys(READERS).filter(
+    (field) => !new RegExp(`\\b${field}\\b`).test(tests),
+  );
+  expect(untested).toEqual([]);
+});
+
+function textOf(files: string, besides = "\0"): string {
+  const all = [...new Bun.Glob(files).scanSync({ cwd: ROOT, absolute: true })];
+  const paths = all.filter((path) => !path.endsWith(besides));
   return paths.map((path) => readFileSync(path, "utf8")).join("\n");
 }

@@ -1,0 +1,123 @@
+import { type Static, type TObject, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+
+import type { reviews } from "../../db/schema/reviews.ts";
+import { literals } from "../http/principal.ts";
+import { instantAnswer } from "../http/text.ts";
+import type { ReviewEventValue } from "../outbox/event.ts";
+
+export const FLAG_MOVES = ["under_review", "accepted", "rejected", "withdrawn"] as const;
+export type FlagMove = (typeof FLAG_MOVES)[number];
+export const FLAG_STATUSES = ["open", ...FLAG_MOVES] as const;
+export type FlagStatus = (typeof FLAG_STATUSES)[number];
+
+const NATIVE_EMAILS = ["queued", "suppressed", "no_address"] as const;
+/** The result of one of our own mails, as the history shows it (contract 9.5). */
+export type NativeEmail = (typeof NATIVE_EMAILS)[number];
+
+const text = Type.String();
+const reviewText = { content: text, reviewed_at: instantAnswer() };
+const native_email = literals(NATIVE_EMAILS);
+const flagState = literals(FLAG_STATUSES);
+
+/** Schemas of the `metadata` of each review event (contract 8.2: their content depends on the action). */
+export const METADATA = {
+  review_received: Type.Object(reviewText),
+  review_updated: Type.Object({
+    changed: Type.Array(text, {
+      description: "Names of the changed fields: rate, reviewer, content, reviewed_at.",
+    }),
+    ...reviewText,
+    restored: Type.Boolean({ description: "Whether the review had been removed before." }),
+  }),
+  review_removed: Type.Object({}),
+  profanity_detected: Type.Object({
+    words: Type.Array(text, {
+      description: "Profane words that an earlier version did not contain.",
+    }),
+  }),
+  review_flagged: Type.Object({ reason: text }),
+  flag_status_changed: Type.Object({ from: flagState, to: flagState, native_email }),
+  review_assigned: Type.Object({ user_id: Type.Integer() }),
+  note_added: Type.Object({ body: text }),
+  response_submitted: Type.Object({ body: text }),
+  response_updated: Type.Object({ body: text }),
+  response_deleted: Type.Object({}),
+  homeowner_notified_of_response: Type.Object({ native_email }),
+} satisfies Record<ReviewEventValue, TObject>;
+
+/**
+ * The `metadata` of each event of a review. The history keeps those of the posting events, whose bodies have none.
+ */
+export type Metadata = { [E in ReviewEventValue]: Static<(typeof METADATA)[E]> } & {
+  response_post_succeeded: Record<string, never>;
+  response_post_failed: { error_code: string };
+};
+
+/** An event of a review with its metadata. */
+export type ReviewEvent = {
+  [E in ReviewEventValue]: { readonly name: E; readonly metadata: Metadata[E] };
+}[ReviewEventValue];
+
+/** The columns of a review that events change; an absent column keeps its value. */
+export type ReviewChanges = Partial<
+  Pick<
+    typeof reviews.$inferSelect,
+    | "responseBody"
+    | "responseUserId"
+    | "respondedAt"
+    | "flagStatus"
+    | "flagReason"
+    | "assignedUserId"
+  >
+>;
+
+/** The user who acted, or null for the review site, and the time of the action. */
+interface Act {
+  readonly userId: number | null;
+  readonly at: Date;
+}
+
+const nothing = (): ReviewChanges => ({});
+const respond = ({ body }: { readonly body: string }, { userId, at }: Act): ReviewChanges => ({
+  responseBody: body,
+  responseUserId: userId,
+  respondedAt: at,
+});
+
+/** What each event changes at its review, whether an account or a service of the platform acts (contract 9.2). */
+const EFFECTS: {
+  readonly [E in ReviewEventValue]: (
+    metadata: (typeof METADATA)[E]["static"],
+    act: Act,
+  ) => ReviewChanges;
+} = {
+  // The reports of providers write the review themselves (`src/providers/decide.ts`).
+  review_received: nothing,
+  review_updated: nothing,
+  review_removed: nothing,
+  profanity_detected: nothing,
+  review_flagged: ({ reason }) => ({ flagStatus: "open", flagReason: reason }),
+  flag_status_changed: ({ to }) => ({ flagStatus: to }),
+  review_assigned: ({ user_id: userId }) => ({ assignedUserId: userId }),
+  note_added: nothing,
+  response_submitted: respond,
+  response_updated: respond,
+  response_deleted: () => ({ responseBody: null, responseUserId: null, respondedAt: null }),
+  homeowner_notified_of_response: nothing,
+};
+
+const isReviewEvent = (event: string): event is ReviewEventValue => Object.hasOwn(METADATA, event);
+
+/** Returns the columns that an event with validated metadata changes at its review; none for an event about a site. */
+export function changesOf(event: string, metadata: unknown, act: Act): ReviewChanges {
+  return isReviewEvent(event) ? effectOf(event, metadata, act) : {};
+}
+
+// The type parameter ties the schema of an event to its effect.
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters
+function effectOf<E extends ReviewEventValue>(event: E, metadata: unknown, act: Act) {
+  if (!Value.Check(METADATA[event], metadata))
+    throw new Error("Validated metadata does not match its schema.");
+  return EFFECTS[event](metadata, act);
+}
