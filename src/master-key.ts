@@ -248,24 +248,28 @@ export type RunningProcess = Awaited<ReturnType<typeof runningProcesses>>[number
  * column.
  */
 export async function masterKeyError(db: Db, box: SecretBox): Promise<string | undefined> {
-  for (const column of SEALED_COLUMNS) {
-    const samples = await sampleOfEachKey(db, column);
-    const unknown = samples.find((sealed) => !box.isKnown(sealed));
-    if (unknown === undefined) continue;
-    const [, keyId] = unknown.split(".");
-    return (
-      `The master key is wrong: ${getTableName(column.sealed.table)}.${column.sealed.name} holds values sealed with key ${keyId}, ` +
-      "which is neither MASTER_KEY nor MASTER_KEY_PREVIOUS."
-    );
-  }
-  return undefined;
+  // One statement for all columns, because every process repeats it every few seconds.
+  const union = sql.join(
+    SEALED_COLUMNS.map((column) => sql`(${sampleOfEachKey(db, column)})`),
+    sql` union all `,
+  );
+  const samples = await db
+    .select({ name: sql`name`.mapWith(String), sealed: sql`sealed`.mapWith(String) })
+    .from(sql`(${union}) as samples`);
+  const unknown = samples.find(({ sealed }) => !box.isKnown(sealed));
+  if (unknown === undefined) return undefined;
+  const [, keyId] = unknown.sealed.split(".");
+  return (
+    `The master key is wrong: ${unknown.name} holds values sealed with key ${keyId}, ` +
+    "which is neither MASTER_KEY nor MASTER_KEY_PREVIOUS."
+  );
 }
 
-async function sampleOfEachKey(db: Db, { sealed, where }: SealedColumn): Promise<string[]> {
-  const rows = await db
-    .select({ sample: min(sealed) })
+function sampleOfEachKey(db: Db, { sealed, where }: SealedColumn) {
+  const name = `${getTableName(sealed.table)}.${sealed.name}`;
+  return db
+    .select({ name: sql`${name}::text`.as("name"), sealed: min(sealed).as("sealed") })
     .from(sealed.table)
     .where(and(like(sealed, "v1.%"), where))
     .groupBy(sql`split_part(${sealed}, '.', 2)`);
-  return rows.flatMap(({ sample }) => (typeof sample === "string" ? [sample] : []));
 }
