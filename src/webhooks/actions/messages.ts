@@ -5,6 +5,8 @@ import { ulidFloor } from "../../../db/partitions.ts";
 import { readOneInstant } from "../../../db/server.ts";
 import type { Page } from "../../http/list.ts";
 import { fromMs } from "../../lib/clock.ts";
+import { FairQueue } from "../../lib/fair-queue.ts";
+import { unavailable } from "../../lib/problem.ts";
 import { deliveryState } from "../decide.ts";
 import type { AttemptSummary, DeliveryState } from "../delivery-model.ts";
 import {
@@ -43,6 +45,12 @@ const MAX_MESSAGES_LOADED = 500;
 const MESSAGES_PER_LOAD = 20;
 const DAY_MS = 86_400_000;
 
+/**
+ * Pages that are being read. A page keeps a connection of the pool for up to about 85 statements, so half of the
+ * connections stay free for sign-ins and other reads, and no partner has more than two.
+ */
+const pages = new FairQueue({ running: 4, share: 2, waiting: 200, rejection: unavailable });
+
 interface MessagePage {
   readonly rows: readonly Message[];
   /** The cursor of the next page; undefined at the end of the list. */
@@ -64,7 +72,10 @@ interface ListQuery {
   readonly listedAt: "attempt" | "entry" | "either";
 }
 
-/** Lists the messages of a subscription that match the filter, by their newest attempt or entry in descending order. */
+/**
+ * Lists the messages of a subscription that match the filter, by their newest attempt or entry in descending order.
+ * Throws 503 if too many pages wait.
+ */
 export async function listMessages(
   { db }: { readonly db: Db },
   subscription: Subscription,
@@ -87,7 +98,9 @@ export async function listMessages(
       ? walkMessages(query, cursor, page.limit)
       : listNamedMessages(query, eventIds, cursor, page.limit);
   };
-  return db.transaction(list, { readsFirst: true });
+  return pages.take([String(subscription.partnerId)], () =>
+    db.transaction(list, { readsFirst: true }),
+  );
 }
 
 /**
