@@ -104,6 +104,17 @@ export const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   ALERTS_SECRET_ROTATED: "rotated the alert secret",
 };
 
+interface Entry {
+  readonly action: string;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** Returns the phrase for an entry. With a test the answer of the endpoint decides whether an enable takes effect. */
+export function entryWords({ action, details }: Entry): string {
+  const isOnTest = action === "WEBHOOK_ENABLED" && details["test"] === true;
+  return isOnTest ? "sent a test to enable a subscription" : phraseOf(action);
+}
+
 /** Returns the phrase for an audit action. An action that this version does not know is returned unchanged. */
 export const phraseOf = (action: string): string => PHRASES.get(action) ?? action;
 

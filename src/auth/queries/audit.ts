@@ -7,7 +7,7 @@ import type { Found, Page } from "../../http/list.ts";
 import type { Principal } from "../../http/principal.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { parseInstant } from "../../lib/clock.ts";
-import { phraseOf } from "../audit-words.ts";
+import { entryWords } from "../audit-words.ts";
 import { actionsOf, type AuditAction, type AuditQuery, type AuditRow } from "../audit-model.ts";
 
 interface AuditEntry {
@@ -132,7 +132,7 @@ async function search(
 
 /** Returns everything of a row that a text search finds, in lower case. */
 function textOf({ id: _id, at: _at, details, ...row }: AuditRow): string {
-  return [phraseOf(row.action), ...Object.values(row), JSON.stringify(details)]
+  return [entryWords({ ...row, details }), ...Object.values(row), JSON.stringify(details)]
     .join("\n")
     .toLowerCase();
 }

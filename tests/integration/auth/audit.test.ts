@@ -62,6 +62,16 @@ describe("the audit log", () => {
     expect(await rows("?q=Received%20a%20token")).toEqual([5, 4, 3, 2, 1, 0]);
   });
 
+  test("finds an enable by the words that the dashboard has for it", async () => {
+    await database.db.sql`
+      insert into audit_log (at, action, request_id, details)
+      values (now(), 'WEBHOOK_ENABLED', 'words', '{"i": 20, "test": true}'),
+             (now(), 'WEBHOOK_ENABLED', 'words', '{"i": 21}')`;
+    expect(await rows("?q=sent%20a%20test%20to%20enable")).toEqual([20]);
+    expect(await rows("?q=enabled%20a%20subscription")).toEqual([21]);
+    await database.db.sql`delete from audit_log where request_id = 'words'`;
+  });
+
   test("is searched 5,000 rows at a time, and a page that ends there has a cursor", async () => {
     await database.db.sql`
       insert into audit_log (at, action, request_id, details)

@@ -1,11 +1,10 @@
 import { describe, expect, test } from "bun:test";
 
 import { actionsOf, AUDIT_ACTIONS } from "../../../src/auth/audit-model.ts";
-import { phraseOf } from "../../../src/auth/audit-words.ts";
+import { entryWords, phraseOf } from "../../../src/auth/audit-words.ts";
 import { ApiError } from "../../../src/api/client.ts";
 import { allPages, apiErrorOf, fieldError } from "../../../src/dashboard/app/api/client.ts";
 import {
-  entryWords,
   AUDIT_CATEGORIES,
   auditQuery,
   detailPairs,

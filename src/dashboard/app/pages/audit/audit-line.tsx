@@ -1,6 +1,7 @@
 import { Box, Button, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 
+import { entryWords } from "../../api/audit-words.ts";
 import { useApi } from "../../session/session.tsx";
 import { CopyableId } from "../../ui/copy.tsx";
 import { sentence } from "../../ui/format.ts";
@@ -12,7 +13,7 @@ import { useTeamNames } from "../partner/team-data.ts";
 import { userOptions } from "../users/data.ts";
 import { useReader } from "../webhooks/data/data.ts";
 import { subscriptionsOptions } from "../webhooks/data/reads.ts";
-import { detailPairs, entryWords, isSevere } from "./audit-words.ts";
+import { detailPairs, isSevere } from "./audit-words.ts";
 import { useIsOperator, type AuditEntry } from "./data.ts";
 
 interface AuditDetailsProps {

@@ -1,4 +1,4 @@
-import { ACTION_WORDS, phraseOf } from "../../api/audit-words.ts";
+import { ACTION_WORDS } from "../../api/audit-words.ts";
 import { idOf, instantOf } from "../../ui/format.ts";
 import { textQuery } from "../../ui/text-query.ts";
 
@@ -53,17 +53,6 @@ export const AUDIT_CATEGORIES = CATEGORIES.map(([category, group]) => ({
   group,
   actions: byCategory.get(category) ?? [],
 }));
-
-interface Entry {
-  readonly action: string;
-  readonly details: Readonly<Record<string, unknown>>;
-}
-
-/** Returns the phrase for an entry. With a test the answer of the endpoint decides whether an enable takes effect. */
-export function entryWords({ action, details }: Entry): string {
-  const isOnTest = action === "WEBHOOK_ENABLED" && details["test"] === true;
-  return isOnTest ? "sent a test to enable a subscription" : phraseOf(action);
-}
 
 /** Audit actions that the list highlights, because somebody who investigates an incident looks for them first. */
 const SEVERE_ACTIONS = new Set([

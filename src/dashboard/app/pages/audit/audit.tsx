@@ -2,7 +2,7 @@ import { Button, CloseButton, Select, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
-import { ACTION_WORDS, phraseOf } from "../../api/audit-words.ts";
+import { ACTION_WORDS, entryWords, phraseOf } from "../../api/audit-words.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { errorMessageOf } from "../../ui/error-message.ts";
 import { ExportMenu } from "../../ui/export-menu.tsx";
@@ -23,13 +23,7 @@ import { EmptyState } from "../../ui/states.tsx";
 import { allAccountsOptions } from "../partner/accounts-data.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
 import { findByEmail, userOptions } from "../users/data.ts";
-import {
-  AUDIT_CATEGORIES,
-  type AuditQuery,
-  auditQuery,
-  FILTERS,
-  entryWords,
-} from "./audit-words.ts";
+import { AUDIT_CATEGORIES, type AuditQuery, auditQuery, FILTERS } from "./audit-words.ts";
 import { auditColumns, AuditDetails } from "./audit-line.tsx";
 import css from "./audit.module.css";
 import { type AuditEntry, auditLogOptions, useIsOperator } from "./data.ts";
