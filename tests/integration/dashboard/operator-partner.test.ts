@@ -103,6 +103,13 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
     await page.getByText("Subscription enabled.").waitFor();
     const { body } = await world.ask("GET", `/${id}`);
     expect(body["is_active"]).toBe(true);
+
+    await world.database.db.sql`
+      update webhook_subscriptions
+         set state = 'disabled', disabled_at = now(), disabled_reason = 'suspended' where id = ${id}`;
+    await page.reload();
+    await page.getByText("It is enabled again when the company is activated.").waitFor();
+    expect(await enable.count()).toBe(0);
     expect(faults).toEqual([]);
     await page.close();
   });

@@ -71,6 +71,7 @@ const REASONS: Readonly<Record<string, string>> = {
   consecutive_failures: "Too many consecutive failures",
   manual: "Disabled by hand",
   operator: "Disabled by an operator",
+  suspended: "The partner is suspended",
 };
 
 export function DisabledSubscriptions({ rows }: Rows<"disabled_subscriptions">) {
@@ -91,7 +92,8 @@ export function DisabledSubscriptions({ rows }: Rows<"disabled_subscriptions">) 
         Partner: partner(one.partner_id),
         Why: `${REASONS[one.disabled_reason] ?? sentence(one.disabled_reason)}${one.consecutive_failure_count > 0 ? ` (${one.consecutive_failure_count})` : ""}`,
         Since: <ExactTime at={one.disabled_at} />,
-        Actions: (
+        // The activation of the partner enables it (contract 10.1).
+        Actions: one.disabled_reason !== "suspended" && (
           <EnableSubscription
             partnerId={one.partner_id}
             id={one.id}

@@ -29,8 +29,10 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
   const { id, disabled_at: at } = subscription;
   const { held } = useQuery(healthOptions(useReader(), id)).data ?? {};
   const [opened, { open, close }] = useDisclosure();
-  // A partner cannot enable a subscription that the platform has disabled (contract 6.16).
-  const isByPlatform = ["operator", "suspended"].includes(subscription.disabled_reason ?? "");
+  // Nobody enables the subscription of a suspended partner (contract 10.1), and no partner enables one that an operator
+  // has disabled (contract 6.16).
+  const isSuspended = subscription.disabled_reason === "suspended";
+  const isByPlatform = isSuspended || subscription.disabled_reason === "operator";
   const partner = useViewedPartner();
   const isReadOnly = useIsReadOnly();
   if (subscription.pending_test_event_id !== null)
@@ -46,14 +48,11 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
         ) : (
           <Text size="sm">
             Since <ExactTime at={at} /> (<Time at={at} />
-            ), because {disabledBecause(subscription)}. {heldInWords(held)}{" "}
-            {isByPlatform
-              ? "Only the platform can enable it."
-              : "Fix the endpoint first, then enable it."}
+            ), because {disabledBecause(subscription)}. {heldInWords(held)} {wayOut(subscription)}
           </Text>
         )}
         {!isReadOnly && !isByPlatform && <Button onClick={open}>Enable …</Button>}
-        {partner && (
+        {partner && !isSuspended && (
           <EnableSubscription
             partnerId={partner.id}
             id={id}
@@ -71,6 +70,12 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
       )}
     </Alert>
   );
+}
+
+function wayOut({ disabled_reason: reason }: SubscriptionProps["subscription"]): string {
+  if (reason === "suspended") return "It is enabled again when the company is activated.";
+  if (reason === "operator") return "Only the platform can enable it.";
+  return "Fix the endpoint first, then enable it.";
 }
 
 /** Says that a test decides about the subscription. */
