@@ -166,8 +166,8 @@ test("the search matches all words, and titles come first", () => {
 
 test("the search finds settings and actions of the pages that the role may open, by other words, too", () => {
   const one = { id: "1", label: "Reviews", webhook_url: "https://hooks.example/" };
-  const shown = (typed: string, path: string) =>
-    [...tabsLike(one, typed), ...topicsLike([{ path }], typed)].map(({ title, href }) => [
+  const shown = (typed: string, path: string, role = "partner_owner") =>
+    [...tabsLike(one, typed), ...topicsLike([{ path }], role, typed)].map(({ title, href }) => [
       title,
       href,
     ]);
@@ -177,5 +177,7 @@ test("the search finds settings and actions of the pages that the role may open,
   ]);
   expect(shown("2fa", "/security")).toEqual([["Two-step verification", "/security"]]);
   expect(shown("2fa", "/keys")).toEqual([]);
+  expect(shown("redirect", "/keys")).toEqual([["OAuth client", "/keys"]]);
+  expect(shown("redirect", "/keys", "account_owner")).toEqual([]);
   expect(shown("new sub", "/webhooks")).toEqual([["New subscription", "/webhooks/new"]]);
 });

@@ -1,3 +1,4 @@
+import { clientsPathOf } from "../pages/keys/client-model.ts";
 import type { Subscription } from "../pages/webhooks/data/reads.ts";
 import { hasWords } from "../ui/text-query.ts";
 
@@ -23,15 +24,23 @@ export const isGuide = ({ href }: Hit): boolean => href.startsWith("/docs/");
 /** Maximum number of search results per group. */
 export const RESULTS_PER_GROUP = 5;
 
-/** Settings and actions of pages: the path, the title, and further words for it. */
-const TOPICS = [
+/** Whether users of a role have a setting on a page that they may open. */
+type Rule = (role: string) => boolean;
+
+/** Settings and actions of pages: the path, the title, further words for it, and the rule, if roles differ. */
+const TOPICS: readonly (readonly [path: string, title: string, words: string, rule?: Rule])[] = [
   ["/webhooks/new", "New subscription", "create add endpoint"],
   ["/webhooks/alerts", "Alerts", "notify email recipients digest backlog signing secret"],
   ["/embedding", "Portal links", "create embed frame theme preview"],
   ["/embedding", "Allowed origins", "embed frame portal domain"],
   ["/keys", "Personal token", "create regenerate delete api key"],
   ["/keys", "24-hour token", "create delete api key script scopes"],
-  ["/keys", "OAuth client", "create app rotate client secret redirect"],
+  [
+    "/keys",
+    "OAuth client",
+    "create app rotate client secret redirect",
+    (role) => clientsPathOf(role) !== undefined,
+  ],
   ["/security", "Password", "change set new"],
   ["/security", "Two-step verification", "second factor 2fa mfa passkey app recovery codes"],
   ["/security", "Where you are signed in", "sessions end sign out devices"],
@@ -39,13 +48,19 @@ const TOPICS = [
   ["/access", "Sign-ins and tokens of your people", "end revoke sessions"],
   ["/audit?q=viewed", "Who viewed a secret or a token", "looked shown audit log"],
   ["/audit", "Export the audit log", "csv json download"],
-] as const;
+];
 
-/** Returns the settings and actions of these areas that match the search text. */
-export function topicsLike(areas: readonly { readonly path: string }[], typed: string): Hit[] {
+/** Returns the settings and actions of these areas that a role has and that match the search text. */
+export function topicsLike(
+  areas: readonly { readonly path: string }[],
+  role: string,
+  typed: string,
+): Hit[] {
   return TOPICS.filter(
-    ([href, title, words]) =>
-      areas.some(({ path }) => href.startsWith(path)) && hasWords(`${title} ${words}`, typed),
+    ([href, title, words, rule]) =>
+      areas.some(({ path }) => href.startsWith(path)) &&
+      rule?.(role) !== false &&
+      hasWords(`${title} ${words}`, typed),
   ).map(([href, title]) => ({ group: "Settings and actions", title, hint: "", href }));
 }
 

@@ -13,7 +13,7 @@ import {
   catalogOptions,
   type Subscription,
 } from "../pages/webhooks/data/reads.ts";
-import { useApi } from "../session/session.tsx";
+import { useApi, useSession } from "../session/session.tsx";
 import type { Area } from "../shell/page.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { sentence } from "../ui/format.ts";
@@ -134,6 +134,7 @@ function useGo(onClose: () => void) {
 
 function useHits(areas: readonly Area[], typed: string) {
   const api = useApi();
+  const { role } = useSession().user;
   const [query] = useDebouncedValue(typed, TYPING_MS);
   const guides = useQuery({ queryKey: ["guides"], queryFn: readGuides, staleTime: Infinity });
   const found = useQuery({
@@ -150,7 +151,7 @@ function useHits(areas: readonly Area[], typed: string) {
   if (typed === "") return { hits: pages, isLooking: false };
   const records = query === typed && !found.isPlaceholderData ? (found.data ?? []) : [];
   const events = catalogLike(catalog.data?.events ?? [], typed);
-  const topics = topicsLike(areas, typed);
+  const topics = topicsLike(areas, role, typed);
   const hits = [
     ...records,
     ...pages,

@@ -67,7 +67,7 @@ export function Page() {
     ),
   }));
   const offered = [
-    ...(own.use === null ? (["personal"] as const) : []),
+    ...(own.use === null && !own.isBusy ? (["personal"] as const) : []),
     "token" as const,
     ...(clientsPath === undefined ? [] : (["client"] as const)),
   ];

@@ -114,9 +114,13 @@ export function usePersonalToken() {
   const [token, setToken] = useState<PersonalToken>();
   const { data: use } = useQuery(personalTokenOptions(api));
   const { refresh, andRead } = useRefresh(personalTokenOptions(api).queryKey);
-  const { mutate, error, isPending } = useMutation({
+  const { mutate, reset, error, isPending } = useMutation({
     mutationFn: (read: typeof viewToken) => read(api),
     onSuccess: (read) => setToken(read),
+    // Another tab deleted or generated the token. The list shows it then.
+    onError: (failure) => {
+      if (["not_found", "token_exists"].includes(apiErrorOf(failure)?.code ?? "")) reset();
+    },
     onSettled: refresh,
   });
   return {
