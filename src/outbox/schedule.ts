@@ -100,9 +100,10 @@ export function createSchedule(redis: Redis, prefix: string, log: Log) {
       run(wakes, (pipeline) => {
         for (const [shard, ids] of byShard(wakes))
           pipeline.zadd(key(shard), ...ids.flatMap((id) => [AT_ONCE, id]));
-        // One message for all wakes, because each command and each message costs some microseconds.
+        // One message for all wakes, because each command and each message costs some microseconds. A
+        // dispatcher of an earlier version reads the first, and finds the others by its sweep.
         const all = wakes.map(({ shard, subscriptionId }) => `${shard} ${subscriptionId}`);
-        pipeline.publish(channel, all.join(","));
+        pipeline.publish(channel, all.join(" "));
       }),
     /** Plans wakes for subscriptions of the caller's own shards. Other processes are not notified. */
     plan: (wakes: readonly (Wake & { readonly at: Date })[]) =>
@@ -129,10 +130,8 @@ export function createSchedule(redis: Redis, prefix: string, log: Log) {
     onWake(listener: (wake: Wake) => void): Promise<void> {
       const subscriber = openListener(redis);
       subscriber.on("message", (_channel: string, message: string) => {
-        for (const wake of message.split(",")) {
-          const [shard, subscriptionId] = wake.split(" ");
-          if (subscriptionId !== undefined) listener({ shard: Number(shard), subscriptionId });
-        }
+        for (const [, shard, subscriptionId = ""] of message.matchAll(/(\d+) (\S+)/g))
+          listener({ shard: Number(shard), subscriptionId });
       });
       return new Promise((resolve) => {
         subscriber.on("ready", () => {
