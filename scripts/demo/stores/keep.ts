@@ -147,11 +147,12 @@ function isPortTaken(error: unknown): boolean {
 const FIRST_PORT = 20_000;
 const PORTS_EACH = 199;
 const SHARES = 64;
-let taken = 0;
+/** Two processes with the same share begin at different ports. */
+let taken = Math.floor(Math.random() * PORTS_EACH);
 
 /**
  * Returns a port of this process's share that is currently unused. Neither a connection nor another process that asks
- * takes it before the caller's server listens.
+ * takes it before the caller's server listens, except for one with the same share in rare cases.
  */
 export async function freePort(): Promise<number> {
   for (let tried = 0; tried < PORTS_EACH; tried++) {
