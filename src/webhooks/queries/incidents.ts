@@ -8,7 +8,7 @@ import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { rows, statement, value } from "../../../db/statement.ts";
 import { addMs } from "../../lib/clock.ts";
 import { isDisabledByPerson, type Subscription } from "../model.ts";
-import { attemptsOfEvent, attemptsWithin, firstOfFailures, newestFirst } from "./attempts.ts";
+import { attemptsWithin, firstOfFailures, newestFirst } from "./attempts.ts";
 import { blockedSince } from "./stats.ts";
 
 /** The most incidents that the history reads. */
@@ -55,10 +55,10 @@ export async function troubleSince(
   const lost = failures > 0 ? await firstOfFailures(db, id, failures) : undefined;
   // The first event that failed permanently may have had its first failed attempt before the last 2xx, to another
   // event.
-  const attempts = lost ? await attemptsOfEvent(db, id, lost.eventId, ATTEMPTS_PER_ROUND) : [];
+  const attempts = lost ? await lastAttempts(db, id, lost.eventId) : [];
   const times = [
     lost || isByHand ? await failingSince(db, id) : undefined,
-    attempts.find(({ outcome }) => outcome !== "delivered")?.startedAt,
+    attempts.findLast(({ outcome }) => outcome !== "delivered")?.startedAt,
     await blockedSince(db, id),
     // A subscription that a user has disabled is not in an incident because of that.
     isByHand ? null : disabledAt,
@@ -66,6 +66,14 @@ export async function troubleSince(
   if (times.length === 0) return undefined;
   const open = await db.select({ at: begun }).from(incidents).where(isOpen(id));
   return [...times, ...open.map(({ at }) => at)].toSorted((a, b) => a.getTime() - b.getTime())[0];
+}
+
+/** Returns the attempts of an event's last round, the newest first. */
+function lastAttempts(db: DbOrTx, subscription: string, eventId: string) {
+  const { id, startedAt, outcome } = deliveryAttempts;
+  return attemptsWithin(db, { startedAt, outcome }, subscription, { eventId })
+    .orderBy(desc(id))
+    .limit(ATTEMPTS_PER_ROUND);
 }
 
 /**
