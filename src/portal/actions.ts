@@ -123,7 +123,7 @@ export async function redeemLink(
 ): Promise<PortalSession> {
   const now = deps.clock.now();
   const hash = hashSecret(code);
-  const link = await queries.findLink(deps.db, { hash, key, now });
+  const link = isKey(key) ? await queries.findLink(deps.db, { hash, key, now }) : undefined;
   if (link === undefined) throw new Problem("invalid_code");
   const opened = await deps.db.transaction((tx) => {
     const consume = () => queries.consumeLink(tx, hash);
@@ -177,8 +177,11 @@ const ORIGIN_ERROR =
 
 /** Returns the origins that may frame the pages below `/embed/{key}`; none for an unknown key. */
 export async function framedBy({ db }: Pick<PortalDeps, "db">, key: string): Promise<string[]> {
-  return /^[\w-]{1,64}$/.test(key) ? queries.originsOfKey(db, key) : [];
+  return isKey(key) ? queries.originsOfKey(db, key) : [];
 }
+
+/** Whether a text of a path may be the key of a portal. PostgreSQL rejects some others, such as NUL. */
+const isKey = (text: string): boolean => /^[\w-]{1,64}$/.test(text);
 
 /** Reads the portal settings of a partner, and creates them on first use. */
 async function settingsOf({ db, clock }: Pick<PortalDeps, "db" | "clock">, partnerId: number) {

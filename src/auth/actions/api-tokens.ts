@@ -110,7 +110,7 @@ export const isApiTokenKey = (key: string): boolean => /^\d{1,15}\.[\w-]{1,64}$/
  * Matches every token id (`jti`) that the service issues. Text of any other form is not looked up, because it cannot
  * be in the database.
  */
-const TOKEN_ID = /^[\w-]{1,64}$/;
+export const TOKEN_ID = /^[\w-]{1,64}$/;
 
 /**
  * Loads a personal access token of the caller. Throws 404 if there is no live token with this id, and 403 with an

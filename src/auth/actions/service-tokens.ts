@@ -10,6 +10,7 @@ import { recordAudit } from "../queries/audit.ts";
 import * as queries from "../queries/service-tokens.ts";
 import { deleteToken, findBearers, hasEnded } from "../queries/tokens.ts";
 import { holdUser } from "../queries/users.ts";
+import { TOKEN_ID } from "./api-tokens.ts";
 import { issueToken } from "./open-session.ts";
 
 /** The dependencies of the tokens of services (contract 10.7). */
@@ -85,8 +86,8 @@ export async function revokeServiceToken(
 ): Promise<void> {
   const at = clock.now();
   await db.transaction(async (tx) => {
-    if (!(await queries.hasToken(tx, id, jti)) || !(await deleteToken(tx, jti)))
-      throw new Problem("not_found");
+    const isKnown = TOKEN_ID.test(jti) && (await queries.hasToken(tx, id, jti));
+    if (!isKnown || !(await deleteToken(tx, jti))) throw new Problem("not_found");
     const details = { kind: "service", jti, service_id: id };
     await recordAudit(tx, {
       at,
