@@ -72,6 +72,11 @@ export type ReviewChanges = Partial<
   >
 >;
 
+/** No other column, because the type check accepts additional fields of a function's result. */
+type NoOther = Partial<
+  Record<Exclude<keyof typeof reviews.$inferSelect, keyof ReviewChanges>, never>
+>;
+
 /** The user who acted, or null for the review site, and the time of the action. */
 interface Act {
   readonly userId: number | null;
@@ -90,7 +95,7 @@ const EFFECTS: {
   readonly [E in ReviewEventValue]: (
     metadata: (typeof METADATA)[E]["static"],
     act: Act,
-  ) => ReviewChanges;
+  ) => ReviewChanges & NoOther;
 } = {
   // The reports of providers write the review themselves (`src/providers/decide.ts`).
   review_received: nothing,

@@ -9,6 +9,7 @@ import {
   decideResponseDeletion,
   type ReviewDecision,
 } from "../../../src/reviews/decide.ts";
+import type { ReviewEventValue } from "../../../src/outbox/event.ts";
 import { changesOf, type FlagMove, type FlagStatus } from "../../../src/reviews/events.ts";
 
 const now = new Date("2026-06-01T12:00:00Z");
@@ -114,26 +115,33 @@ test("a note is an event with its text", () => {
   });
 });
 
-test.each([
-  ["response_submitted", { body: "Thanks" }, RESPONSE],
-  ["response_updated", { body: "Thanks" }, RESPONSE],
-  ["response_deleted", {}, { responseBody: null, responseUserId: null, respondedAt: null }],
-  ["review_flagged", { reason: "Spam" }, { flagStatus: "open", flagReason: "Spam" }],
-  [
-    "flag_status_changed",
+const REVIEWED = { content: "Late.", reviewed_at: "2026-06-01T12:00:00.000+00:00" };
+const EFFECTS: Readonly<Record<ReviewEventValue, readonly [metadata: object, changes: object]>> = {
+  review_received: [REVIEWED, {}],
+  review_updated: [{ ...REVIEWED, changed: ["content"], restored: false }, {}],
+  review_removed: [{}, {}],
+  profanity_detected: [{ words: ["damn"] }, {}],
+  review_flagged: [{ reason: "Spam" }, { flagStatus: "open", flagReason: "Spam" }],
+  flag_status_changed: [
     { from: "open", to: "accepted", native_email: "queued" },
     { flagStatus: "accepted" },
   ],
-  ["review_assigned", { user_id: 8 }, { assignedUserId: 8 }],
-  ["note_added", { body: "Call her." }, {}],
-  ["review_removed", {}, {}],
-  ["review_pull_connected", {}, {}],
-] as [string, object, object][])(
-  "%s changes its columns of the review alone",
-  (event, metadata, changes) => {
-    expect(changesOf(event, metadata, { userId: 7, at: now })).toEqual(changes);
-  },
-);
+  review_assigned: [{ user_id: 8 }, { assignedUserId: 8 }],
+  note_added: [{ body: "Call her." }, {}],
+  response_submitted: [{ body: "Thanks" }, RESPONSE],
+  response_updated: [{ body: "Thanks" }, RESPONSE],
+  response_deleted: [{}, { responseBody: null, responseUserId: null, respondedAt: null }],
+  homeowner_notified_of_response: [{ native_email: "queued" }, {}],
+};
+
+test.each(Object.entries(EFFECTS))("%s changes its columns of the review alone", (event, one) => {
+  const [metadata, changes] = one;
+  expect(changesOf(event, metadata, { userId: 7, at: now })).toEqual(changes);
+});
+
+test("an event about a site changes no review", () => {
+  expect(changesOf("review_pull_connected", {}, { userId: null, at: now })).toEqual({});
+});
 
 test("metadata of another event is refused", () => {
   expect(() => changesOf("note_added", { reason: "Spam" }, { userId: 7, at: now })).toThrow();
