@@ -47,7 +47,7 @@ export const METADATA = {
 } satisfies Record<ReviewEventValue, TObject>;
 
 /**
- * The `metadata` of each event of a review. The history keeps those of the posting events, whose bodies have none.
+ * The `metadata` of each event of a review. The body of a posting event has no metadata; the history keeps it.
  */
 export type Metadata = { [E in ReviewEventValue]: Static<(typeof METADATA)[E]> } & {
   response_post_succeeded: Record<string, never>;
@@ -77,9 +77,11 @@ type NoOther = Partial<
   Record<Exclude<keyof typeof reviews.$inferSelect, keyof ReviewChanges>, never>
 >;
 
-/** The user who acted, or null for the review site, and the time of the action. */
+/** The origin of an event. */
 interface Act {
+  /** The acting user; null if the review site caused the event. */
   readonly userId: number | null;
+  /** The time of the action. */
   readonly at: Date;
 }
 
@@ -90,7 +92,10 @@ const respond = ({ body }: { readonly body: string }, { userId, at }: Act): Revi
   respondedAt: at,
 });
 
-/** What each event changes at its review, whether an account or a service of the platform acts (contract 9.2). */
+/**
+ * The function that returns the changed columns of the review, by event. Actions of accounts and of services both use
+ * this table (contract 9.2 and 9.7).
+ */
 const EFFECTS: {
   readonly [E in ReviewEventValue]: (
     metadata: (typeof METADATA)[E]["static"],

@@ -46,8 +46,9 @@ const MESSAGES_PER_LOAD = 20;
 const DAY_MS = 86_400_000;
 
 /**
- * Pages that are being read. A page keeps a connection of the pool for up to about 85 statements, so half of the
- * connections stay free for sign-ins and other reads, and no partner has more than two.
+ * Limits how many pages are read at the same time, in total and for one partner. A page holds a connection for up to
+ * about 85 statements; of the default of eight connections (`API_CONNECTIONS`), four stay free for sign-ins and other
+ * reads.
  */
 const pages = new FairQueue({ running: 4, share: 2, waiting: 200, rejection: unavailable });
 
