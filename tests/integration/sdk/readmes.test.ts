@@ -19,7 +19,7 @@ import { fixture } from "../../support/fixture.ts";
 import { until } from "../../support/network/receiver.ts";
 import { addClient, credentialsOf, postForm } from "../../support/oauth.ts";
 import { GO_ENV } from "../../support/processes/go.ts";
-import { pythonWith } from "../../support/processes/python.ts";
+import { pipFor, pythonWith } from "../../support/processes/python.ts";
 import { startProduct } from "../../support/product.ts";
 import { isThorough } from "../../support/thorough.ts";
 
@@ -219,22 +219,22 @@ function packages(): readonly Package[] {
       name: "python",
       needs: ["python3"],
       async install(folder, blocks) {
-        const source = join(folder, "source");
-        cpSync(join(SDK, "python"), source, { recursive: true });
+        // Python finds the package in this folder.
+        const installed = join(folder, "source");
         const python = pythonWith("package", [
           "setuptools==80.9.0",
           ...(isThorough ? ["mypy==1.19.0"] : []),
         ]);
-        if (python === undefined)
+        if (python === undefined) {
+          cpSync(join(SDK, "python"), installed, { recursive: true });
           console.log("The wheel is not built: its packages are out of reach.");
-        else {
+        } else {
+          const source = join(folder, "python");
+          cpSync(join(SDK, "python"), source, { recursive: true });
           if (isThorough) await output([python, "-m", "mypy", "--strict", "reviewrelay"], source);
-          const pip = [python, "-m", "pip"];
-          await output([...pip, "wheel", "-q", "--no-build-isolation", "--no-deps", "."], source);
-          const wheel = join(source, "reviewrelay-0.1.0-py3-none-any.whl");
-          rmSync(join(source, "reviewrelay"), { recursive: true });
-          await output([...pip, "install", "-q", "--no-index", "--target", ".", wheel], source);
-          expect(existsSync(join(source, "reviewrelay/py.typed"))).toBe(true);
+          const options = ["-q", "--no-build-isolation", "--no-deps", "--target", installed];
+          await output([...pipFor(python), "install", ...options, source], folder);
+          expect(existsSync(join(installed, "reviewrelay/py.typed"))).toBe(true);
         }
         const files = blocks.map((block, i) => written(folder, `block${i}.py`, block));
         return files.map((file) => ["python3", file]);
