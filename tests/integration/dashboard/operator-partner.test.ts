@@ -109,7 +109,8 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
          set state = 'disabled', disabled_at = now(), disabled_reason = 'suspended' where id = ${id}`;
     await page.reload();
     await page.getByText("It is enabled again when the company is activated.").waitFor();
-    expect(await enable.count()).toBe(0);
+    const shown = { buttons: await enable.count(), main: await page.locator("main").innerText() };
+    expect(shown).toEqual({ ...shown, buttons: 0 });
     expect(faults).toEqual([]);
     await page.close();
   });

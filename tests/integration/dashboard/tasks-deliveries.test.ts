@@ -85,7 +85,7 @@ describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
   });
 
   test("rotates the signing secret", async () => {
-    const { secret: before } = await world.subscribe({
+    const { id, secret: before } = await world.subscribe({
       webhook_url: receiver.url,
       label: "Production",
     });
@@ -93,7 +93,8 @@ describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
     await walkThrough(task, async (walk, page) => {
       await walk.click(link(page, "Settings"));
       await walk.click(button(page, /^Rotate/));
-      await page.getByRole("dialog").getByRole("button", { name: "Rotate" }).waitFor();
+      // Not a step of the task: the field has a default.
+      await page.getByLabel("Grace period in hours").fill("2");
       await walk.look("dialog");
       await walk.click(inDialog(page, "Rotate"));
       await page.getByRole("dialog").waitFor({ state: "detached" });
@@ -108,6 +109,9 @@ describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
         verify(secret, first?.body ?? "", first?.headers[name] ?? "sha256=0");
       expect(await isBy(after, "x-svc-signature")).toBe(true);
       expect(await isBy(before, "x-svc-signature-previous")).toBe(true);
+      const { body } = await world.ask("GET", `/${id}`);
+      const left = Date.parse(String(body["previous_secret_expires_at"])) - Date.now();
+      expect(Math.ceil(left / 3_600_000)).toBe(2);
     });
   });
 

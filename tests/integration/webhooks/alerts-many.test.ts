@@ -10,13 +10,13 @@ import { fixture } from "../../support/fixture.ts";
 
 const database = fixture(createDatabase);
 
-test("alerts of 300 subscriptions that are disabled at once are raised in transactions of 100", async () => {
+test("alerts of 201 subscriptions that are disabled at once are raised in transactions of 100", async () => {
   await disable();
   await look();
   expect(disabledOnes().toSorted()).toEqual(ids);
   const transactions = await database.db.sql<{ count: number }[]>`
     select count(*)::int as count from incidents group by xmin::text`;
-  expect(transactions.map((one) => one.count)).toEqual(Array.from({ length: 3 }, () => 100));
+  expect(transactions.map((one) => one.count).toSorted((a, b) => b - a)).toEqual([100, 100, 1]);
   expect(await countOf("mails")).toBe(MANY);
 });
 
@@ -107,7 +107,7 @@ test("the last success is queried only if the failure counter fell or is 0", asy
   expect(await lastSuccess()).toBeInstanceOf(Date);
 });
 
-const MANY = 300;
+const MANY = 201;
 
 const box = createTestBox();
 
