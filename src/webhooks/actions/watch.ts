@@ -89,6 +89,8 @@ export class WatchedSubscriptions {
     const feed = options && new AttemptFeed(this.#deps, options, left.signal);
     const stream: Stream = { ...watcher, feed, end, bearer: undefined, isStarted: false };
     const watch = this.#watches.get(found.id) ?? this.#begin(found);
+    // The caller has just read it, and the last poll may be older than a change that the client has already seen.
+    if (watch.isReady) sendState(watch, found);
     watch.streams.add(stream);
     const leave = () => end.resolve();
     signal.addEventListener("abort", leave);
@@ -222,6 +224,15 @@ function sendInitial(watch: Watch, stream: Stream, bookmark: Uint8Array | undefi
   stream.feed?.sendNew(stream.sink).catch(stream.end.reject);
 }
 
+/** Tells the streams how the subscription is now, if that has changed. */
+function sendState(watch: Watch, subscription: Subscription): void {
+  watch.subscription = subscription;
+  const sent = messageOf("subscription", showSubscription(subscription));
+  if (Buffer.from(sent).equals(watch.sent)) return;
+  watch.sent = sent;
+  for (const { sink } of startedStreams(watch)) sink.send(sent);
+}
+
 function startedStreams({ streams }: Watch): Stream[] {
   return [...streams].filter(({ isStarted }) => isStarted);
 }
@@ -237,18 +248,14 @@ function sendChanges(watch: Watch, look: Look): boolean {
     for (const { end } of watch.streams) end.resolve();
     return false;
   }
-  watch.subscription = subscription;
-  const sent = messageOf("subscription", showSubscription(subscription));
+  sendState(watch, subscription);
   const unseen = (look.attempts.get(id) ?? []).filter((one) => !watch.seen.has(one.id));
   // The poll returns the newest attempt first, and streams get the oldest first.
   const messages = unseen
     .toReversed()
     .map((one) => messageOf("attempt", shown(AttemptSummaryObject, one), one.id));
-  const isChanged = !Buffer.from(sent).equals(watch.sent);
-  watch.sent = sent;
   watch.seen = idsOf(look, id);
   for (const { sink, feed, end } of startedStreams(watch)) {
-    if (isChanged) sink.send(sent);
     if (feed === undefined) for (const message of messages) sink.send(message);
     else feed.sendNew(sink).catch(end.reject);
   }

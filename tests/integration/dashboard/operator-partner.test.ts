@@ -109,8 +109,7 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
          set state = 'disabled', disabled_at = now(), disabled_reason = 'suspended' where id = ${id}`;
     await page.reload();
     await page.getByText("It is enabled again when the company is activated.").waitFor();
-    const shown = { buttons: await enable.count(), main: await page.locator("main").innerText() };
-    expect(shown).toEqual({ ...shown, buttons: 0 });
+    expect(await enable.count()).toBe(0);
     expect(faults).toEqual([]);
     await page.close();
   });

@@ -45,6 +45,19 @@ test("sends the state at once, then each new attempt once, and changes", async (
   expect(stream.state.beats).toBeGreaterThan(0);
 });
 
+test("begins with the present state, although another stream was told an older one, which then gets it, too", async () => {
+  const { id } = await world.subscribe();
+  const first = await follow(id, world.tokens.admin);
+  await until("the first messages", () => first.messages.length === 2);
+  await disable(world, id);
+  const second = await follow(id, world.tokens.admin);
+  await until("the first messages of both", () => second.messages.length === 2);
+  const isDisabled = { event: "subscription", data: { is_active: false } };
+  expect(second.messages[0]).toMatchObject(isDisabled);
+  await until("the change", () => first.messages.length === 3);
+  expect(first.messages[2]).toMatchObject(isDisabled);
+});
+
 /** Starts watchers of some subscriptions as in a process of their own, and records its queries. */
 async function watchInProcess(ids: readonly string[], perSubscription: number) {
   const { clock, database, tenants } = world;
