@@ -78,6 +78,6 @@ export async function until(
     const waitedMs = performance.now() - startedAt;
     if (waitedMs > withinMs) throw new Error(`Not within ${withinMs} ms: ${what}`);
     // The pauses grow, so that polling leaves the CPU to the awaited work.
-    await Bun.sleep(Math.min(Math.max(5, waitedMs / 10), 50));
+    await Bun.sleep(Math.min(Math.max(5, waitedMs / 10), 150));
   }
 }
