@@ -201,6 +201,10 @@ describe("listen", () => {
 
   test("starts after a given attempt, ends after a count, and reports a closed port", async () => {
     await product.emit(2);
+    await until("both are recorded", async () => {
+      const path = `/partner/webhooks/${subscription.id}/health`;
+      return (await product.api().call("GET", path, { token })).body["pending"] === 0;
+    });
     const list = await command(["deliveries", "--limit", "2", "--json"]);
     const [newest, before] = JSON.parse(list.said) as { id: string; event_id: string }[];
     const { status, said } = await command([
