@@ -10,7 +10,8 @@ import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
 
-// The list of events: its filters, its export and its deliveries. SHOTS=folder saves screenshots.
+// The list of events: a partner finds the deliveries of a review and sends them again. SHOTS=folder saves
+// screenshots.
 
 const world = useWebhookDashboard();
 
@@ -78,6 +79,26 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     await page.getByLabel("Until").fill("2026-01-01T00:00");
     await page.getByText("No event fits these filters").waitFor();
     expect(faults).toEqual([]);
+  });
+
+  test("are found by their review and sent again with four clicks", async () => {
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
+    await shows(page, 5);
+    let clicks = 0;
+    const click = async (target: ReturnType<typeof button>) => {
+      clicks += 1;
+      await target.click();
+    };
+    const before = receiver.received.length;
+    await click(page.getByLabel("Review", { exact: true }));
+    await page.keyboard.type("review-4");
+    await shows(page, 1);
+    await click(button(page, /^Attempts of/));
+    await click(button(page, "Resend …"));
+    await click(page.getByRole("dialog").getByRole("button", { name: "Resend" }));
+    await until("sent again", () => receiver.received.length === before + 1);
+    await page.getByText("1 of 4 · round 2").waitFor();
+    expect(clicks).toBe(4);
   });
 
   test("show each attempt's answer on their page, and link to all events of their review", async () => {
