@@ -16,6 +16,7 @@ const TREES = [
   "tests/hostile",
   "tests/invariants",
   "tests/operations",
+  "tests/shipping",
   "tests/simulation",
   "tests/support",
 ];

@@ -17,7 +17,7 @@ import {
   settingsOf,
   startDurableStores,
   startLoad,
-} from "./drill.ts";
+} from "../shipping/drill.ts";
 
 const isHere = Bun.which("prometheus") !== null;
 if (!isHere) console.log("Skipped: there is no `prometheus` on this machine (Debian's package).");

@@ -14,7 +14,7 @@ import {
   settingsOf,
   startDurableStores,
   startLoad,
-} from "./drill.ts";
+} from "../shipping/drill.ts";
 
 const begin = drills();
 

@@ -13,7 +13,7 @@ import { Receiver, until } from "../../support/network/receiver.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { addPartner } from "../../support/tenants.ts";
-import { addEndpoint, type Endpoint, settingsOf } from "../drill.ts";
+import { addEndpoint, type Endpoint, settingsOf } from "../../shipping/drill.ts";
 import { addressOf, type Machine, machinesOf, type Network, on, subnet } from "./network.ts";
 import { ask, type Stores } from "./stores.ts";
 

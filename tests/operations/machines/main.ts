@@ -10,7 +10,7 @@ import { decodeTime } from "ulid";
 import { connect } from "../../../db/client.ts";
 import { LIMITS } from "../../../db/limits.ts";
 import { until } from "../../support/network/receiver.ts";
-import { expectAllInOrder, judge, type Load, startLoad } from "../drill.ts";
+import { expectAllInOrder, judge, type Load, startLoad } from "../../shipping/drill.ts";
 import { type Fault, faultsOf } from "./faults.ts";
 import { type Fleet, startFleet } from "./fleet.ts";
 import { createNetwork } from "./network.ts";

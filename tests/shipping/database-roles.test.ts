@@ -4,23 +4,23 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { connect, type RawDb } from "../../../db/client.ts";
-import { migrate } from "../../../db/migrate.ts";
-import { lookAtRights } from "../../../src/operate/doctor/database.ts";
-import { BASE_PATH } from "../../../src/http/access.ts";
-import { createSecretBox } from "../../../src/lib/secret-box.ts";
-import { PASSWORD } from "../../support/api.ts";
+import { connect, type RawDb } from "../../db/client.ts";
+import { migrate } from "../../db/migrate.ts";
+import { lookAtRights } from "../../src/operate/doctor/database.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
+import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { PASSWORD } from "../support/api.ts";
 import {
   addProvider,
   connectStore,
   created,
   reviewIdOf,
   type TestProvider,
-} from "../../support/factory.ts";
-import { Receiver, until } from "../../support/network/receiver.ts";
-import { ApiProcess } from "../../support/processes/api-process.ts";
-import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
-import { addTenants, type Tenants } from "../../support/tenants.ts";
+} from "../support/factory.ts";
+import { Receiver, until } from "../support/network/receiver.ts";
+import { ApiProcess } from "../support/processes/api-process.ts";
+import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
+import { addTenants, type Tenants } from "../support/tenants.ts";
 
 test("two database users serve sign-in, actions, deliveries, retention and erasure, and the service cannot change the audit log", async () => {
   const [partner] = tenants.partners;
@@ -148,7 +148,7 @@ afterAll(async () => {
 
 /** Reads the blocks of the document that name this file, with the names of this test. */
 function documented(): string[] {
-  const path = join(import.meta.dir, "../../../docs/operations/production.md");
+  const path = join(import.meta.dir, "../../docs/operations/production.md");
   const blocks = readFileSync(path, "utf8").matchAll(
     /^```sql run \S+roles\.test\.ts\n(.*?)^```/gms,
   );

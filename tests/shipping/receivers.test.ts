@@ -7,9 +7,9 @@ import { join } from "node:path";
 
 import { ulid } from "ulid";
 
-import { freePort } from "../../../scripts/demo/stores/keep.ts";
-import { GO_ENV } from "../../support/processes/go.ts";
-import { until } from "../../support/network/receiver.ts";
+import { freePort } from "../../scripts/demo/stores/keep.ts";
+import { GO_ENV } from "../support/processes/go.ts";
+import { until } from "../support/network/receiver.ts";
 
 /** Timeout of a test. The first compilation of Go's HTTP server takes a while. */
 const PATIENCE_MS = 180_000;
@@ -164,7 +164,7 @@ let folder: string;
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "receivers-"));
-  cpSync(join(import.meta.dir, "../../../src/docs/verify"), folder, { recursive: true });
+  cpSync(join(import.meta.dir, "../../src/docs/verify"), folder, { recursive: true });
 });
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -4,11 +4,11 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { freePort } from "../../../scripts/demo/stores/keep.ts";
-import { GUIDES } from "../../../src/docs/pages.ts";
-import { PASSWORD } from "../../support/api.ts";
-import { startProduct } from "../../support/product.ts";
-import { fixture } from "../../support/fixture.ts";
+import { freePort } from "../../scripts/demo/stores/keep.ts";
+import { GUIDES } from "../../src/docs/pages.ts";
+import { PASSWORD } from "../support/api.ts";
+import { startProduct } from "../support/product.ts";
+import { fixture } from "../support/fixture.ts";
 
 test("every guide with blocks marked run is covered here", () => {
   const withBlocks = GUIDES.filter(({ name }) => script(name, 0) !== "");
@@ -105,7 +105,7 @@ test.skipIf(missing.length > 0).each(RUNS.map((one) => [one.name, one] as const)
   },
 );
 
-const FOLDER = join(import.meta.dir, "../../../src/docs/guides");
+const FOLDER = join(import.meta.dir, "../../src/docs/guides");
 
 interface Run {
   readonly name: string;

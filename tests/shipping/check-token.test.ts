@@ -14,17 +14,17 @@ import {
   UnsecuredJWT,
 } from "jose";
 
-import { freePort } from "../../../scripts/demo/stores/keep.ts";
-import { ROOT } from "../../../scripts/install/install.ts";
-import { issueToken, type TokenGrant } from "../../../src/auth/actions/open-session.ts";
-import { listSigningKeys } from "../../../src/auth/queries/keys.ts";
-import { startApi } from "../../support/api.ts";
-import { fixture } from "../../support/fixture.ts";
-import { createDatabase } from "../../support/postgres.ts";
-import { composerWith } from "../../support/processes/composer.ts";
-import { GO_ENV } from "../../support/processes/go.ts";
-import { pythonWith } from "../../support/processes/python.ts";
-import { addTenants, addUser } from "../../support/tenants.ts";
+import { freePort } from "../../scripts/demo/stores/keep.ts";
+import { ROOT } from "../../scripts/install/install.ts";
+import { issueToken, type TokenGrant } from "../../src/auth/actions/open-session.ts";
+import { listSigningKeys } from "../../src/auth/queries/keys.ts";
+import { startApi } from "../support/api.ts";
+import { fixture } from "../support/fixture.ts";
+import { createDatabase } from "../support/postgres.ts";
+import { composerWith } from "../support/processes/composer.ts";
+import { GO_ENV } from "../support/processes/go.ts";
+import { pythonWith } from "../support/processes/python.ts";
+import { addTenants, addUser } from "../support/tenants.ts";
 
 describe("the programs that check a token", () => {
   test("are all covered here", () => {

@@ -1,4 +1,4 @@
-// `bun tests/operations/make-dump.ts`: fills an empty database of the oldest supported PostgreSQL through the product, and
+// `bun tests/shipping/make-dump.ts`: fills an empty database of the oldest supported PostgreSQL through the product, and
 // writes it as `releases/<version>.sql.gz` for releases.test.ts. It needs `pg_dump`.
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -99,7 +99,7 @@ function writeDump(databaseUrl: string, header: DumpHeader): void {
     stderr: "inherit",
   });
   if (!success) throw new Error("pg_dump failed.");
-  const file = join(ROOT, "tests/operations/releases", `${VERSION}.sql.gz`);
+  const file = join(ROOT, "tests/shipping/releases", `${VERSION}.sql.gz`);
   // The lines that begin with a backslash are commands of psql, which the test does not need.
   const sql = stdout.toString().replaceAll(/^\\.*\n/gm, "");
   writeFileSync(file, gzipSync(`-- ${JSON.stringify(header)}\n${sql}`));

@@ -1,19 +1,19 @@
 // Compares the paths in docs/operations/moving-in.md with those of the API, and runs both shipped configurations of a proxy.
 import { describe, expect, test } from "bun:test";
 
-import { freePort } from "../../../scripts/demo/stores/keep.ts";
-import { createApp } from "../../../src/app.ts";
-import { startApi } from "../../support/api.ts";
-import { fixture } from "../../support/fixture.ts";
+import { freePort } from "../../scripts/demo/stores/keep.ts";
+import { createApp } from "../../src/app.ts";
+import { startApi } from "../support/api.ts";
+import { fixture } from "../support/fixture.ts";
 import {
   GROUPS,
   hasProxy,
   isBelow,
   type PlatformProxy,
   startPlatformProxy,
-} from "../../support/network/platform-proxy.ts";
-import { until } from "../../support/network/receiver.ts";
-import { createDatabase } from "../../support/postgres.ts";
+} from "../support/network/platform-proxy.ts";
+import { until } from "../support/network/receiver.ts";
+import { createDatabase } from "../support/postgres.ts";
 
 const database = fixture(createDatabase);
 const api = fixture(() => startApi({ db: database.db }));

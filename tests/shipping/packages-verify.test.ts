@@ -4,16 +4,16 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import type { Vector } from "../../../scripts/vectors.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
-import { verify, verifyMinimal } from "../../../src/sdk/typescript/src/index.ts";
-import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
-import { fixture } from "../../support/fixture.ts";
-import { Receiver, until, type Received } from "../../support/network/receiver.ts";
-import { GO_ENV } from "../../support/processes/go.ts";
-import { startWebhooks } from "../../support/webhooks.ts";
+import type { Vector } from "../../scripts/vectors.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { verify, verifyMinimal } from "../../src/sdk/typescript/src/index.ts";
+import { createTestSchedule, startDispatcher } from "../support/dispatch.ts";
+import { fixture } from "../support/fixture.ts";
+import { Receiver, until, type Received } from "../support/network/receiver.ts";
+import { GO_ENV } from "../support/processes/go.ts";
+import { startWebhooks } from "../support/webhooks.ts";
 
-const SDK = join(import.meta.dir, "../../../src/sdk");
+const SDK = join(import.meta.dir, "../../src/sdk");
 
 const LANGUAGES: readonly Language[] = [
   { name: "TypeScript", needs: "bun", load: () => verifyInTypescript },
@@ -146,7 +146,7 @@ async function nextDelivery(): Promise<Pick<Received, "body" | "headers"> & { no
 
 /** The vectors, whose deliveries are of 2026-06-01. */
 function ofVectors(): Case[] {
-  const vectors = join(import.meta.dir, "../../vectors");
+  const vectors = join(import.meta.dir, "../vectors");
   const files = readdirSync(vectors, { recursive: true, encoding: "utf8" });
   return files
     .filter((file) => file.endsWith(".json"))

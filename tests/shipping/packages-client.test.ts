@@ -4,11 +4,11 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 
-import { ApiError, oauthToken, ReviewRelay } from "../../../src/sdk/typescript/src/index.ts";
-import { PASSWORD } from "../../support/api.ts";
-import { fixture } from "../../support/fixture.ts";
-import { addClient, credentialsOf, postForm } from "../../support/oauth.ts";
-import { startProduct } from "../../support/product.ts";
+import { ApiError, oauthToken, ReviewRelay } from "../../src/sdk/typescript/src/index.ts";
+import { PASSWORD } from "../support/api.ts";
+import { fixture } from "../support/fixture.ts";
+import { addClient, credentialsOf, postForm } from "../support/oauth.ts";
+import { startProduct } from "../support/product.ts";
 
 test("the client in TypeScript reads all pages, repeats safe requests alone, and refreshes tokens once", async () => {
   await expectFlow(flowInTypescript);
@@ -19,7 +19,7 @@ const name = `the client in Python does the same${hasPython ? "" : " (not run: p
 test.skipIf(!hasPython)(name, async () => {
   await expectFlow(async (given) => {
     const child = Bun.spawn(["python3", join(import.meta.dir, "flow.py")], {
-      env: { ...process.env, PYTHONPATH: join(import.meta.dir, "../../../src/sdk/python") },
+      env: { ...process.env, PYTHONPATH: join(import.meta.dir, "../../src/sdk/python") },
       stdin: Buffer.from(JSON.stringify(given)),
       stdout: "pipe",
       stderr: "pipe",

@@ -11,14 +11,14 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { freePort } from "../../../scripts/demo/stores/keep.ts";
-import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
-import { GO_ENV } from "../../support/processes/go.ts";
-import { addClient, Browser } from "../../support/oauth.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { pythonWith } from "../../support/processes/python.ts";
-import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
+import { freePort } from "../../scripts/demo/stores/keep.ts";
+import { PASSWORD, startApi, type TestApi } from "../support/api.ts";
+import { chromium, openBrowser } from "../support/dashboard/chromium.ts";
+import { GO_ENV } from "../support/processes/go.ts";
+import { addClient, Browser } from "../support/oauth.ts";
+import { createDatabase, type TestDatabase } from "../support/postgres.ts";
+import { pythonWith } from "../support/processes/python.ts";
+import { addTenants, addUser, type Tenants } from "../support/tenants.ts";
 
 describe("the programs of the OAuth guide", () => {
   test("are all covered here", () => {
@@ -117,7 +117,7 @@ for (const { name, command } of PROGRAMS)
   if (command === undefined)
     console.log(`Skipped, because its language or package is not to be had: ${name}.`);
 
-const SAMPLES = join(import.meta.dir, "../../../src/docs/oauth");
+const SAMPLES = join(import.meta.dir, "../../src/docs/oauth");
 let database: TestDatabase;
 let tenants: Tenants;
 let root: string;
@@ -131,7 +131,7 @@ const freshUser = () =>
     email: `sample-${++users}@p1.test`,
   });
 
-const MODULES = join(import.meta.dir, "../../../node_modules");
+const MODULES = join(import.meta.dir, "../../node_modules");
 
 let api: TestApi;
 

@@ -13,17 +13,17 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { freePort } from "../../../scripts/demo/stores/keep.ts";
-import { PASSWORD } from "../../support/api.ts";
-import { fixture } from "../../support/fixture.ts";
-import { until } from "../../support/network/receiver.ts";
-import { addClient, credentialsOf, postForm } from "../../support/oauth.ts";
-import { GO_ENV } from "../../support/processes/go.ts";
-import { pipFor, pythonWith } from "../../support/processes/python.ts";
-import { startProduct } from "../../support/product.ts";
-import { isThorough } from "../../support/thorough.ts";
+import { freePort } from "../../scripts/demo/stores/keep.ts";
+import { PASSWORD } from "../support/api.ts";
+import { fixture } from "../support/fixture.ts";
+import { until } from "../support/network/receiver.ts";
+import { addClient, credentialsOf, postForm } from "../support/oauth.ts";
+import { GO_ENV } from "../support/processes/go.ts";
+import { pipFor, pythonWith } from "../support/processes/python.ts";
+import { startProduct } from "../support/product.ts";
+import { isThorough } from "../support/thorough.ts";
 
-const SDK = join(import.meta.dir, "../../../src/sdk");
+const SDK = join(import.meta.dir, "../../src/sdk");
 
 const product = fixture(startProduct);
 let work: string;
@@ -202,8 +202,8 @@ function packages(): readonly Package[] {
       async install(folder, blocks) {
         const source = join(folder, "source");
         cpSync(join(SDK, "typescript"), source, { recursive: true });
-        const types = join(import.meta.dir, "../../../node_modules/@types");
-        const tsc = join(import.meta.dir, "../../../node_modules/.bin/tsc");
+        const types = join(import.meta.dir, "../../node_modules/@types");
+        const tsc = join(import.meta.dir, "../../node_modules/.bin/tsc");
         await output([process.execPath, "--bun", tsc, "-p", ".", "--typeRoots", types], source);
         const packed = await output(["npm", "pack", "--silent"], source);
         await output(["npm", "init", "-y"], folder);

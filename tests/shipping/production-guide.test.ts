@@ -5,10 +5,10 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } fr
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 
-import { freePort } from "../../../scripts/demo/stores/keep.ts";
-import { connect } from "../../../db/client.ts";
-import { startSmtpSink, type SmtpSink } from "../../../scripts/demo/smtp-sink.ts";
-import { until } from "../../support/network/receiver.ts";
+import { freePort } from "../../scripts/demo/stores/keep.ts";
+import { connect } from "../../db/client.ts";
+import { startSmtpSink, type SmtpSink } from "../../scripts/demo/smtp-sink.ts";
+import { until } from "../support/network/receiver.ts";
 
 const TOOLS = ["bash", "psql", "createdb", "openssl", "curl"];
 const missing = TOOLS.filter((tool) => Bun.which(tool) === null);
@@ -61,7 +61,7 @@ test.skipIf(missing.length > 0)("leads from an empty database to a signed delive
   expect(received).toContain("x-svc-signature: valid");
 });
 
-const ROOT = join(import.meta.dir, "../../..");
+const ROOT = join(import.meta.dir, "../..");
 
 const GUIDE = readFileSync(join(ROOT, "docs/operations/production.md"), "utf8");
 

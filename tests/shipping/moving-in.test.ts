@@ -6,15 +6,15 @@ import { dirname, join } from "node:path";
 
 import postgres from "postgres";
 
-import { freePort } from "../../../scripts/demo/stores/keep.ts";
-import { startSmtpSink } from "../../../scripts/demo/smtp-sink.ts";
-import { ROOT } from "../../../scripts/install/install.ts";
-import { isSigned } from "../../../src/docs/verify/verify.ts";
-import { fixture } from "../../support/fixture.ts";
-import { type PlatformProxy, startAnyProxy } from "../../support/network/platform-proxy.ts";
-import { Receiver, until } from "../../support/network/receiver.ts";
-import { Platform, PLATFORM } from "../../support/platform.ts";
-import { Shell } from "../../support/processes/shell.ts";
+import { freePort } from "../../scripts/demo/stores/keep.ts";
+import { startSmtpSink } from "../../scripts/demo/smtp-sink.ts";
+import { ROOT } from "../../scripts/install/install.ts";
+import { isSigned } from "../../src/docs/verify/verify.ts";
+import { fixture } from "../support/fixture.ts";
+import { type PlatformProxy, startAnyProxy } from "../support/network/platform-proxy.ts";
+import { Receiver, until } from "../support/network/receiver.ts";
+import { Platform, PLATFORM } from "../support/platform.ts";
+import { Shell } from "../support/processes/shell.ts";
 
 const TOOLS = ["bash", "psql", "openssl", "curl"];
 const missing = TOOLS.filter((tool) => Bun.which(tool) === null);

@@ -1,4 +1,4 @@
-// Compares the files in deploy/ with the code. tests/operations/executable.test.ts runs the steps of the Containerfile.
+// Compares the files in deploy/ with the code. tests/shipping/executable.test.ts runs the steps of the Containerfile.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   appendFileSync,
@@ -286,7 +286,7 @@ test.skipIf(Bun.which("systemd-analyze") === null)("the units are rated below 3.
   }
 });
 
-const ROOT = join(import.meta.dir, "../../..");
+const ROOT = join(import.meta.dir, "../..");
 const DEPLOY = join(ROOT, "deploy");
 const read = (path: string) => readFileSync(join(DEPLOY, path), "utf8");
 

@@ -3,11 +3,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { REFERENCE_PATHS } from "../../../src/docs/reference/page.ts";
-import { LANGUAGES } from "../../../src/docs/reference/samples.ts";
-import { fixture } from "../../support/fixture.ts";
-import { GO_ENV } from "../../support/processes/go.ts";
-import { startProduct } from "../../support/product.ts";
+import { REFERENCE_PATHS } from "../../src/docs/reference/page.ts";
+import { LANGUAGES } from "../../src/docs/reference/samples.ts";
+import { fixture } from "../support/fixture.ts";
+import { GO_ENV } from "../support/processes/go.ts";
+import { startProduct } from "../support/product.ts";
 
 const product = fixture(startProduct);
 /** Samples by language, then by operation. */
@@ -117,7 +117,7 @@ describe.each(CHECKS)("$language", ({ language, ending, needs, check, run }) => 
   );
 });
 
-const ROOT = join(import.meta.dir, "../../..");
+const ROOT = join(import.meta.dir, "../..");
 const TSC = join(ROOT, "node_modules/.bin/tsc");
 const TSCONFIG = JSON.stringify({
   compilerOptions: {

@@ -5,10 +5,10 @@ import { join } from "node:path";
 
 import { verify } from "@octokit/webhooks-methods";
 
-import { eventExamples, EXAMPLES, vectorFiles, type Vector } from "../../../scripts/vectors.ts";
-import { isSigned } from "../../../src/docs/verify/verify.ts";
-import { CATALOG } from "../../../src/outbox/event.ts";
-import { GO_ENV } from "../../support/processes/go.ts";
+import { eventExamples, EXAMPLES, vectorFiles, type Vector } from "../../scripts/vectors.ts";
+import { isSigned } from "../../src/docs/verify/verify.ts";
+import { CATALOG } from "../../src/outbox/event.ts";
+import { GO_ENV } from "../support/processes/go.ts";
 
 describe("the vectors", () => {
   test("match the current envelope and signature (else run scripts/vectors.ts)", () => {
@@ -238,8 +238,8 @@ for (const { name, needs, prepare } of LANGUAGES) {
   });
 }
 
-const FOLDER = join(import.meta.dir, "../../vectors");
-const SNIPPETS = join(import.meta.dir, "../../../src/docs/verify");
+const FOLDER = join(import.meta.dir, "../vectors");
+const SNIPPETS = join(import.meta.dir, "../../src/docs/verify");
 
 const stored = readdirSync(FOLDER, { recursive: true, encoding: "utf8" }).filter((path) =>
   path.endsWith(".json"),
