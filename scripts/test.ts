@@ -1,11 +1,15 @@
 // The test command: `npx -y bun@1.4.4 scripts/test.ts [file filters] [-t name] [flags of bun test]`. It starts the
 // stores (`TEST_POSTGRES=15` to 18 selects the PostgreSQL version, default 18), creates one migrated template
-// database, and runs the test files in parallel. It statically imports only built-ins, because the dependencies may
+// database, and runs the test files in parallel. Tests whose needs (scripts/needs.ts) the machine lacks are skipped;
+// with `NO_SKIPS=1` a skipped test is a failure. It statically imports only built-ins, because the dependencies may
 // not be installed yet.
 import { type ChildProcess, spawn } from "node:child_process";
-import { availableParallelism } from "node:os";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
 
 import { ROOT, ensureInstalled } from "./install/install.ts";
+import { installing, linkPrograms, NEED_NAMES, OPTIONAL } from "./needs.ts";
 
 const FOLDERS = ["tests/unit", "tests/integration", "tests/conformance", "tests/attack"];
 // Flags whose next argument is their value and not a file filter.
@@ -45,14 +49,26 @@ async function main(): Promise<number> {
   return withTestStores(async (environment) => {
     await built;
     if (interrupted) return 1;
-    const { totals, status } = await runTests(environment);
-    console.log(summary(totals));
-    return status === 0 && totals.failed === 0 && totals.passed > 0 ? 0 : 1;
+    const programs = mkdtempSync(join(tmpdir(), "reviewrelay-programs-"));
+    // Some tests start programs as another user.
+    chmodSync(programs, 0o755);
+    try {
+      linkPrograms(programs);
+      const { totals, status } = await runTests(environment, programs);
+      const missing = readMissing(programs);
+      if (missing.size > 0) console.log(listMissing(missing));
+      if (process.env["NO_SKIPS"] === "1") forbidSkips(totals, missing);
+      console.log(summary(totals));
+      return status === 0 && totals.failed === 0 && totals.passed > 0 ? 0 : 1;
+    } finally {
+      rmSync(programs, { recursive: true });
+    }
   });
 }
 
 async function runTests(
   environment: NodeJS.ProcessEnv,
+  programs: string,
 ): Promise<{ totals: Totals; status: number }> {
   const child = spawn(
     process.execPath,
@@ -62,6 +78,7 @@ async function runTests(
       "--no-isolate",
       // `--no-orphans` is not set: it would kill the children of killed processes, and some tests observe those.
       `--timeout=${TEST_TIMEOUT_MS}`,
+      "--preload=./tests/support/needs.ts",
       // More workers than processors, because many files wait for processes and timers.
       `--parallel=${availableParallelism() + 2}`,
       ...given,
@@ -71,6 +88,8 @@ async function runTests(
       cwd: ROOT,
       env: {
         ...environment,
+        PATH: join(programs, "base"),
+        TEST_PROGRAMS: programs,
         // The workers keep all processors busy, so that more threads for garbage collection only cost time.
         BUN_JSC_numberOfGCMarkers: "1",
         // Most functions in tests do not run long enough to benefit from the last optimising compiler.
@@ -99,6 +118,41 @@ async function runTests(
     console.log(slowestFiles(output));
   }
   return { totals: readTotals(output, status), status };
+}
+
+/** Reads what the tests lacked, each with the files that skipped tests for it, once for each time. */
+function readMissing(programs: string): Map<string, string[]> {
+  const list = join(programs, "skipped");
+  const files = new Map<string, string[]>();
+  if (existsSync(list))
+    for (const line of readFileSync(list, "utf8").trim().split("\n").toSorted()) {
+      const [need = "", file = ""] = line.split("\t");
+      files.set(need, [...(files.get(need) ?? []), file]);
+    }
+  return files;
+}
+
+/** Lists what the machine lacks, and the command that installs it. */
+function listMissing(missing: ReadonlyMap<string, readonly string[]>): string {
+  const lines = [...missing].map(([need, files]) => `  ${need}: ${[...new Set(files)].join(", ")}`);
+  const names = NEED_NAMES.filter((name) => missing.has(name));
+  return [
+    "\nTests were skipped, because this machine lacks",
+    ...lines,
+    ...(names.length > 0 ? [`This installs it on Debian, as root:\n${installing(names)}`] : []),
+  ].join("\n");
+}
+
+/**
+ * Counts skipped tests as failed, except one for each time that an optional registry was missing. What else is missing
+ * fails, too, because a file may leave tests out that are not even counted as skipped.
+ */
+function forbidSkips(totals: Totals, missing: ReadonlyMap<string, readonly string[]>): void {
+  const allowed = [...OPTIONAL].flatMap((need) => missing.get(need) ?? []).length;
+  const isLacking = [...missing.keys()].some((need) => !OPTIONAL.has(need));
+  const forbidden = Math.max(totals.skipped - allowed, isLacking ? 1 : 0);
+  totals.failed += forbidden;
+  totals.skipped = Math.max(totals.skipped - forbidden, 0);
 }
 
 /** Collects the output of the failed tests, so that the end of a long output shows their errors. */

@@ -6,28 +6,21 @@ import { ApiProcess } from "../support/processes/api-process.ts";
 import { PASSWORD } from "../support/api.ts";
 import { createTestSchedule } from "../support/dispatch.ts";
 import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
-import {
-  resolverFault,
-  startNameServer,
-  type NameServer,
-  type Zone,
-} from "../support/network/name-server.ts";
+import { startNameServer, type NameServer, type Zone } from "../support/network/name-server.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { startProxy, type TestProxy } from "../support/network/proxy.ts";
 import { startRawReceiver, type RawReceiver } from "../support/network/raw-receiver.ts";
 import { until } from "../support/network/receiver.ts";
 import { addTenants } from "../support/tenants.ts";
+import { lacks } from "../support/needs.ts";
 
 /*
  * DNS rebinding against the running processes, with a real name server that an attacker controls. 127.0.0.2 stands for a
  * public address. 127.0.0.1 stands for our internal network: a server listens there on the same port and must get nothing.
  */
 
-const fault = resolverFault();
-if (fault !== undefined) console.log(`Skipped, because ${fault}: the name server.`);
-
-describe.skipIf(fault !== undefined)("a name", () => {
+describe.skipIf(lacks("mounts"))("a name", () => {
   beforeAll(async () => {
     database = await createDatabase();
     await addTenants(database.db);

@@ -7,12 +7,13 @@ import { ApiProcess } from "../support/processes/api-process.ts";
 import { PASSWORD } from "../support/api.ts";
 import { createTestSchedule } from "../support/dispatch.ts";
 import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
-import { resolverFault, startNameServer, type NameServer } from "../support/network/name-server.ts";
+import { startNameServer, type NameServer } from "../support/network/name-server.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { startRawReceiver, type RawReceiver } from "../support/network/raw-receiver.ts";
 import { until } from "../support/network/receiver.ts";
 import { addTenants } from "../support/tenants.ts";
+import { lacks } from "../support/needs.ts";
 
 /*
  * A tenant chooses host names and with them a name server, which may never answer. A lookup then lasts until its timeout.
@@ -21,10 +22,7 @@ import { addTenants } from "../support/tenants.ts";
 
 const SILENT = 32;
 
-const fault = resolverFault();
-if (fault !== undefined) console.log(`Skipped, because ${fault}: the name server.`);
-
-describe.skipIf(fault !== undefined)(`beside ${SILENT} names with a silent name server`, () => {
+describe.skipIf(lacks("mounts"))(`beside ${SILENT} names with a silent name server`, () => {
   const masterKey = randomBytes(32);
   const box = createSecretBox({ current: masterKey });
   let database: TestDatabase;

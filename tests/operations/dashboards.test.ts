@@ -18,9 +18,9 @@ import {
   startDurableStores,
   startLoad,
 } from "../shipping/drill.ts";
+import { lacks } from "../support/needs.ts";
 
-const isHere = Bun.which("prometheus") !== null;
-if (!isHere) console.log("Skipped: there is no `prometheus` on this machine (Debian's package).");
+const isHere = !lacks("prometheus");
 
 const begin = drills();
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 
 import { migrate } from "../../db/migrate.ts";
-import { hasRedisServer, startSentinels } from "../../scripts/demo/stores/redis-servers.ts";
+import { startSentinels } from "../../scripts/demo/stores/redis-servers.ts";
 import { until } from "../support/network/receiver.ts";
 import { ApiProcess } from "../support/processes/api-process.ts";
 import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
@@ -15,11 +15,12 @@ import {
   startDurableStores,
   startLoad,
 } from "../shipping/drill.ts";
+import { lacks } from "../support/needs.ts";
 
 const begin = drills();
 
 describe("while Sentinels replace the master of Redis, every request is answered and all is delivered in order", () => {
-  test.skipIf(!hasRedisServer()).each(["SIGKILL", "SIGSTOP"] as const)(
+  test.skipIf(lacks("redis-server")).each(["SIGKILL", "SIGSTOP"] as const)(
     "after %s of the master",
     async (signal) => {
       const drill = begin();

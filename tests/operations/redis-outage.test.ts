@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 
 import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { startValkeyBridge, type ValkeyServer } from "../../scripts/demo/stores/valkey-bridge.ts";
-import { hasCaddy, startCaddy } from "../support/network/caddy.ts";
+import { startCaddy } from "../support/network/caddy.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { PASSWORD } from "../support/api.ts";
@@ -17,11 +17,12 @@ import { createDatabase } from "../support/postgres.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
 import { addTenants } from "../support/tenants.ts";
 import { fixture } from "../support/fixture.ts";
+import { lacks } from "../support/needs.ts";
 
 const database = fixture(createDatabase);
 
 describe("without Redis every request through the shipped Caddyfile succeeds", () => {
-  test.skipIf(!hasCaddy()).each([
+  test.skipIf(lacks("caddy")).each([
     ["ends its connections", () => redis.stop()],
     [
       "accepts connections and never answers",

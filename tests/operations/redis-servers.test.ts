@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 
 import {
-  hasRedisServer,
   startCluster,
   startRedisServer,
   startSentinels,
@@ -14,8 +13,9 @@ import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
 import { startTcpProxy } from "../support/network/tcp-proxy.ts";
 import { createDatabase } from "../support/postgres.ts";
 import { until } from "../support/network/receiver.ts";
+import { lacks } from "../support/needs.ts";
 
-const isHere = hasRedisServer();
+const isHere = !lacks("redis-server");
 
 describe.skipIf(!isHere)("Sentinels", () => {
   let sentinels: Sentinels;

@@ -11,9 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-
-const hasHelm = Bun.which("helm") !== null;
-if (!hasHelm) console.log("Skipped, because there is no helm: the chart is not rendered.");
+import { lacks, program } from "../support/needs.ts";
 
 describe("an installation for production", () => {
   let folder: string;
@@ -156,15 +154,15 @@ describe("the manifests", () => {
     .filter((one) => one["kind"] === "ConfigMap")
     .map((one) => one["data"]);
 
-  test.skipIf(!hasHelm)("are the chart with its defaults", () => {
+  test.skipIf(lacks("helm"))("are the chart with its defaults", () => {
     expect(helm("--no-hooks")).toBe(read("kubernetes/reviewrelay.yaml"));
     const monitors = ["--set", "podMonitor.enabled=true", "--show-only", "templates/monitors.yaml"];
     expect(helm(...monitors)).toBe(read("kubernetes/pod-monitors.yaml"));
   });
 
-  test.skipIf(Bun.which("kubectl") === null)("are built by kustomize", () => {
+  test.skipIf(lacks("kubectl"))("are built by kustomize", () => {
     const build = ["kubectl", "kustomize", join(DEPLOY, "kubernetes")];
-    const { stdout, stderr } = Bun.spawnSync(build);
+    const { stdout, stderr } = Bun.spawnSync(build, { env: process.env });
     const kinds = documentsOf(stdout.toString()).map((one) => one["kind"]);
     expect([stderr.toString(), kinds.filter((kind) => kind === "Deployment")]).toEqual([
       "",
@@ -237,7 +235,7 @@ test("every value of the chart is used in a template, or is a part of one that i
     );
 });
 
-test.skipIf(!hasHelm)("a chart with every option has no default that is missing", () => {
+test.skipIf(lacks("helm"))("a chart with every option has no default that is missing", () => {
   const kinds = documentsOf(helm(...EVERY_OPTION)).map((one) => one["kind"]);
   expect([...new Set(kinds)].toSorted()).toEqual([
     "ConfigMap",
@@ -272,15 +270,10 @@ test.each(["reviewrelay-api.service", "reviewrelay-dispatcher.service"])(
   },
 );
 
-test.skipIf(Bun.which("systemd-analyze") === null)("the units are rated below 3.0", () => {
+test.skipIf(lacks("systemd"))("the units are rated below 3.0", () => {
   for (const name of ["reviewrelay-api.service", "reviewrelay-dispatcher.service"]) {
-    const { stdout } = Bun.spawnSync([
-      "systemd-analyze",
-      "security",
-      "--offline=true",
-      "--no-pager",
-      join(DEPLOY, "systemd", name),
-    ]);
+    const options = ["security", "--offline=true", "--no-pager", join(DEPLOY, "systemd", name)];
+    const { stdout } = Bun.spawnSync([program("systemd", "systemd-analyze"), ...options]);
     const [, rating] = /Overall exposure level for \S+: ([\d.]+)/.exec(stdout.toString()) ?? [];
     expect(Number(rating)).toBeLessThan(3);
   }
@@ -313,7 +306,7 @@ const EVERY_OPTION = ["podMonitor", "ingress", "api.autoscaling"].flatMap((name)
 
 function helm(...options: readonly string[]): string {
   const command = ["helm", "template", "reviewrelay", join(DEPLOY, "helm/reviewrelay"), ...options];
-  const { exitCode, stdout, stderr } = Bun.spawnSync(command);
+  const { exitCode, stdout, stderr } = Bun.spawnSync(command, { env: process.env });
   if (exitCode !== 0) throw new Error(stderr.toString());
   return stdout.toString();
 }

@@ -9,6 +9,7 @@ import { GUIDES } from "../../src/docs/pages.ts";
 import { PASSWORD } from "../support/api.ts";
 import { startProduct } from "../support/product.ts";
 import { fixture } from "../support/fixture.ts";
+import { lacks } from "../support/needs.ts";
 
 test("every guide with blocks marked run is covered here", () => {
   const withBlocks = GUIDES.filter(({ name }) => script(name, 0) !== "");
@@ -16,11 +17,6 @@ test("every guide with blocks marked run is covered here", () => {
     withBlocks.map(({ name }) => name).toSorted(),
   );
 });
-
-const TOOLS = ["bash", "curl", "node", "openssl", "sed"];
-const missing = TOOLS.filter((tool) => Bun.which(tool) === null);
-if (missing.length > 0)
-  console.log(`Skipped, because there is no ${missing.join(", ")}: the guides.`);
 
 const product = fixture(startProduct);
 
@@ -68,7 +64,9 @@ const RUNS: readonly Run[] = [
   },
 ];
 
-test.skipIf(missing.length > 0).each(RUNS.map((one) => [one.name, one] as const))(
+test
+  .skipIf(lacks("bash", "curl", "node", "openssl"))
+  .each(RUNS.map((one) => [one.name, one] as const))(
   "%s runs unchanged",
   async (name, { env, typed, sees }) => {
     const folder = mkdtempSync(join(tmpdir(), "guide-"));

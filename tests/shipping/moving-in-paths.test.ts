@@ -3,11 +3,11 @@ import { describe, expect, test } from "bun:test";
 
 import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { createApp } from "../../src/app.ts";
+import { lacks } from "../support/needs.ts";
 import { startApi } from "../support/api.ts";
 import { fixture } from "../support/fixture.ts";
 import {
   GROUPS,
-  hasProxy,
   isBelow,
   type PlatformProxy,
   startPlatformProxy,
@@ -34,7 +34,7 @@ describe("the paths of the guide", () => {
 });
 
 for (const name of ["nginx", "caddy"] as const)
-  test.skipIf(!hasProxy(name))(
+  test.skipIf(lacks(name))(
     `the shipped configuration of ${name} moves each group alone`,
     async () => {
       const [port, platform, reviewrelay] = await Promise.all([freePort(), freePort(), freePort()]);

@@ -15,13 +15,9 @@ import { type PlatformProxy, startAnyProxy } from "../support/network/platform-p
 import { Receiver, until } from "../support/network/receiver.ts";
 import { Platform, PLATFORM } from "../support/platform.ts";
 import { Shell } from "../support/processes/shell.ts";
+import { lacks } from "../support/needs.ts";
 
-const TOOLS = ["bash", "psql", "openssl", "curl"];
-const missing = TOOLS.filter((tool) => Bun.which(tool) === null);
-if (missing.length > 0)
-  console.log(`Skipped, because there is no ${missing.join(", ")}: the guide to moving in.`);
-
-describe.skipIf(missing.length > 0)("moving in", () => {
+describe.skipIf(lacks("bash", "psql", "openssl", "curl"))("moving in", () => {
   test("1 to 3: installs beside tables of the same names, imports, and goes back without a trace", async () => {
     await install();
     expect(counts(await run("2"))).toEqual(IMPORTED);
@@ -135,7 +131,7 @@ let values: Readonly<Record<string, string>> = {};
 let metrics: readonly number[] = [];
 
 beforeAll(async () => {
-  if (missing.length > 0) return;
+  if (lacks("bash", "psql", "openssl", "curl")) return;
   const [port = 0, ours = 0, theirs = 0, ...others] = await Promise.all(
     Array.from({ length: 5 }, freePort),
   );
@@ -181,7 +177,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  if (missing.length > 0) return;
+  if (lacks("bash", "psql", "openssl", "curl")) return;
   await shell.stop();
   await Promise.all([proxy.stop(), platform.stop(), query.end()]);
   rmSync(folder, { recursive: true, force: true });

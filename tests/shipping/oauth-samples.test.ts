@@ -13,7 +13,8 @@ import { join } from "node:path";
 
 import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { PASSWORD, startApi, type TestApi } from "../support/api.ts";
-import { chromium, openBrowser } from "../support/dashboard/chromium.ts";
+import { lacks, skipped } from "../support/needs.ts";
+import { openBrowser } from "../support/dashboard/chromium.ts";
 import { GO_ENV } from "../support/processes/go.ts";
 import { addClient, Browser } from "../support/oauth.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
@@ -26,14 +27,12 @@ describe("the programs of the OAuth guide", () => {
     expect(PROGRAMS.map(({ name }) => name).toSorted()).toEqual(names.toSorted());
   });
 
-  test.each(PROGRAMS.filter(({ command }) => command !== undefined).map((one) => [one.name, one]))(
-    "%s signs in, refreshes and revokes",
-    async (name, { command = [] }) => {
-      if (name.endsWith(".go") && !hasGoPackage())
-        return console.log("Skipped, because golang.org/x/oauth2 is out of reach.");
+  for (const { name, command } of PROGRAMS)
+    test.skipIf(command === undefined)(`${name} signs in, refreshes and revokes`, async () => {
+      if (name.endsWith(".go") && !hasGoPackage()) return void skipped("proxy of Go modules");
       const client = await addClient(database.db);
       const { email } = await freshUser();
-      const run = Bun.spawn([...command, name], {
+      const run = Bun.spawn([...(command ?? []), name], {
         cwd: folder,
         env: {
           ...process.env,
@@ -57,11 +56,10 @@ describe("the programs of the OAuth guide", () => {
       }
       expect([await run.exited, await problems]).toEqual([0, ""]);
       expect(out.trim().split("\n").slice(1)).toEqual([email, "401"]);
-    },
-  );
+    });
 });
 
-describe.skipIf(chromium === undefined)("the page of the OAuth guide, in a browser", () => {
+describe.skipIf(lacks("chromium"))("the page of the OAuth guide, in a browser", () => {
   /** Opens the page from another origin than the API's and returns its final text. */
   async function visit(origin: URL): Promise<string> {
     const client = await addClient(database.db, {
@@ -106,16 +104,12 @@ const python = pythonWith("oauth", [
   "requests==2.34.2",
   "requests-oauthlib==2.0.0",
 ]);
-const go = Bun.which("go");
 const PROGRAMS: readonly Program[] = [
-  { name: "openid-client.mjs", command: Bun.which("node") === null ? undefined : ["node"] },
+  { name: "openid-client.mjs", command: lacks("node") ? undefined : ["node"] },
   { name: "with_authlib.py", command: python === undefined ? undefined : [python] },
   { name: "with_requests_oauthlib.py", command: python === undefined ? undefined : [python] },
-  { name: "with_x_oauth2.go", command: go === null ? undefined : [go, "run"] },
+  { name: "with_x_oauth2.go", command: lacks("go") ? undefined : ["go", "run"] },
 ];
-for (const { name, command } of PROGRAMS)
-  if (command === undefined)
-    console.log(`Skipped, because its language or package is not to be had: ${name}.`);
 
 const SAMPLES = join(import.meta.dir, "../../src/docs/oauth");
 let database: TestDatabase;
@@ -185,7 +179,7 @@ function hasGoPackage(): boolean {
     ["go", "mod", "init", "example.com/app"],
     ["go", "get", "golang.org/x/oauth2@v0.32.0"],
   ];
-  const options = { cwd: folder, stdout: "ignore", stderr: "ignore" } as const;
+  const options = { cwd: folder, env: process.env, stdout: "ignore", stderr: "ignore" } as const;
   return steps.every((command) => Bun.spawnSync(command, options).success);
 }
 

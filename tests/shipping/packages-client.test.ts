@@ -9,14 +9,13 @@ import { PASSWORD } from "../support/api.ts";
 import { fixture } from "../support/fixture.ts";
 import { addClient, credentialsOf, postForm } from "../support/oauth.ts";
 import { startProduct } from "../support/product.ts";
+import { lacks } from "../support/needs.ts";
 
 test("the client in TypeScript reads all pages, repeats safe requests alone, and refreshes tokens once", async () => {
   await expectFlow(flowInTypescript);
 });
 
-const hasPython = Bun.which("python3") !== null;
-const name = `the client in Python does the same${hasPython ? "" : " (not run: python3 is not on this machine)"}`;
-test.skipIf(!hasPython)(name, async () => {
+test.skipIf(lacks("python"))("the client in Python does the same", async () => {
   await expectFlow(async (given) => {
     const child = Bun.spawn(["python3", join(import.meta.dir, "flow.py")], {
       env: { ...process.env, PYTHONPATH: join(import.meta.dir, "../../src/sdk/python") },

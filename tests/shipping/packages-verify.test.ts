@@ -12,24 +12,26 @@ import { fixture } from "../support/fixture.ts";
 import { Receiver, until, type Received } from "../support/network/receiver.ts";
 import { GO_ENV } from "../support/processes/go.ts";
 import { startWebhooks } from "../support/webhooks.ts";
+import type { NeedName } from "../../scripts/needs.ts";
+import { lacks } from "../support/needs.ts";
 
 const SDK = join(import.meta.dir, "../../src/sdk");
 
 const LANGUAGES: readonly Language[] = [
-  { name: "TypeScript", needs: "bun", load: () => verifyInTypescript },
+  { name: "TypeScript", needs: [], load: () => verifyInTypescript },
   {
     name: "Python",
-    needs: "python3",
+    needs: ["python"],
     load: (folder) => inProcess(["python3", written(folder, "verify.py", PYTHON)]),
   },
   {
     name: "PHP",
-    needs: "php",
+    needs: ["php"],
     load: (folder) => inProcess(["php", written(folder, "verify.php", PHP)]),
   },
   {
     name: "Go",
-    needs: "go",
+    needs: ["go"],
     load(folder) {
       cpSync(join(SDK, "go"), join(folder, "reviewrelay"), { recursive: true });
       written(folder, "go.mod", GO_MODULE);
@@ -41,16 +43,13 @@ const LANGUAGES: readonly Language[] = [
 
 for (const { name, needs, load } of LANGUAGES) {
   const title = `the package in ${name} accepts real deliveries and refuses forged and old ones`;
-  if (needs !== "bun" && Bun.which(needs) === null)
-    test.skip(`${title} (not run: ${needs} is not on this machine)`, () => {});
-  else
-    test(title, async () => {
-      const cases = [...ofDeliveries, ...ofVectors()];
-      const ids = await load(folder)(cases);
-      expect(cases.map((one, i) => [one.name, ids[i] ?? null])).toEqual(
-        cases.map((one) => [one.name, one.isAccepted ? idOf(one) : null]),
-      );
-    });
+  test.skipIf(lacks(...needs))(title, async () => {
+    const cases = [...ofDeliveries, ...ofVectors()];
+    const ids = await load(folder)(cases);
+    expect(cases.map((one, i) => [one.name, ids[i] ?? null])).toEqual(
+      cases.map((one) => [one.name, one.isAccepted ? idOf(one) : null]),
+    );
+  });
 }
 
 /** A delivery as a receiver has it, at a time in Unix seconds. */
@@ -69,7 +68,7 @@ type VerifyAll = (cases: readonly Case[]) => Promise<(string | null)[]>;
 
 interface Language {
   readonly name: string;
-  readonly needs: string;
+  readonly needs: readonly NeedName[];
   readonly load: (folder: string) => VerifyAll;
 }
 

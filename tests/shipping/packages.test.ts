@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
   cpSync,
   existsSync,
-  mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
@@ -15,6 +15,8 @@ import { join } from "node:path";
 
 import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { PASSWORD } from "../support/api.ts";
+import type { NeedName } from "../../scripts/needs.ts";
+import { lacks } from "../support/needs.ts";
 import { fixture } from "../support/fixture.ts";
 import { until } from "../support/network/receiver.ts";
 import { addClient, credentialsOf, postForm } from "../support/oauth.ts";
@@ -35,25 +37,39 @@ beforeAll(async () => {
 afterAll(() => rmSync(work, { recursive: true, force: true }));
 
 for (const { name, needs, install } of packages()) {
-  const absent = needs.filter((program) => Bun.which(program) === null);
-  const title = `the blocks of src/sdk/${name}/README.md run unchanged with the package`;
-  if (absent.length > 0)
-    test.skip(`${title} (not run: ${absent.join(", ")} is not on this machine)`, () => {});
-  else
-    test(title, async () => {
+  test.skipIf(lacks(...needs))(
+    `the package of src/sdk/${name} is built with all its files, and the blocks of its README.md run unchanged`,
+    async () => {
       const folder = mkdtempSync(join(work, `${name}-`));
       const blocks = [
         ...readFileSync(join(SDK, name, "README.md"), "utf8").matchAll(
           /^```\w+ run \S+\n([\s\S]*?)^```$/gm,
         ),
       ].map(([, block = ""]) => block);
-      const [receive = [], call, signIn] = await install(folder, blocks);
+      const { files, commands } = await install(folder, blocks);
+      for (const file of filesOf(name))
+        expect([`${name}: ${file}`, existsSync(join(files, file))]).toEqual([
+          `${name}: ${file}`,
+          true,
+        ]);
+      const [receive = [], call, signIn] = commands;
       const port = await freePort();
       await withoutSubscriptions();
       const secret = call === undefined ? await subscribed(port) : await called(folder, call, port);
       await receives(folder, { command: receive, port, secret });
       if (signIn !== undefined) await signsIn(folder, signIn);
-    });
+    },
+  );
+}
+
+/** Returns the files that an installed package must have, one for each of its sources. */
+function filesOf(name: string): string[] {
+  const sources = readdirSync(join(SDK, name), { recursive: true, encoding: "utf8" });
+  return sources.flatMap((file) => {
+    const [, module] = /^src\/(\w+)\.ts$/.exec(file) ?? [];
+    if (module !== undefined) return [`dist/${module}.js`, `dist/${module}.d.ts`];
+    return /\.(?:go|php|py|typed)$|^go\.mod$/.test(file) ? [file] : [];
+  });
 }
 
 /** Runs the block that calls the API, and returns the secret that it prints. */
@@ -145,12 +161,6 @@ async function signsIn(folder: string, command: readonly string[]): Promise<void
   expect(readFileSync(join(folder, "refresh-token"), "utf8")).not.toBe(first);
 }
 
-const LOADER = `<?php
-spl_autoload_register(function ($class) {
-    require '${join(SDK, "php/src")}/' . substr($class, strlen('ReviewRelay\\\\')) . '.php';
-});
-`;
-
 const GO_MODULE = `module receiver
 
 go 1.22
@@ -165,6 +175,7 @@ const environment = (folder: string) => ({
   ...GO_ENV,
   PYTHONPATH: join(folder, "source"),
   PYTHONUNBUFFERED: "1",
+  COMPOSER_ALLOW_SUPERUSER: "1",
 });
 
 /** Returns the output of a command; throws with all that it printed if it fails. */
@@ -188,9 +199,15 @@ function written(folder: string, name: string, text: string): string {
 
 interface Package {
   readonly name: string;
-  readonly needs: readonly string[];
-  /** Writes the blocks of the README with all that they need, and returns the command that runs each. */
-  install(folder: string, blocks: readonly string[]): Promise<readonly (readonly string[])[]>;
+  readonly needs: readonly NeedName[];
+  /**
+   * Builds and installs the package into an empty project with the blocks of the README; returns the folder of its files
+   * and the command that runs each block.
+   */
+  install(
+    folder: string,
+    blocks: readonly string[],
+  ): Promise<{ files: string; commands: readonly (readonly string[])[] }>;
 }
 
 /** The packages, each with the steps that build and install it. */
@@ -198,7 +215,7 @@ function packages(): readonly Package[] {
   return [
     {
       name: "typescript",
-      needs: ["node", "npm"],
+      needs: ["node"],
       async install(folder, blocks) {
         const source = join(folder, "source");
         cpSync(join(SDK, "typescript"), source, { recursive: true });
@@ -212,12 +229,15 @@ function packages(): readonly Package[] {
         const options = ["--module", "nodenext", "--target", "es2022", "--strict"];
         const check = [tsc, ...options, "--types", "node", "--typeRoots", types, ...files];
         await output([process.execPath, "--bun", ...check], folder);
-        return blocks.map((_, i) => ["node", `block${i}.mjs`]);
+        return {
+          files: join(folder, "node_modules/@reviewrelay/sdk"),
+          commands: blocks.map((_, i) => ["node", `block${i}.mjs`]),
+        };
       },
     },
     {
       name: "python",
-      needs: ["python3"],
+      needs: ["python"],
       async install(folder, blocks) {
         // Python finds the package in this folder.
         const installed = join(folder, "source");
@@ -225,41 +245,45 @@ function packages(): readonly Package[] {
           "setuptools==80.9.0",
           ...(isThorough ? ["mypy==1.19.0"] : []),
         ]);
-        if (python === undefined) {
-          cpSync(join(SDK, "python"), installed, { recursive: true });
-          console.log("The wheel is not built: its packages are out of reach.");
-        } else {
-          const source = join(folder, "python");
-          cpSync(join(SDK, "python"), source, { recursive: true });
-          if (isThorough) await output([python, "-m", "mypy", "--strict", "reviewrelay"], source);
-          const options = ["-q", "--no-build-isolation", "--no-deps", "--target", installed];
-          await output([...pipFor(python), "install", ...options, source], folder);
-          expect(existsSync(join(installed, "reviewrelay/py.typed"))).toBe(true);
-        }
+        if (python === undefined) throw new Error("There is no registry with setuptools.");
+        const source = join(folder, "python");
+        cpSync(join(SDK, "python"), source, { recursive: true });
+        if (isThorough) await output([python, "-m", "mypy", "--strict", "reviewrelay"], source);
+        const options = ["-q", "--no-build-isolation", "--no-deps", "--target", installed];
+        await output([...pipFor(python), "install", ...options, source], folder);
         const files = blocks.map((block, i) => written(folder, `block${i}.py`, block));
-        return files.map((file) => ["python3", file]);
+        return { files: installed, commands: files.map((file) => ["python3", file]) };
       },
     },
     {
       name: "php",
-      needs: ["php"],
+      needs: ["php", "composer"],
       async install(folder, blocks) {
-        // Composer writes the same loader, but needs a registry to start.
-        mkdirSync(join(folder, "vendor"));
-        written(folder, "vendor/autoload.php", LOADER);
+        // As the README says: a copy of the folder, as a repository of the type `path`.
+        cpSync(join(SDK, "php"), join(folder, "reviewrelay"), { recursive: true });
+        const repositories = [
+          { type: "path", url: "reviewrelay", options: { symlink: false } },
+          { "packagist.org": false },
+        ];
+        written(folder, "composer.json", JSON.stringify({ repositories }));
+        await output(["composer", "require", "--quiet", "reviewrelay/sdk:*@dev"], folder);
         written(folder, "index.php", blocks[0] ?? "");
-        return [["php", "-S", "127.0.0.1:PORT", "index.php"]];
+        return {
+          files: join(folder, "vendor/reviewrelay/sdk"),
+          commands: [["php", "-S", "127.0.0.1:PORT", "index.php"]],
+        };
       },
     },
     {
       name: "go",
       needs: ["go"],
       async install(folder, blocks) {
-        cpSync(join(SDK, "go"), join(folder, "reviewrelay"), { recursive: true });
+        const files = join(folder, "reviewrelay");
+        cpSync(join(SDK, "go"), files, { recursive: true });
         written(folder, "main.go", blocks[0] ?? "");
         written(folder, "go.mod", GO_MODULE);
         await output(["go", "build", "-o", "receiver", "."], folder);
-        return [[join(folder, "receiver")]];
+        return { files, commands: [[join(folder, "receiver")]] };
       },
     },
   ];

@@ -9,57 +9,56 @@ import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { connect } from "../../db/client.ts";
 import { startSmtpSink, type SmtpSink } from "../../scripts/demo/smtp-sink.ts";
 import { until } from "../support/network/receiver.ts";
+import { lacks } from "../support/needs.ts";
 
-const TOOLS = ["bash", "psql", "createdb", "openssl", "curl"];
-const missing = TOOLS.filter((tool) => Bun.which(tool) === null);
-if (missing.length > 0)
-  console.log(`Skipped, because there is no ${missing.join(", ")}: the guide.`);
-
-test.skipIf(missing.length > 0)("leads from an empty database to a signed delivery", async () => {
-  install();
-  for (const one of NOT_INSTALLED)
-    expect([one, existsSync(join(clone, "node_modules", one))]).toEqual([one, false]);
-  // `-e` stops at errors, which a reader would notice; the trap ends background jobs with the shell.
-  const trap = "trap 'kill $(jobs -p) 2>/dev/null' EXIT";
-  const shell = Bun.spawn(
-    [
-      "bash",
-      "--norc",
-      "-eu",
-      "-o",
-      "pipefail",
-      "-c",
-      `${trap}\n${await script()}\nbun run migrate\nbun run keys`,
-    ],
-    {
-      cwd: clone,
-      env: {
-        PATH: `${dirname(process.execPath)}:${process.env["PATH"] ?? ""}`,
-        HOME: folder,
-        PGPASSWORD: decodeURIComponent(server.password),
-        REDIS_PREFIX: `${name}:`,
-        RATE_LIMITS: "off",
+test.skipIf(lacks("bash", "psql", "openssl", "curl"))(
+  "leads from an empty database to a signed delivery",
+  async () => {
+    install();
+    for (const one of NOT_INSTALLED)
+      expect([one, existsSync(join(clone, "node_modules", one))]).toEqual([one, false]);
+    // `-e` stops at errors, which a reader would notice; the trap ends background jobs with the shell.
+    const trap = "trap 'kill $(jobs -p) 2>/dev/null' EXIT";
+    const shell = Bun.spawn(
+      [
+        "bash",
+        "--norc",
+        "-eu",
+        "-o",
+        "pipefail",
+        "-c",
+        `${trap}\n${await script()}\nbun run migrate\nbun run keys`,
+      ],
+      {
+        cwd: clone,
+        env: {
+          PATH: `${dirname(process.execPath)}:${process.env["PATH"] ?? ""}`,
+          HOME: folder,
+          PGPASSWORD: decodeURIComponent(server.password),
+          REDIS_PREFIX: `${name}:`,
+          RATE_LIMITS: "off",
+        },
+        stdin: "pipe",
+        stdout: "pipe",
+        stderr: "pipe",
       },
-      stdin: "pipe",
-      stdout: "pipe",
-      stderr: "pipe",
-    },
-  );
-  const said = Promise.all([
-    new Response(shell.stdout).text(),
-    new Response(shell.stderr).text(),
-  ]).then((outputs) => outputs.join("\n"));
-  const invited = invitationOf(join(folder, "mail")).then(async (link) => {
-    await shell.stdin.write(`${link}\n`);
-    await shell.stdin.end();
-  });
-  await Promise.race([invited, shell.exited]);
-  const status = await shell.exited;
-  expect([status, await said]).toEqual([0, expect.stringContaining("The review was delivered.")]);
-  const received = readFileSync(join(folder, "private/received.log"), "utf8");
-  expect(received).toContain("review_received");
-  expect(received).toContain("x-svc-signature: valid");
-});
+    );
+    const said = Promise.all([
+      new Response(shell.stdout).text(),
+      new Response(shell.stderr).text(),
+    ]).then((outputs) => outputs.join("\n"));
+    const invited = invitationOf(join(folder, "mail")).then(async (link) => {
+      await shell.stdin.write(`${link}\n`);
+      await shell.stdin.end();
+    });
+    await Promise.race([invited, shell.exited]);
+    const status = await shell.exited;
+    expect([status, await said]).toEqual([0, expect.stringContaining("The review was delivered.")]);
+    const received = readFileSync(join(folder, "private/received.log"), "utf8");
+    expect(received).toContain("review_received");
+    expect(received).toContain("x-svc-signature: valid");
+  },
+);
 
 const ROOT = join(import.meta.dir, "../..");
 

@@ -10,13 +10,15 @@ import { ulid } from "ulid";
 import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { GO_ENV } from "../support/processes/go.ts";
 import { until } from "../support/network/receiver.ts";
+import type { NeedName } from "../../scripts/needs.ts";
+import { lacks } from "../support/needs.ts";
 
 /** Timeout of a test. The first compilation of Go's HTTP server takes a while. */
 const PATIENCE_MS = 180_000;
 
 const LANGUAGES: readonly Language[] = [
   { name: "JavaScript", needs: "node", start: () => ["node", "receive.mjs"] },
-  { name: "Python", needs: "python3", start: () => ["python3", "receive.py"] },
+  { name: "Python", needs: "python", start: () => ["python3", "receive.py"] },
   {
     name: "PHP",
     needs: "php",
@@ -31,7 +33,7 @@ const LANGUAGES: readonly Language[] = [
   },
   {
     name: "Java",
-    needs: "javac",
+    needs: "java",
     build: ["javac", "Verify.java", "Receive.java"],
     start: () => ["java", "Receive"],
   },
@@ -39,11 +41,7 @@ const LANGUAGES: readonly Language[] = [
 
 for (const { name, needs, build, start } of LANGUAGES) {
   const title = `the receiver in ${name} takes what is signed and fresh, once, and needs a secret`;
-  if (Bun.which(needs) === null) {
-    test.skip(`${title} (not run: ${needs} is not on this machine)`, () => {});
-    continue;
-  }
-  test(
+  test.skipIf(lacks(needs))(
     title,
     async () => {
       const port = await freePort();
@@ -108,33 +106,30 @@ for (const { name, needs, build, start } of LANGUAGES) {
   );
 }
 
-test.skipIf(Bun.which("php") === null)(
-  "the receiver in PHP accepts nothing with an empty key",
-  async () => {
-    const port = await freePort();
-    const child = Bun.spawn(["php", "-S", `127.0.0.1:${port}`, "receive.php"], {
-      cwd: folder,
-      env: { PATH: process.env["PATH"] ?? "", TMPDIR: folder, WEBHOOK_SECRET: "" },
-      stdout: "ignore",
-      stderr: "ignore",
-    });
-    try {
-      const body = bodyOf(new Date());
-      const headers = { "X-SVC-Signature": signed(body, "") };
-      const post = () => fetch(`http://127.0.0.1:${port}/hook`, { method: "POST", body, headers });
-      await until("it listens", () =>
-        post().then(
-          () => true,
-          () => false,
-        ),
-      );
-      expect((await post()).status).toBe(500);
-    } finally {
-      child.kill();
-      await child.exited;
-    }
-  },
-);
+test.skipIf(lacks("php"))("the receiver in PHP accepts nothing with an empty key", async () => {
+  const port = await freePort();
+  const child = Bun.spawn(["php", "-S", `127.0.0.1:${port}`, "receive.php"], {
+    cwd: folder,
+    env: { PATH: process.env["PATH"] ?? "", TMPDIR: folder, WEBHOOK_SECRET: "" },
+    stdout: "ignore",
+    stderr: "ignore",
+  });
+  try {
+    const body = bodyOf(new Date());
+    const headers = { "X-SVC-Signature": signed(body, "") };
+    const post = () => fetch(`http://127.0.0.1:${port}/hook`, { method: "POST", body, headers });
+    await until("it listens", () =>
+      post().then(
+        () => true,
+        () => false,
+      ),
+    );
+    expect((await post()).status).toBe(500);
+  } finally {
+    child.kill();
+    await child.exited;
+  }
+});
 
 /** A minimal Rack server, because Ruby comes without one. */
 const RUBY = `
@@ -171,7 +166,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 interface Language {
   readonly name: string;
-  readonly needs: string;
+  readonly needs: NeedName;
   /** Command that builds the receiver before it starts. */
   readonly build?: readonly string[];
   readonly start: (port: number) => readonly string[];

@@ -8,6 +8,8 @@ import { LANGUAGES } from "../../src/docs/reference/samples.ts";
 import { fixture } from "../support/fixture.ts";
 import { GO_ENV } from "../support/processes/go.ts";
 import { startProduct } from "../support/product.ts";
+import type { NeedName } from "../../scripts/needs.ts";
+import { lacks } from "../support/needs.ts";
 
 const product = fixture(startProduct);
 /** Samples by language, then by operation. */
@@ -49,26 +51,26 @@ test("the reference has every operation with its samples, in at most 200 kB comp
   expect(bytes).toBeLessThan(200_000);
 });
 
-const CHECKS = [
+const CHECKS: readonly Check[] = [
   // The check of types proves that the methods of the package take what the samples give them.
   {
     language: "typescript",
     ending: "ts",
-    needs: "bun",
+    needs: [],
     check: ["bun", "--bun", "TSC", "-p", "."],
     run: ["bun"],
   },
   {
     language: "python",
     ending: "py",
-    needs: "python3",
+    needs: ["python"],
     check: ["python3", "-m", "compileall", "-q", "."],
     run: ["python3"],
   },
   {
     language: "php",
     ending: "php",
-    needs: "php",
+    needs: ["php", "php-curl"],
     check: [
       "php",
       "-r",
@@ -76,18 +78,18 @@ const CHECKS = [
     ],
     run: ["php"],
   },
-  { language: "go", ending: "go", needs: "gofmt", check: ["gofmt", "-l", "."], run: ["go", "run"] },
+  { language: "go", ending: "go", needs: ["go"], check: ["gofmt", "-l", "."], run: ["go", "run"] },
   {
     language: "shell",
     ending: "sh",
-    needs: "bash",
+    needs: ["bash", "curl"],
     check: ["bash", "-c", 'for one in *.sh; do bash -n "$one"; done'],
     run: ["bash"],
   },
 ];
 
 describe.each(CHECKS)("$language", ({ language, ending, needs, check, run }) => {
-  test.skipIf(Bun.which(needs) === null)(
+  test.skipIf(lacks(...needs))(
     "every sample is valid, and two run unchanged",
     async () => {
       const folder = join(work, language);
@@ -116,6 +118,16 @@ describe.each(CHECKS)("$language", ({ language, ending, needs, check, run }) => 
     120_000,
   );
 });
+
+interface Check {
+  readonly language: string;
+  readonly ending: string;
+  readonly needs: readonly NeedName[];
+  /** Checks all samples in the working folder. */
+  readonly check: readonly string[];
+  /** Runs the sample that follows. */
+  readonly run: readonly string[];
+}
 
 const ROOT = join(import.meta.dir, "../..");
 const TSC = join(ROOT, "node_modules/.bin/tsc");

@@ -1,7 +1,7 @@
 // Runs the commands of docs/operations/backup.md unchanged, on Debian's PostgreSQL (`POSTGRES_BIN`), and under load.
 import { expect, test } from "bun:test";
 import { spawn } from "node:child_process";
-import { chownSync, existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { chownSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { freePort } from "../../scripts/demo/stores/keep.ts";
@@ -21,14 +21,12 @@ import {
   startLoad,
   untilDelivered,
 } from "./drill.ts";
+import { lacks } from "../support/needs.ts";
 
 const BIN = process.env["POSTGRES_BIN"] ?? "/usr/lib/postgresql/15/bin";
-const isHere = existsSync(join(BIN, "pg_basebackup")) && Bun.which("psql") !== null;
-if (!isHere) console.log(`Skipped, because there is no PostgreSQL in ${BIN}: backup and restore.`);
-
 const begin = drills();
 
-test.skipIf(!isHere)(
+test.skipIf(lacks("bash", "postgresql", "psql"))(
   "a restore to a moment keeps every event from before it, and providers send the later ones again",
   async () => {
     const drill = begin();
@@ -95,7 +93,7 @@ test.skipIf(!isHere)(
   },
 );
 
-test.skipIf(!isHere)(
+test.skipIf(lacks("bash", "postgresql", "psql"))(
   "a restore to a moment after the last commit ends with the reason, and one without a moment restores everything",
   async () => {
     const drill = begin();

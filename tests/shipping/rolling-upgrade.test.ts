@@ -7,7 +7,8 @@ import type { RawDb } from "../../db/client.ts";
 import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { ROOT } from "../../scripts/install/install.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
-import { hasCaddy, startCaddy } from "../support/network/caddy.ts";
+import { lacks } from "../support/needs.ts";
+import { startCaddy } from "../support/network/caddy.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
 import { ApiProcess } from "../support/processes/api-process.ts";
 import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
@@ -28,7 +29,7 @@ const RELEASE = "0.1.0";
 const TEST_MS = 900_000;
 const begin = drills();
 
-test.skipIf(!hasCaddy())(
+test.skipIf(lacks("caddy"))(
   "two APIs and two dispatchers behind the shipped proxy are replaced one by one under load, and back again, and every request is answered",
   async () => {
     const drill = begin();

@@ -9,6 +9,8 @@ import { eventExamples, EXAMPLES, vectorFiles, type Vector } from "../../scripts
 import { isSigned } from "../../src/docs/verify/verify.ts";
 import { CATALOG } from "../../src/outbox/event.ts";
 import { GO_ENV } from "../support/processes/go.ts";
+import type { NeedName } from "../../scripts/needs.ts";
+import { lacks } from "../support/needs.ts";
 
 describe("the vectors", () => {
   test("match the current envelope and signature (else run scripts/vectors.ts)", () => {
@@ -64,8 +66,7 @@ type JudgeAll = (some: readonly Vector[]) => Promise<boolean[]>;
 
 interface Language {
   readonly name: string;
-  /** Programs that must be installed. */
-  readonly needs: readonly string[];
+  readonly needs: readonly NeedName[];
   /** Runs once before the vectors. */
   readonly prepare: (folder: string) => Promise<JudgeAll>;
 }
@@ -73,7 +74,7 @@ interface Language {
 const LANGUAGES: readonly Language[] = [
   {
     name: "Python",
-    needs: ["python3"],
+    needs: ["python"],
     async prepare() {
       // The interpreter itself, because the wrapper of a version manager takes longer than the work.
       const program = await output(["python3", "-c", "import sys; print(sys.executable)"]);
@@ -93,7 +94,7 @@ const LANGUAGES: readonly Language[] = [
   { name: "Ruby", needs: ["ruby"], prepare: async () => judgeEach(["ruby", file("verify.rb")]) },
   {
     name: "the shell",
-    needs: ["sh", "openssl", "sed"],
+    needs: ["openssl"],
     prepare: async () => judgeEach(["sh", file("verify.sh")]),
   },
   {
@@ -113,7 +114,7 @@ const LANGUAGES: readonly Language[] = [
   },
   {
     name: "Java",
-    needs: ["java", "javac"],
+    needs: ["java"],
     async prepare(folder) {
       const harness = join(folder, "Harness.java");
       writeFileSync(harness, JAVA_HARNESS);
@@ -208,6 +209,7 @@ public final class Harness {
 async function judge(command: readonly string[], vector: Vector): Promise<boolean> {
   const child = Bun.spawn([...command, vector.secret, signatureOf(vector) ?? ""], {
     stdin: Buffer.from(vector.body),
+    env: process.env,
     stderr: "pipe",
   });
   const status = await child.exited;
@@ -224,13 +226,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 for (const { name, needs, prepare } of LANGUAGES) {
-  const absent = needs.filter((program) => Bun.which(program) === null);
-  const title = `the snippet in ${name} judges every vector`;
-  if (absent.length > 0) {
-    test.skip(`${title} (not run: ${absent.join(", ")} is not on this machine)`, () => {});
-    continue;
-  }
-  test(title, async () => {
+  test.skipIf(lacks(...needs))(`the snippet in ${name} judges every vector`, async () => {
     const judgeAll = await prepare(folder);
     const verdicts = await judgeAll(vectors);
     const shown = vectors.map(({ name: vector }, i) => [vector, verdicts[i]]);

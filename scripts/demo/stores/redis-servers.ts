@@ -8,15 +8,7 @@ import { Redis } from "ioredis";
 
 import { freePort } from "./keep.ts";
 
-const PROGRAM = Bun.which("redis-server");
 const PATIENCE_MS = 60_000;
-
-/** Whether Debian's redis-server is installed, which is also a Sentinel; logs a message if it is not. */
-export function hasRedisServer(): boolean {
-  if (PROGRAM === null)
-    console.log("Skipped, because there is no redis-server: Sentinels, a cluster and replicas.");
-  return PROGRAM !== null;
-}
 
 export interface RedisServer {
   readonly port: number;
@@ -46,7 +38,7 @@ export async function startRedisServer(
     url: `redis://127.0.0.1:${port}`,
     ask: (...command) => askRedis({ port }, ...command),
     async start() {
-      child = spawn(PROGRAM ?? "", [file, ...(kind === "sentinel" ? ["--sentinel"] : [])], {
+      child = spawn("redis-server", [file, ...(kind === "sentinel" ? ["--sentinel"] : [])], {
         stdio: "ignore",
       });
       await eventually("a Redis server", async () => (await server.ask("PING")) === "PONG");

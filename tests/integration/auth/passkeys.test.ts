@@ -5,7 +5,8 @@ import type { Page } from "playwright-core";
 import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { PASSWORD } from "../../support/api.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { challengeOf } from "../../support/factors.ts";
 import { addClient, authorizeParams, formOf, newPkce } from "../../support/oauth.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
@@ -28,7 +29,7 @@ const world = browserFixture(async () => {
   };
 });
 
-describe.skipIf(chromium === undefined)("a passkey", () => {
+describe.skipIf(lacks("chromium"))("a passkey", () => {
   test("is added, signs in, and works once for the options of one token", async () => {
     const { page, user } = await visit();
     const token = await world.api.login(user.email);

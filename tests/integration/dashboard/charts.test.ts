@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 import { ulid } from "ulid";
 
-import { chromium } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
 import { allErrors, checkLooks } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { forgetQueue } from "../../support/outbox.ts";
@@ -14,7 +14,7 @@ import { until } from "../../support/network/receiver.ts";
 
 const world = useWebhookDashboard();
 
-describe.skipIf(chromium === undefined)("the chart above the deliveries", () => {
+describe.skipIf(lacks("chromium"))("the chart above the deliveries", () => {
   test("filters them by a dragged period, which is in the address, until it is cleared", async () => {
     const { page, faults } = await world.open(`/webhooks/${id}?tab=deliveries&within=24h`);
     await shows(page, 15);
@@ -89,7 +89,7 @@ describe.skipIf(chromium === undefined)("the chart above the deliveries", () => 
   });
 });
 
-describe.skipIf(chromium === undefined)("the charts of the overview", () => {
+describe.skipIf(lacks("chromium"))("the charts of the overview", () => {
   test("zoom into a period, whose deliveries are one click away", async () => {
     const { page, faults } = await world.open(`/webhooks/${id}`);
     await legend(page, "Delivered 11");
@@ -121,7 +121,7 @@ describe.skipIf(chromium === undefined)("the charts of the overview", () => {
   });
 });
 
-test.skipIf(chromium === undefined)("the charts have no faults in any look", async () => {
+test.skipIf(lacks("chromium"))("the charts have no faults in any look", async () => {
   const { page, faults } = await world.open(`/webhooks/${id}?range=24h`);
   await legend(page, "Delivered 11");
   await plot(page).scrollIntoViewIfNeeded();
@@ -140,7 +140,7 @@ const HOUR_MS = 3_600_000;
 let id: string;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   ({ id } = await world.subscribe({ webhook_url: "http://127.0.0.1:9/hook" }));
   const kinds = ["review_received", "note_added", "review_updated", "review_removed"];

@@ -4,7 +4,7 @@ import { decodeJwt } from "jose";
 import type { Page } from "playwright-core";
 
 import { PASSWORD } from "../../support/api.ts";
-import { chromium } from "../../support/dashboard/chromium.ts";
+import { lacks } from "../../support/needs.ts";
 import { signIn } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { reviewIdOf } from "../../support/factory.ts";
@@ -16,7 +16,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 const world = useWebhookDashboard();
 
-describe.skipIf(chromium === undefined)("a deploy", () => {
+describe.skipIf(lacks("chromium"))("a deploy", () => {
   test("keeps a form, which is sent once the server is back", async () => {
     const { id } = await subscribe();
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
@@ -64,7 +64,7 @@ describe.skipIf(chromium === undefined)("a deploy", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("a session that ends", () => {
+describe.skipIf(lacks("chromium"))("a session that ends", () => {
   test("leaves a half-written response on its page", async () => {
     const { page, id } = await reviewPage();
     await page.getByLabel("Your response").fill("Thank you for");
@@ -163,7 +163,7 @@ describe.skipIf(chromium === undefined)("a session that ends", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("two tabs", () => {
+describe.skipIf(lacks("chromium"))("two tabs", () => {
   test("show each other's changes, keep drafts, and sign out together", async () => {
     const { id } = await subscribe();
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
@@ -187,7 +187,7 @@ describe.skipIf(chromium === undefined)("two tabs", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("back and forward", () => {
+describe.skipIf(lacks("chromium"))("back and forward", () => {
   test("go through filters, a delivery and a dialog, and leave each page usable", async () => {
     const { id } = await subscribe();
     await world.emit(2);
@@ -225,7 +225,7 @@ describe.skipIf(chromium === undefined)("back and forward", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("without a network", () => {
+describe.skipIf(lacks("chromium"))("without a network", () => {
   test("a form shows the error and keeps its text, a list recovers automatically, and a page that failed can be loaded again", async () => {
     const { id } = await subscribe();
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`, { isFirst: true });

@@ -6,7 +6,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { Browser, BrowserContext, Frame, Page } from "playwright-core";
 
 import type { TestApi } from "../../support/api.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { allErrors, openSignedIn, serveDashboard } from "../../support/dashboard/dashboard.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
@@ -16,7 +17,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 // The portal in a frame of another origin (contract 6.20), in the host page of the guide "Embedding".
 // SCREENSHOTS=<folder> saves screenshots.
 
-describe.skipIf(chromium === undefined)("the portal in a frame", () => {
+describe.skipIf(lacks("chromium"))("the portal in a frame", () => {
   const LOOKS = [
     { width: 1280, theme: "light", colorScheme: "dark" },
     { width: 390, theme: "dark", colorScheme: "light" },
@@ -166,7 +167,7 @@ describe.skipIf(chromium === undefined)("the portal in a frame", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("the portal in a separate window", () => {
+describe.skipIf(lacks("chromium"))("the portal in a separate window", () => {
   test("opens by a link, and by a second one that replaces it", async () => {
     context = await browser.newContext({ reducedMotion: "reduce" });
     const page = await context.newPage();
@@ -180,7 +181,7 @@ describe.skipIf(chromium === undefined)("the portal in a separate window", () =>
   });
 });
 
-describe.skipIf(chromium === undefined)("the page about embedding", () => {
+describe.skipIf(lacks("chromium"))("the page about embedding", () => {
   test.each([
     { width: 1280, colorScheme: "light" },
     { width: 390, colorScheme: "dark" },
@@ -266,7 +267,7 @@ const LISTED = `http://localhost:${host.port}`;
 const UNLISTED = `http://127.0.0.1:${host.port}`;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   const [{ id }] = tenants.partners;
   await database.db.sql`update companies set primary_color = '#7b1fa2' where id = ${id}`;
@@ -288,7 +289,7 @@ afterEach(async () => {
 
 afterAll(async () => {
   await host.stop(true);
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   await browser.close();
   await api.stop();
 });

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from "bun:test";
 
 import type { Page } from "playwright-core";
 
-import { chromium } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
 import { allErrors, checkLooks } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver } from "../../support/network/receiver.ts";
@@ -12,7 +12,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 const world = useWebhookDashboard();
 
-describe.skipIf(chromium === undefined)("the catalog of events", () => {
+describe.skipIf(lacks("chromium"))("the catalog of events", () => {
   test("is in the navigation, lists every event and is searched, in the address too", async () => {
     const { page, faults } = await world.open("/webhooks");
     const navigation = page.getByRole("navigation", { name: "Main" });
@@ -102,7 +102,7 @@ const receiver = browserFixture(() => Receiver.start());
 let id: string;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   ({ id } = await world.subscribe({ webhook_url: receiver.url, events: ["review_received"] }));
 });

@@ -5,7 +5,8 @@ import type { Page } from "playwright-core";
 import { alertMail, type MailedAlert } from "../../../dispatcher/alerts/mail.ts";
 import type { AlertKind } from "../../../src/outbox/mail.ts";
 import { startAlerts } from "../../support/alerts.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { allErrors, checkLooks, LOOKS } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
@@ -15,7 +16,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 const world = useWebhookDashboard({ retryDelaysMs: [600_000] });
 
-describe.skipIf(chromium === undefined)("the incident card", () => {
+describe.skipIf(lacks("chromium"))("the incident card", () => {
   test("says since when, what was answered, the causes and who was told, in every look", async () => {
     const id = await disabled();
     const { page, faults } = await world.open(`/webhooks/${id}`);
@@ -167,7 +168,7 @@ describe.skipIf(chromium === undefined)("the incident card", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("the page of alerts", () => {
+describe.skipIf(lacks("chromium"))("the page of alerts", () => {
   test("changes who is told of what, in every look", async () => {
     const { page, faults } = await world.open("/webhooks");
     await page.getByRole("link", { name: "Alerts" }).click();
@@ -194,7 +195,7 @@ describe.skipIf(chromium === undefined)("the page of alerts", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("the mails", () => {
+describe.skipIf(lacks("chromium"))("the mails", () => {
   const failure = {
     at: "2026-06-01T12:00:00.000+00:00",
     event: "review_received",
@@ -255,7 +256,7 @@ const FOLDER = process.env["SCREENSHOTS"];
 let alerting: ReturnType<typeof startAlerts> | undefined;
 
 afterEach(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   receiver.answer = () => 200;
   await alerting?.stop();
   alerting = undefined;

@@ -4,7 +4,8 @@ import type { Browser, Page } from "playwright-core";
 
 import { PASSWORD, type TestApi } from "../../support/api.ts";
 import { codeSentTo } from "../../support/auth-mails.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import {
   openDashboard,
   openSignedIn,
@@ -17,7 +18,7 @@ import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
 
-describe.skipIf(chromium === undefined)("the personal access token", () => {
+describe.skipIf(lacks("chromium"))("the personal access token", () => {
   test("is generated, shown on request, copied, replaced and deleted; what is replaced stops at once", async () => {
     const { page, faults } = await openKeys((await freshUser()).email);
     await page.getByText("No keys yet").waitFor();
@@ -97,7 +98,7 @@ describe.skipIf(chromium === undefined)("the personal access token", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("API tokens for a day", () => {
+describe.skipIf(lacks("chromium"))("API tokens for a day", () => {
   test("are created by keyboard with a name and scopes, shown once, listed and deleted", async () => {
     const { page, faults } = await openKeys((await freshUser()).email);
     await button(page, "Create").focus();
@@ -134,7 +135,7 @@ describe.skipIf(chromium === undefined)("API tokens for a day", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("OAuth clients", () => {
+describe.skipIf(lacks("chromium"))("OAuth clients", () => {
   test("a super-admin creates one whose secret works at /oauth/token, rotates it and deletes it", async () => {
     const { page, faults } = await openKeys(tenants.superAdmin.email);
     await create(page, "OAuth client");
@@ -238,7 +239,7 @@ describe.skipIf(chromium === undefined)("OAuth clients", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("everybody can use the API keys", () => {
+describe.skipIf(lacks("chromium"))("everybody can use the API keys", () => {
   test("axe finds nothing serious in dark and light", async () => {
     const { email } = await freshUser();
     const token = await api.login(email);
@@ -292,14 +293,14 @@ let root: string;
 let browser: Browser;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   ({ api, root } = await serveDashboard({ db: database.db }));
   browser = await openBrowser();
 });
 
 afterAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   await browser.close();
   await api.stop();
 });

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from "bun:test";
 
 import type { Page } from "playwright-core";
 
-import { chromium } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
 import { allErrors } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { until } from "../../support/network/receiver.ts";
@@ -11,7 +11,7 @@ import { until } from "../../support/network/receiver.ts";
 
 const world = useWebhookDashboard();
 
-describe.skipIf(chromium === undefined)("the audit log", () => {
+describe.skipIf(lacks("chromium"))("the audit log", () => {
   test("renders only the entries in view, and shows their number", async () => {
     const { page, faults } = await world.open("/audit");
     await entries(page).first().waitFor();
@@ -39,7 +39,7 @@ describe.skipIf(chromium === undefined)("the audit log", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("dates", () => {
+describe.skipIf(lacks("chromium"))("dates", () => {
   test.each([
     ["de-DE", "4. März 2026"],
     ["en-GB", "4 Mar 2026"],
@@ -54,7 +54,7 @@ describe.skipIf(chromium === undefined)("dates", () => {
 const ENTRIES = 300;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   const [{ id: companyId, owner }] = world.tenants.partners;
   await world.database.db.sql`

@@ -1,10 +1,11 @@
 import { expect, test } from "bun:test";
 
 import { brandedMail } from "../../../src/lib/branded-mail.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { allErrors, fits } from "../../support/dashboard/dashboard.ts";
 
-test.skipIf(chromium === undefined)("axe finds nothing in a mail, in light and dark", async () => {
+test.skipIf(lacks("chromium"))("axe finds nothing in a mail, in light and dark", async () => {
   const { html } = brandedMail(
     {
       subject: 'Webhook subscription "Test" is disabled',

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 
 import type { Page } from "playwright-core";
 
-import { chromium } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
 import { allErrors, checkLooks, held, LOOKS } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
@@ -15,7 +15,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 const world = useWebhookDashboard();
 
-describe.skipIf(chromium === undefined)("the events of a subscription", () => {
+describe.skipIf(lacks("chromium"))("the events of a subscription", () => {
   test.each(LOOKS)(
     "are one row each, without accessibility violations, %p",
     async ({ width, colorScheme }) => {
@@ -171,7 +171,7 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("in a wide window a delivery", () => {
+describe.skipIf(lacks("chromium"))("in a wide window a delivery", () => {
   test("stands beside the list, and J and K lead through the events", async () => {
     const { page, faults } = await world.open(`/webhooks/${id}?tab=deliveries`, { width: 1440 });
     await shows(page, 7);
@@ -218,7 +218,7 @@ describe.skipIf(chromium === undefined)("in a wide window a delivery", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("one delivery", () => {
+describe.skipIf(lacks("chromium"))("one delivery", () => {
   test("is copied as a curl command that sends the same request", async () => {
     const { body } = await world.ask("GET", `/${id}/messages?external_review_id=review-1`);
     const [message] = body["data"] as { event_id: string }[];
@@ -244,7 +244,7 @@ describe.skipIf(chromium === undefined)("one delivery", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("the search", () => {
+describe.skipIf(lacks("chromium"))("the search", () => {
   test("has no accessibility violations in any look", async () => {
     const { page, faults } = await world.open("/webhooks");
     await button(page, "Search").click();
@@ -301,7 +301,7 @@ const receiver = browserFixture(() => Receiver.start());
 let id: string;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   ({ id } = await world.subscribe({ webhook_url: receiver.url, ordering: "review" }));
   await world.emit(3);

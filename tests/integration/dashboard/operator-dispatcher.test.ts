@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 
 import { startApi, type TestApi } from "../../support/api.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { openSignedIn, seriousFaults } from "../../support/dashboard/dashboard.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import {
@@ -20,7 +21,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // The dispatcher page, with a real dispatcher that is started, blocked and stopped.
 
-describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
+describe.skipIf(lacks("chromium"))("the dispatcher in a browser", () => {
   test("is shown live: missing, running, with a blocked head, with a disabled subscription, and recovered", async () => {
     const receiver = await Receiver.start(() => 500);
     const id = await subscribe(receiver.url, "CRM <b>bold</b>");
@@ -115,7 +116,7 @@ let siteId = 0;
 let reviews = 0;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   api = await startApi({ db: database.db, schedule: redis.schedule });
   root = api.listen();
@@ -126,7 +127,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   await browser.close();
   await api.stop();
   await redis.flush();

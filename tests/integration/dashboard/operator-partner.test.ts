@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { allErrors, checkLooks, openSignedIn } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
@@ -9,7 +10,7 @@ import { Receiver, until } from "../../support/network/receiver.ts";
 
 const world = useWebhookDashboard({ retryDelaysMs: [600_000] });
 
-describe.skipIf(chromium === undefined)("an operator in a browser", () => {
+describe.skipIf(lacks("chromium"))("an operator in a browser", () => {
   test("finds the longest queue and its reason in two clicks, without controls that change anything", async () => {
     const { id } = await world.subscribe({ label: "CRM", webhook_url: receiver.url });
     await world.emit(3);
@@ -135,7 +136,7 @@ let root: string;
 let receiver: Receiver;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   root = world.api.listen();
   browser = await openBrowser();
@@ -143,7 +144,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   await browser.close();
   await receiver.stop();
 });

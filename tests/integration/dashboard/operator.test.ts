@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 
 import { startApi, type TestApi } from "../../support/api.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { openSignedIn, seriousFaultsInSchemes } from "../../support/dashboard/dashboard.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
@@ -12,7 +13,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // The operator's pages: companies, users, connections, audit log.
 
-describe.skipIf(chromium === undefined)("the operator in a browser", () => {
+describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
   test("creates a partner, an account and its users, who then sign in", async () => {
     const { page, faults } = await visit("/companies");
     await page.getByRole("button", { name: "New partner" }).click();
@@ -381,7 +382,7 @@ let root: string;
 let browser: Browser;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
   const port = Number(probe.port);
@@ -393,7 +394,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   await browser.close();
   await api.stop();
 });

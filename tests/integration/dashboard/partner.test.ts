@@ -4,7 +4,8 @@ import type { Browser, Page } from "playwright-core";
 
 import type { TestApi } from "../../support/api.ts";
 import { mailsTo } from "../../support/auth-mails.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { allErrors, openSignedIn, serveDashboard } from "../../support/dashboard/dashboard.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
@@ -13,7 +14,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // A partner's pages: team, accounts with impersonation of their owners, audit log.
 
-describe.skipIf(chromium === undefined)("a partner in a browser", () => {
+describe.skipIf(lacks("chromium"))("a partner in a browser", () => {
   test("invites a user, changes the role, deactivates and activates", async () => {
     const { page, faults } = await visit("/team");
     await page.getByRole("button", { name: "Invite", exact: true }).click();
@@ -168,14 +169,14 @@ let root: string;
 let browser: Browser;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   ({ api, root } = await serveDashboard({ db: database.db }));
   browser = await openBrowser();
 });
 
 afterAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   await browser.close();
   await api.stop();
 });

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { decodeJwt } from "jose";
 import type { Page } from "playwright-core";
 
-import { chromium } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
 import { allErrors, held, signIn } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
@@ -13,7 +13,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 const world = useWebhookDashboard();
 
-describe.skipIf(chromium === undefined)("a page that failed to load", () => {
+describe.skipIf(lacks("chromium"))("a page that failed to load", () => {
   test("can be loaded again, and the other pages stay usable", async () => {
     const { page } = await world.open("/webhooks");
     const restore = await withoutScripts(page);
@@ -36,7 +36,7 @@ describe.skipIf(chromium === undefined)("a page that failed to load", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("typed text", () => {
+describe.skipIf(lacks("chromium"))("typed text", () => {
   test("is kept across tabs, pages and an expired session", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
@@ -73,7 +73,7 @@ describe.skipIf(chromium === undefined)("typed text", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("a disabled subscription", () => {
+describe.skipIf(lacks("chromium"))("a disabled subscription", () => {
   test("explains at test, recover and redeliver that it must be enabled first", async () => {
     const id = await disabled();
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
@@ -109,7 +109,7 @@ describe.skipIf(chromium === undefined)("a disabled subscription", () => {
 const receiver = browserFixture(() => Receiver.start());
 
 afterEach(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   receiver.answer = () => 200;
 });
 

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 
 import { startApi, type TestApi } from "../../support/api.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { openSignedIn, seriousFaultsInSchemes } from "../../support/dashboard/dashboard.ts";
 import {
   addProvider,
@@ -21,7 +22,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // The pages of account users: reviews, one review, review sites.
 
-describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
+describe.skipIf(lacks("chromium"))("the reviews in a browser", () => {
   test("an account user responds, edits, deletes, flags, assigns and notes, and the history shows it", async () => {
     const id = await addReview({ reviewer: "Maria" });
     const { page, faults } = await visit(`/reviews/${id}`, account.user.email);
@@ -275,7 +276,7 @@ const sites = { east: 0, west: 0 };
 let reviews = 0;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   [account] = tenants.partners[0].accounts;
   api = await startApi({ db: database.db });
@@ -287,7 +288,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   await browser.close();
   await api.stop();
 });

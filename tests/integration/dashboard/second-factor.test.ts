@@ -6,7 +6,8 @@ import { PASSWORD, type TestApi } from "../../support/api.ts";
 import { codeSentTo, mailsTo } from "../../support/auth-mails.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import {
   checkLooks,
   openDashboard,
@@ -17,7 +18,7 @@ import { type AppHolder, appCode, withApp, wrongCode } from "../../support/facto
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
 
-describe.skipIf(chromium === undefined)("the second step of a sign-in", () => {
+describe.skipIf(lacks("chromium"))("the second step of a sign-in", () => {
   test("takes a code of the app by keyboard alone, and shows a wrong one at its field", async () => {
     const holder = await appHolder();
     const { page, faults } = await openDashboard(browser, { root, path: "/keys" });
@@ -106,7 +107,7 @@ describe.skipIf(chromium === undefined)("the second step of a sign-in", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("a required second factor", () => {
+describe.skipIf(lacks("chromium"))("a required second factor", () => {
   test("is set up with an app after an invitation; its recovery codes are shown, then the pages", async () => {
     const email = "invited@p2.test";
     const { page, faults } = await openDashboard(browser, {
@@ -171,7 +172,7 @@ describe.skipIf(chromium === undefined)("a required second factor", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("the security page", () => {
+describe.skipIf(lacks("chromium"))("the security page", () => {
   test("adds an app and a passkey, makes new recovery codes, and removes factors", async () => {
     const { email } = await freshUser();
     const { page, faults } = await openDashboard(browser, { root, path: "/security" });
@@ -248,7 +249,7 @@ describe.skipIf(chromium === undefined)("the security page", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("a request that demands a proof", () => {
+describe.skipIf(lacks("chromium"))("a request that demands a proof", () => {
   test("is repeated after the proof; without one it fails with a sentence, and the dialog below stays", async () => {
     const holder = await appHolder();
     const { page, faults } = await openDashboard(browser, { root, path: "/security" });
@@ -332,7 +333,7 @@ describe.skipIf(chromium === undefined)("a request that demands a proof", () => 
   });
 });
 
-describe.skipIf(chromium === undefined)("the requirement of a second factor", () => {
+describe.skipIf(lacks("chromium"))("the requirement of a second factor", () => {
   test("is set by an owner who has a factor; then a token is made after a proof", async () => {
     const { owner } = tenants.partners[0].accounts[0];
     const { page, faults } = await openSignedIn(browser, {
@@ -413,7 +414,7 @@ let root: string;
 let browser: Browser;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   const config = { lockScheduleS: [LOCK_S], otpCooldownS: 0 };
   ({ api, root } = await serveDashboard({ db: database.db, clock, config, host: "localhost" }));
@@ -423,7 +424,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   await browser.close();
   await api.stop();
 });

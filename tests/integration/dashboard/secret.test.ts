@@ -4,7 +4,7 @@ import { verify } from "@octokit/webhooks-methods";
 import type { Page } from "playwright-core";
 import { Webhook } from "standardwebhooks";
 
-import { chromium } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
 import { allErrors, checkLooks } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
@@ -14,7 +14,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 const world = useWebhookDashboard();
 
-describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
+describe.skipIf(lacks("chromium"))("the secret of a subscription", () => {
   test("shows which secret signs which header and until when, and ends the old one by keyboard", async () => {
     const { id, secret } = await rotated();
     const { page, faults } = await world.open(`/webhooks/${id}?tab=settings`);
@@ -94,7 +94,7 @@ describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
 const receiver = browserFixture(() => Receiver.start());
 
 afterEach(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   receiver.received.length = 0;
 });
 

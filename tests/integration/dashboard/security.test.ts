@@ -4,7 +4,8 @@ import type { Browser, Page } from "playwright-core";
 
 import { PASSWORD, type TestApi } from "../../support/api.ts";
 import { codeSentTo } from "../../support/auth-mails.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import {
   openDashboard,
   openSignedIn,
@@ -17,7 +18,7 @@ import { createDatabase } from "../../support/postgres.ts";
 import { addSsoConnection, addTenants, addUser } from "../../support/tenants.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
 
-describe.skipIf(chromium === undefined)("the security page", () => {
+describe.skipIf(lacks("chromium"))("the security page", () => {
   test("changes the password: the current one, the code from the mail, a new one; this tab stays", async () => {
     const { email } = await freshUser();
     const other = await api.login(email);
@@ -186,14 +187,14 @@ let root: string;
 let browser: Browser;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   ({ api, root } = await serveDashboard({ db: database.db, config: { lockScheduleS: [2] } }));
   browser = await openBrowser();
 });
 
 afterAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   await browser.close();
   await api.stop();
 });

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 
 import { PASSWORD, type TestApi } from "../../support/api.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { seriousFaults, serveDashboard } from "../../support/dashboard/dashboard.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { connect, endOfTrip, startProvider } from "../../support/sso.ts";
@@ -12,7 +13,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // Single sign-on through a real identity provider with login pages.
 
-describe.skipIf(chromium === undefined)("single sign-on", () => {
+describe.skipIf(lacks("chromium"))("single sign-on", () => {
   test("returns the user to the requested page, with a code that is bound to this tab", async () => {
     const context = await browser.newContext();
     const { page } = await visit(context, "/security?from=mail");
@@ -133,7 +134,7 @@ let provider: Awaited<ReturnType<typeof startProvider>>;
 let browser: Browser;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   const { superAdmin, partners } = await addTenants(database.db);
   ({ api, root } = await serveDashboard({ db: database.db }));
@@ -154,7 +155,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   await browser.close();
   provider.stop();
   await api.stop();

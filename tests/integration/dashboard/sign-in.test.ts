@@ -5,7 +5,8 @@ import type { Browser, Page } from "playwright-core";
 import type { Role } from "../../../src/http/principal.ts";
 import { PASSWORD, type TestApi } from "../../support/api.ts";
 import { codeSentTo, mailsTo, otherThan } from "../../support/auth-mails.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import {
   openDashboard,
   seriousFaults,
@@ -17,7 +18,7 @@ import { createDatabase } from "../../support/postgres.ts";
 import { addSsoConnection, addTenants, addUser } from "../../support/tenants.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
 
-describe.skipIf(chromium === undefined)("the sign-in", () => {
+describe.skipIf(lacks("chromium"))("the sign-in", () => {
   test("each role starts on its own page, with its own navigation and no other pages", async () => {
     const { superAdmin, partners } = tenants;
     const [{ owner, admin, accounts }] = partners;
@@ -184,7 +185,7 @@ describe.skipIf(chromium === undefined)("the sign-in", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("a session", () => {
+describe.skipIf(lacks("chromium"))("a session", () => {
   test("stores its token nowhere, unless it is remembered", async () => {
     const lines: string[] = [];
     const urls: string[] = [];
@@ -253,7 +254,7 @@ describe.skipIf(chromium === undefined)("a session", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("a forgotten password", () => {
+describe.skipIf(lacks("chromium"))("a forgotten password", () => {
   test("is reset with a mailed code, and the user is signed in", async () => {
     const { email } = await freshUser();
     const former = await api.login(email);
@@ -330,7 +331,7 @@ async function paste(page: Page, text: string): Promise<void> {
   }`);
 }
 
-describe.skipIf(chromium === undefined)("everybody can use the sign-in", () => {
+describe.skipIf(lacks("chromium"))("everybody can use the sign-in", () => {
   test("in dark and light, and on a phone without scrolling sideways", async () => {
     const { page, faults } = await openDashboard(browser, { root, width: 360 });
     const isWide = () =>
@@ -392,7 +393,7 @@ let root: string;
 let browser: Browser;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   ({ api, root } = await serveDashboard({
     db: database.db,
@@ -402,7 +403,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   await browser.close();
   await api.stop();
 });

@@ -12,7 +12,8 @@ import { build } from "vite";
 
 import { config } from "../../../src/dashboard/vite.config.ts";
 import { startApi } from "../../support/api.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { fixture } from "../../support/fixture.ts";
 
@@ -179,7 +180,7 @@ test("the styles of every used component are included", async () => {
   expect(missing).toEqual([]);
 });
 
-describe.skipIf(chromium === undefined)("in a browser", () => {
+describe.skipIf(lacks("chromium"))("in a browser", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await openBrowser();

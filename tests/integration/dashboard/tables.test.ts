@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 
 import type { Locator, Page } from "playwright-core";
 
-import { chromium } from "../../support/dashboard/chromium.ts";
+import { lacks } from "../../support/needs.ts";
 import { allErrors, LOOKS } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { until } from "../../support/network/receiver.ts";
@@ -11,7 +11,7 @@ import { until } from "../../support/network/receiver.ts";
 
 const world = useWebhookDashboard();
 
-describe.skipIf(chromium === undefined)("a table", () => {
+describe.skipIf(lacks("chromium"))("a table", () => {
   test(`is in the document with ${PAGE} rows, and with more only as far as it is in view`, async () => {
     const [{ id, owner, admin }] = world.tenants.partners;
     await addPeople(id, "partner_admin", PAGE - [owner, admin].length);

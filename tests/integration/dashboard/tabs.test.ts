@@ -3,7 +3,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { Browser, BrowserContext, Page } from "playwright-core";
 
 import { PASSWORD, type TestApi } from "../../support/api.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { serveDashboard, signIn } from "../../support/dashboard/dashboard.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
@@ -11,7 +12,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // A session across reloads and across the tabs of a browser.
 
-describe.skipIf(chromium === undefined)("a remembered session", () => {
+describe.skipIf(lacks("chromium"))("a remembered session", () => {
   test("survives a reload, and continues in a new tab and after Ctrl-click, without a login or a token in an address", async () => {
     const { email } = await freshUser();
     const page = await open("/security");
@@ -85,7 +86,7 @@ describe.skipIf(chromium === undefined)("a remembered session", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("a session that is not remembered", () => {
+describe.skipIf(lacks("chromium"))("a session that is not remembered", () => {
   test("belongs to its tab until a reload, and does not affect other tabs", async () => {
     const one = await open("/security");
     await signInHereAlone(one, (await freshUser()).email);
@@ -109,22 +110,22 @@ let browser: Browser;
 let context: BrowserContext;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   ({ api, root } = await serveDashboard({ db: database.db }));
   browser = await openBrowser();
 });
 
 beforeEach(async () => {
-  if (chromium !== undefined) context = await browser.newContext({ reducedMotion: "reduce" });
+  if (isPresent("chromium")) context = await browser.newContext({ reducedMotion: "reduce" });
 });
 
 afterEach(async () => {
-  if (chromium !== undefined) await context.close();
+  if (isPresent("chromium")) await context.close();
 });
 
 afterAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   await browser.close();
   await api.stop();
 });

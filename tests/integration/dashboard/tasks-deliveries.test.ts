@@ -3,7 +3,7 @@ import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { verify } from "@octokit/webhooks-methods";
 import type { Page } from "playwright-core";
 
-import { chromium } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { HEAD, Walk, type Task } from "../../support/dashboard/task-walk.ts";
@@ -14,7 +14,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 const world = useWebhookDashboard();
 
-describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
+describe.skipIf(lacks("chromium"))("a partner, in a browser", () => {
   test("sets up a subscription and verifies it", async () => {
     await world.clear();
     const task = {
@@ -158,13 +158,13 @@ const receiver = browserFixture(() => Receiver.start());
 const lines: string[] = [];
 
 afterEach(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   receiver.answer = () => 200;
   receiver.received.length = 0;
 });
 
 afterAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   console.log([HEAD, ...lines].join("\n"));
 });
 

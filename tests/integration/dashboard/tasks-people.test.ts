@@ -2,7 +2,7 @@ import { afterAll, afterEach, describe, expect, test } from "bun:test";
 
 import type { Page } from "playwright-core";
 
-import { chromium } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { credentialsOf, postForm } from "../../support/oauth.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
@@ -14,7 +14,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 const world = useWebhookDashboard({ retryDelaysMs: [600_000] });
 
-describe.skipIf(chromium === undefined)("a user with API keys, in a browser", () => {
+describe.skipIf(lacks("chromium"))("a user with API keys, in a browser", () => {
   test("replaces the personal access token", async () => {
     const { body } = await world.api.call("POST", "/account/api-token", { token: world.token });
     const before = String(body["token"]);
@@ -110,7 +110,7 @@ describe.skipIf(chromium === undefined)("a user with API keys, in a browser", ()
   });
 });
 
-describe.skipIf(chromium === undefined)("an account, in a browser", () => {
+describe.skipIf(lacks("chromium"))("an account, in a browser", () => {
   test("answers a review and flags it", async () => {
     await world.emit(1);
     const { owner: person } = world.tenants.partners[0].accounts[0];
@@ -147,7 +147,7 @@ describe.skipIf(chromium === undefined)("an account, in a browser", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("an operator, in a browser", () => {
+describe.skipIf(lacks("chromium"))("an operator, in a browser", () => {
   const operator = (): Walker => ({ email: world.tenants.superAdmin.email, at: "Dispatcher" });
 
   test("finds the longest queue and its reason", async () => {
@@ -193,13 +193,13 @@ const receiver = browserFixture(() => Receiver.start());
 const lines: string[] = [];
 
 afterEach(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   receiver.answer = () => 200;
   receiver.received.length = 0;
 });
 
 afterAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   console.log([HEAD, ...lines].join("\n"));
 });
 

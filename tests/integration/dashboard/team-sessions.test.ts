@@ -4,7 +4,8 @@ import type { Browser, Page } from "playwright-core";
 
 import type { TestApi } from "../../support/api.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import {
   allErrors,
   checkLooks,
@@ -14,7 +15,7 @@ import {
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
 
-describe.skipIf(chromium === undefined)("the access of a team", () => {
+describe.skipIf(lacks("chromium"))("the access of a team", () => {
   test.each([
     ["partner", "partner_admin"],
     ["account", "account_user"],
@@ -100,14 +101,14 @@ let root: string;
 let browser: Browser;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   ({ api, root } = await serveDashboard({ db: database.db }));
   browser = await openBrowser();
 });
 
 afterAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   await browser.close();
   await api.stop();
 });

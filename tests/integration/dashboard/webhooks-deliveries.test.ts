@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 
 import type { Page } from "playwright-core";
 
-import { chromium } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
 import { seriousFaults, seriousFaultsInSchemes } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
@@ -12,7 +12,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 const world = useWebhookDashboard();
 
-describe.skipIf(chromium === undefined)("the filters of deliveries", () => {
+describe.skipIf(lacks("chromium"))("the filters of deliveries", () => {
   test("are visible from 768 pixels on, and below that a button for them is", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
@@ -35,7 +35,7 @@ describe.skipIf(chromium === undefined)("the filters of deliveries", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("the list of deliveries", () => {
+describe.skipIf(lacks("chromium"))("the list of deliveries", () => {
   test("shows at least 10 events at 1280 × 800 and 6 at 390 × 844", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.emit(15);
@@ -181,7 +181,7 @@ describe.skipIf(chromium === undefined)("the list of deliveries", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("one delivery", () => {
+describe.skipIf(lacks("chromium"))("one delivery", () => {
   test("shows each attempt verbatim, explains the failure, and is delivered again on request", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     receiver.answer = () => 500;
@@ -266,7 +266,7 @@ describe.skipIf(chromium === undefined)("one delivery", () => {
 const receiver = browserFixture(() => Receiver.start());
 
 afterEach(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   receiver.answer = () => 200;
   receiver.received.length = 0;
 });

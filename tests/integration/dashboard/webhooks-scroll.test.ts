@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import { chromium } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { until } from "../../support/network/receiver.ts";
 import { isThorough } from "../../support/thorough.ts";
@@ -11,7 +11,7 @@ import { isThorough } from "../../support/thorough.ts";
 
 const world = useWebhookDashboard();
 
-test.skipIf(chromium === undefined)(
+test.skipIf(lacks("chromium"))(
   "a long list of events is read from the newest to the oldest with few rows in the document",
   async () => {
     const { page, faults } = await world.open(`/webhooks/${id}?tab=deliveries`);
@@ -72,7 +72,7 @@ let id: string;
 let oldest: string;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   ({ id } = await world.subscribe({ webhook_url: "http://127.0.0.1:9/hook" }));
   const { sql } = world.database.db;

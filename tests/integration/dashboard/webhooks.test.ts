@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { verify } from "@octokit/webhooks-methods";
 import type { Page } from "playwright-core";
 
-import { chromium } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
 import { seriousFaults, seriousFaultsInSchemes } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
@@ -13,7 +13,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 const world = useWebhookDashboard();
 
-describe.skipIf(chromium === undefined)("a new subscription", () => {
+describe.skipIf(lacks("chromium"))("a new subscription", () => {
   test("leads from the sign-in to a test delivery that the shown secret verifies", async () => {
     await world.clear();
     const { page, faults } = await world.open("/webhooks");
@@ -161,7 +161,7 @@ describe.skipIf(chromium === undefined)("a new subscription", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("a subscription", () => {
+describe.skipIf(lacks("chromium"))("a subscription", () => {
   test("that was disabled shows the reason and the held events, and delivers them once enabled", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page, faults } = await world.open(`/webhooks/${id}`);
@@ -308,7 +308,7 @@ describe.skipIf(chromium === undefined)("a subscription", () => {
 const receiver = browserFixture(() => Receiver.start());
 
 afterEach(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   receiver.answer = () => 200;
   receiver.received.length = 0;
 });

@@ -3,7 +3,8 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import type { Page, Route } from "playwright-core";
 
 import { PASSWORD } from "../../support/api.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { openDashboard, signIn } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
 import { reviewIdOf } from "../../support/factory.ts";
@@ -14,7 +15,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 const world = useWebhookDashboard();
 
-describe.skipIf(chromium === undefined)("the weight", () => {
+describe.skipIf(lacks("chromium"))("the weight", () => {
   test("of the first view is below 160 kB at the sign-in, and below 265 kB in 10 files on a partner's first page", async () => {
     const browser = await openBrowser();
     const { page } = await openDashboard(browser, { root });
@@ -126,7 +127,7 @@ async function countWaves(page: Page, isThere: () => Promise<void>): Promise<str
   return waves;
 }
 
-describe.skipIf(chromium === undefined)("the loading of a partner's first page", () => {
+describe.skipIf(lacks("chromium"))("the loading of a partner's first page", () => {
   test("has few sequential round trips", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open("/webhooks");
@@ -180,7 +181,7 @@ const ROUND_TRIPS = 5;
 let root: string;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   const { page } = await world.open("/webhooks");
   root = new URL(page.url()).origin;

@@ -4,7 +4,8 @@ import type { Browser } from "playwright-core";
 
 import type { TestApi } from "../../support/api.ts";
 import { mailsTo } from "../../support/auth-mails.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import {
   openDashboard,
   openSignedIn,
@@ -15,7 +16,7 @@ import { createDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
 
-describe.skipIf(chromium === undefined)("the link of an invitation", () => {
+describe.skipIf(lacks("chromium"))("the link of an invitation", () => {
   test("sets a first password and signs in; the code does not stay in the address", async () => {
     const email = "invited@p1.test";
     const { page, faults } = await openDashboard(browser, {
@@ -54,7 +55,7 @@ describe.skipIf(chromium === undefined)("the link of an invitation", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("the link to a recipient of alerts", () => {
+describe.skipIf(lacks("chromium"))("the link to a recipient of alerts", () => {
   test("confirms the address by a button, and the settings no longer ask for it", async () => {
     const email = "on-call@elsewhere.test";
     const token = await api.login(tenants.partners[0].owner.email);
@@ -102,14 +103,14 @@ let root: string;
 let browser: Browser;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   ({ api, root } = await serveDashboard({ db: database.db }));
   browser = await openBrowser();
 });
 
 afterAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   await browser.close();
   await api.stop();
 });

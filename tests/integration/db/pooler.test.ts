@@ -12,12 +12,13 @@ import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { addProvider, connectStore, created } from "../../support/factory.ts";
 import { insertSubscription } from "../../support/outbox.ts";
-import { hasPgBouncer, startPgBouncer, type PgBouncer } from "../../support/processes/pgbouncer.ts";
+import { startPgBouncer, type PgBouncer } from "../../support/processes/pgbouncer.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
+import { lacks } from "../../support/needs.ts";
 
-const isThere = hasPgBouncer();
+const isThere = !lacks("pgbouncer");
 
 test.skipIf(!isThere)(
   "a process behind a pooler that is not announced exits with advice, in both modes",

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { startProduct, type Product } from "../../support/product.ts";
+import { lacks } from "../../support/needs.ts";
 
 test("the bundle uses only features of Node 20", async () => {
   const text = await Bun.file(file).text();
@@ -12,7 +13,7 @@ test("the bundle uses only features of Node 20", async () => {
   expect(NEWER.flatMap((one) => one.exec(text)?.[0] ?? [])).toEqual([]);
 });
 
-test.skipIf(Bun.which("node") === null)("signs in under Node", async () => {
+test.skipIf(lacks("node"))("signs in under Node", async () => {
   const child = Bun.spawn(["node", file, "login", "--no-browser", "--server", product.root], {
     env: { PATH: process.env["PATH"] ?? "", XDG_CONFIG_HOME: folder },
     stdin: "ignore",

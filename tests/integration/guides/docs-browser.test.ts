@@ -8,9 +8,10 @@ import type { Browser } from "playwright-core";
 import { servedFiles } from "../../../src/http/files.ts";
 import { docPages } from "../../../src/docs/pages.ts";
 import BASELINE from "../../golden/openapi-baseline.json" with { type: "json" };
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 
-describe.skipIf(chromium === undefined)("in a browser", () => {
+describe.skipIf(lacks("chromium"))("in a browser", () => {
   test.each([
     [390, "light"],
     [1280, "dark"],
@@ -96,14 +97,14 @@ let root: string;
 const app = servedFiles(docPages("http://127.0.0.1:3000", () => BASELINE));
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   app.listen({ port: 0, hostname: "127.0.0.1" });
   root = `http://127.0.0.1:${app.server?.port}`;
   browser = await openBrowser();
 });
 
 afterAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   await browser.close();
   await app.stop(true);
 });

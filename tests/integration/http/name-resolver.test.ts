@@ -5,11 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { NameResolver, systemLookup } from "../../../src/lib/name-resolver.ts";
-import {
-  resolverFault,
-  startNameServer,
-  type NameServer,
-} from "../../support/network/name-server.ts";
+import { startNameServer, type NameServer } from "../../support/network/name-server.ts";
+import { lacks } from "../../support/needs.ts";
 
 describe("the hosts file", () => {
   test("has localhost, which is not queried", async () => {
@@ -35,10 +32,7 @@ describe("the hosts file", () => {
   });
 });
 
-const fault = resolverFault();
-if (fault !== undefined) console.log(`Skipped, because ${fault}: the name server.`);
-
-describe.skipIf(fault !== undefined)("a name server", () => {
+describe.skipIf(lacks("mounts"))("a name server", () => {
   let server: NameServer;
   let lookup: NameResolver["lookup"];
 

@@ -4,7 +4,8 @@ import type { Browser, Page } from "playwright-core";
 
 import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { createFakeClock } from "../../support/clock.ts";
 import { addClient, authorizeParams, formOf, newPkce, postForm } from "../../support/oauth.ts";
 import { createDatabase } from "../../support/postgres.ts";
@@ -13,7 +14,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // Tests the authorize page in Chromium. With SCREENSHOTS=<folder> it stores pictures there.
 
-describe.skipIf(chromium === undefined)("in a browser", () => {
+describe.skipIf(lacks("chromium"))("in a browser", () => {
   test("a user signs in and consents, and the client gets tokens", async () => {
     const { page, client, pkce } = await visit();
     await picture(page, "sign-in");
@@ -156,7 +157,7 @@ const app = Bun.serve({
 });
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   const port = await freePort();
   root = `http://127.0.0.1:${port}`;
   api = await startApi({ db: database.db, clock, config: { serverRoot: root } });
@@ -167,7 +168,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await app.stop(true);
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   await browser.close();
   await api.stop();
 });

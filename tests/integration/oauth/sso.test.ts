@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 
 import { PASSWORD, type TestApi } from "../../support/api.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { seriousFaults, serveDashboard } from "../../support/dashboard/dashboard.ts";
 import { addClient, authorizeParams, formOf, newPkce, postForm } from "../../support/oauth.ts";
 import { createDatabase } from "../../support/postgres.ts";
@@ -13,7 +14,7 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // Tests single sign-on at the authorize page, with a complete identity provider.
 
-describe.skipIf(chromium === undefined)("single sign-on at the authorize page", () => {
+describe.skipIf(lacks("chromium"))("single sign-on at the authorize page", () => {
   test("lets a person consent, and the client gets tokens of that user", async () => {
     const { context, page, client, pkce } = await visit();
     expect(await seriousFaults(page)).toEqual([]);
@@ -143,7 +144,7 @@ const callback = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Re
 const CALLBACK = `http://127.0.0.1:${callback.port}/callback`;
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
 
   ({ api, root } = await serveDashboard({ db: database.db }));
   const token = await api.login(tenants.superAdmin.email);
@@ -164,7 +165,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await callback.stop(true);
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   await browser.close();
   provider.stop();
   await api.stop();

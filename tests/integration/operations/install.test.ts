@@ -7,8 +7,9 @@ import { join } from "node:path";
 
 import { ROOT } from "../../../scripts/install/install.ts";
 import { fixture } from "../../support/fixture.ts";
+import { lacks } from "../../support/needs.ts";
 
-const hasTools = ["git", "bash"].every((tool) => Bun.which(tool) !== null);
+const hasTools = !lacks("git", "bash");
 
 test.skipIf(!hasTools)("an install leaves the configuration of git alone", () => {
   const before = inClone("git", "config", "--local", "--list");

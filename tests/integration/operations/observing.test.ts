@@ -25,14 +25,12 @@ import { createDatabase } from "../../support/postgres.ts";
 import { parsePrometheus } from "../../support/prometheus.ts";
 import { until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
-
-const hasPromtool = Bun.which("promtool") !== null;
-if (!hasPromtool) console.log("Skipped, because there is no promtool: the alert rules' own tests.");
+import { lacks } from "../../support/needs.ts";
 
 const database = fixture(createDatabase);
 
 describe("the alert rules", () => {
-  test.skipIf(!hasPromtool)("pass their own tests", () => {
+  test.skipIf(lacks("prometheus"))("pass their own tests", () => {
     const { exitCode, stdout, stderr } = Bun.spawnSync(
       ["promtool", "test", "rules", "rules.test.yaml"],
       { cwd: join(ROOT, "deploy/prometheus") },

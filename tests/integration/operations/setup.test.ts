@@ -17,6 +17,7 @@ import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { insertSubscription, insertTenant } from "../../support/outbox.ts";
 import { runCommand } from "../../support/processes/command.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { lacks } from "../../support/needs.ts";
 
 describe("on an empty database", () => {
   test("creates all missing records and prints the next steps", async () => {
@@ -297,36 +298,38 @@ describe("the doctor", () => {
   });
 });
 
-const toolsAreThere = ["bash", "openssl"].every((tool) => Bun.which(tool) !== null);
-test.skipIf(!toolsAreThere)("recovery.md changes the master key that setup created", async () => {
-  const fresh = await emptyDatabase();
-  const env = { DATABASE_URL: fresh.url, MASTER_KEY_FILE: join(folder, "first.key") };
-  expect(await setUp(FIRST, env)).toMatchObject({ status: 0 });
-  const guide = await Bun.file(
-    join(import.meta.dir, "../../../docs/operations/recovery.md"),
-  ).text();
-  const blocks = guide.matchAll(/^ *```sh run \S+setup\.test\.ts\n([^]*?)^ *```$/gm);
-  const commands = [...blocks].map(([, block = ""]) => block).join("");
-  const print = 'printf "%s\n" "$MASTER_KEY_FILE" "$MASTER_KEY_PREVIOUS_FILE"';
-  const shell = Bun.spawnSync(["bash", "-eu", "-c", `${commands}\n${print}`], {
-    env: { PATH: process.env["PATH"] ?? "", ...env },
-  });
-  const [current = "", previous = ""] = shell.stdout.toString().split("\n");
-  expect([current, previous]).toEqual([join(folder, "master-new.key"), env.MASTER_KEY_FILE]);
-  expect(statSync(current).mode & 0o777).toBe(0o600);
-  const both = { ...env, MASTER_KEY_FILE: current, MASTER_KEY_PREVIOUS_FILE: previous };
-  const rotated = await runCommand(["src/operate/main.ts", "keys", "rotate-master"], {
-    ...settings,
-    ...both,
-  });
-  expect(rotated).toEqual({
-    status: 0,
-    said: expect.stringContaining("Remove MASTER_KEY_PREVIOUS as soon as"),
-  });
-  const alone = await setUp([], { ...env, MASTER_KEY_FILE: current });
-  await fresh.drop();
-  expect(alone.status).toBe(0);
-});
+test.skipIf(lacks("bash", "openssl"))(
+  "recovery.md changes the master key that setup created",
+  async () => {
+    const fresh = await emptyDatabase();
+    const env = { DATABASE_URL: fresh.url, MASTER_KEY_FILE: join(folder, "first.key") };
+    expect(await setUp(FIRST, env)).toMatchObject({ status: 0 });
+    const guide = await Bun.file(
+      join(import.meta.dir, "../../../docs/operations/recovery.md"),
+    ).text();
+    const blocks = guide.matchAll(/^ *```sh run \S+setup\.test\.ts\n([^]*?)^ *```$/gm);
+    const commands = [...blocks].map(([, block = ""]) => block).join("");
+    const print = 'printf "%s\n" "$MASTER_KEY_FILE" "$MASTER_KEY_PREVIOUS_FILE"';
+    const shell = Bun.spawnSync(["bash", "-eu", "-c", `${commands}\n${print}`], {
+      env: { PATH: process.env["PATH"] ?? "", ...env },
+    });
+    const [current = "", previous = ""] = shell.stdout.toString().split("\n");
+    expect([current, previous]).toEqual([join(folder, "master-new.key"), env.MASTER_KEY_FILE]);
+    expect(statSync(current).mode & 0o777).toBe(0o600);
+    const both = { ...env, MASTER_KEY_FILE: current, MASTER_KEY_PREVIOUS_FILE: previous };
+    const rotated = await runCommand(["src/operate/main.ts", "keys", "rotate-master"], {
+      ...settings,
+      ...both,
+    });
+    expect(rotated).toEqual({
+      status: 0,
+      said: expect.stringContaining("Remove MASTER_KEY_PREVIOUS as soon as"),
+    });
+    const alone = await setUp([], { ...env, MASTER_KEY_FILE: current });
+    await fresh.drop();
+    expect(alone.status).toBe(0);
+  },
+);
 
 let settings: Record<string, string>;
 

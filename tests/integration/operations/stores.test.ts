@@ -18,13 +18,13 @@ import Redis from "ioredis";
 
 import { type Stores, startStores } from "../../../scripts/demo/stores/keep.ts";
 import { takeLock } from "../../../scripts/demo/stores/lock.ts";
-import { hasRedisServer } from "../../../scripts/demo/stores/redis-servers.ts";
 import { isAlive, processesIn, waitUntil } from "../../../scripts/demo/stores/processes.ts";
 import {
   type ValkeyServer,
   startValkeyBridge,
 } from "../../../scripts/demo/stores/valkey-bridge.ts";
 import { until } from "../../support/network/receiver.ts";
+import { lacks } from "../../support/needs.ts";
 
 describe("the embedded Valkey", () => {
   let server: ValkeyServer;
@@ -248,7 +248,7 @@ function slowPrograms(folder: string, log: string): string {
   return native;
 }
 
-test.skipIf(!hasRedisServer())("start if initdb takes longer than Redis", async () => {
+test.skipIf(lacks("redis-server"))("start if initdb takes longer than Redis", async () => {
   const folder = temporaryFolder();
   const log = join(folder, "stores.log");
   // Readable for the account that runs PostgreSQL when root starts it.

@@ -4,12 +4,13 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Browser } from "playwright-core";
 
 import { startApi, type TestApi } from "../../support/api.ts";
-import { chromium, openBrowser } from "../../support/dashboard/chromium.ts";
+import { isPresent, lacks } from "../../support/needs.ts";
+import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { connect, listenWith, startProvider } from "../../support/sso.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
 
-test.skipIf(chromium === undefined)(
+test.skipIf(lacks("chromium"))(
   "a person in Chromium goes from discovery through the provider's pages to an API call",
   async () => {
     if (browser === undefined) throw new Error("There is no browser.");
@@ -92,7 +93,7 @@ async function passOn(to: string, request: IncomingMessage, response: ServerResp
 }
 
 beforeAll(async () => {
-  if (chromium === undefined) return;
+  if (!isPresent("chromium")) return;
   database = await createDatabase();
   const { superAdmin, partners } = await addTenants(database.db);
   let to = "";

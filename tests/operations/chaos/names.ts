@@ -1,4 +1,5 @@
-import { resolverFault, startNameServer } from "../../support/network/name-server.ts";
+import { isHere } from "../../../scripts/needs.ts";
+import { startNameServer } from "../../support/network/name-server.ts";
 
 /** A name server for the receivers that can be silenced. */
 export interface ChaosNames {
@@ -12,7 +13,7 @@ export interface ChaosNames {
 
 /** Starts the name server. Returns undefined if processes cannot be given one; receivers are then addressed by IP. */
 export async function startNames(addresses: readonly string[]): Promise<ChaosNames | undefined> {
-  if (resolverFault() !== undefined) return undefined;
+  if (!isHere("mounts")) return undefined;
   let isSilent = false;
   const server = await startNameServer(
     Object.fromEntries(

@@ -1,10 +1,10 @@
-import { chromium } from "./chromium.ts";
+import { isPresent } from "../needs.ts";
 import { fixture } from "../fixture.ts";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 
 /** Makes a fixture of tests in a browser. They are skipped if there is no browser, and then nothing is started. */
 export function browserFixture<T extends object>(start: () => T | Promise<T>): T {
-  return fixture(start, chromium !== undefined);
+  return fixture(start, isPresent("chromium"));
 }
 
 /** A browser context with a blank page that keeps its window open. */

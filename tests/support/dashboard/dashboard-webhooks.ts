@@ -4,7 +4,8 @@ import type { Page } from "playwright-core";
 import { builtDashboard } from "../../../src/dashboard/assets.ts";
 import { addProvider, connectStore, created, report } from "../factory.ts";
 import { startApi, type TestApi } from "../api.ts";
-import { chromium, openBrowser } from "./chromium.ts";
+import { openBrowser } from "./chromium.ts";
+import { isPresent } from "../needs.ts";
 import { browserFixture } from "./browser.ts";
 import { openSignedIn, type Look } from "./dashboard.ts";
 import { createTestSchedule, startDispatcher } from "../dispatch.ts";
@@ -45,7 +46,7 @@ interface Options {
 export function useWebhookDashboard(options?: Options): WebhookDashboard {
   const world = browserFixture(() => startWebhookDashboard(options));
   afterEach(async () => {
-    if (chromium !== undefined) await world.closePages();
+    if (isPresent("chromium")) await world.closePages();
   });
   return world;
 }

@@ -6,15 +6,9 @@ import { join } from "node:path";
 
 import { endInOrder } from "../../../scripts/bench/end.ts";
 import { ROOT } from "../../../scripts/install/install.ts";
+import { program } from "../needs.ts";
 
-const PROGRAM = Bun.which("caddy");
 const STARTS_WITHIN_MS = 20_000;
-
-/** Whether Caddy is installed; logs a message if it is not. */
-export function hasCaddy(): boolean {
-  if (PROGRAM === null) console.log("Skipped, because there is no caddy: deploy/Caddyfile.");
-  return PROGRAM !== null;
-}
 
 export interface Caddy {
   readonly root: string;
@@ -37,7 +31,7 @@ export async function startCaddy({
   const config = join(folder, "Caddyfile");
   writeFileSync(config, `{\n\tadmin off\n}\nimport ${join(tree, "deploy/Caddyfile")}\n`);
   const log = openSync(join(folder, "caddy.log"), "a");
-  const child = spawn(PROGRAM ?? "caddy", ["run", "--adapter", "caddyfile", "--config", config], {
+  const child = spawn(program("caddy"), ["run", "--adapter", "caddyfile", "--config", config], {
     stdio: ["ignore", log, log],
     env: {
       HOME: folder,

@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { randomInt } from "node:crypto";
 import { mkdtempSync, writeFileSync } from "node:fs";
@@ -29,15 +28,6 @@ const [A, CNAME, AAAA] = [1, 5, 28];
 const CODES = { unknown: 3, failure: 2, silence: undefined };
 /** Limits how many aliases are followed, because aliases may form a cycle. */
 const MOST_ALIASES = 8;
-
-/** Returns why no process can be given this name server; undefined if it is possible. */
-export function resolverFault(): string | undefined {
-  if (process.platform !== "linux") return "only Linux gives a process a resolv.conf of its own";
-  return spawnSync("unshare", ["-m", "mount", "--bind", "/etc/hosts", "/etc/resolv.conf"])
-    .status === 0
-    ? undefined
-    : "it takes root to give a process a resolv.conf of its own";
-}
 
 /** Starts a name server on a free loopback address; every record has a TTL of 0. */
 export async function startNameServer(zone: Zone): Promise<NameServer> {

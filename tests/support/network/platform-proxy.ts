@@ -5,15 +5,9 @@ import { join } from "node:path";
 
 import { ROOT } from "../../../scripts/install/install.ts";
 import { until } from "./receiver.ts";
+import { lacks } from "../needs.ts";
 
 export type ProxyName = "nginx" | "caddy";
-
-/** Returns whether a proxy is installed; logs a message if it is not. */
-export function hasProxy(name: ProxyName): boolean {
-  const isHere = Bun.which(name) !== null;
-  if (!isHere) console.log(`Skipped, because there is no ${name}: its configuration in deploy/.`);
-  return isHere;
-}
 
 /** The paths of each group, as the table of docs/operations/moving-in.md lists them. */
 export const GROUPS: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
@@ -46,7 +40,7 @@ export interface PlatformProxy {
 
 /** Starts the proxy that is installed, or one that only follows the table of the guide. */
 export function startAnyProxy(ports: Ports): Promise<PlatformProxy> {
-  const name = (["nginx", "caddy"] as const).find((one) => Bun.which(one) !== null);
+  const name = (["nginx", "caddy"] as const).find((one) => !lacks(one));
   return name === undefined ? startPlainProxy(ports) : startPlatformProxy(name, ports);
 }
 

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { lacks, skipped } from "../needs.ts";
 
 const FOLDER = join(import.meta.dir, "../../../.cache/php");
 
@@ -7,8 +8,8 @@ const FOLDER = join(import.meta.dir, "../../../.cache/php");
 export function composerWith(name: string, packages: readonly string[]): string | undefined {
   const folder = join(FOLDER, name);
   const vendor = join(folder, "vendor");
+  if (lacks("php", "composer")) return undefined;
   if (existsSync(join(vendor, "autoload.php"))) return vendor;
-  if (Bun.which("php") === null || Bun.which("composer") === null) return undefined;
   mkdirSync(folder, { recursive: true });
   const env = { ...process.env, COMPOSER_ALLOW_SUPERUSER: "1" };
   const options = {
@@ -22,5 +23,7 @@ export function composerWith(name: string, packages: readonly string[]): string 
     ["composer", "require", "--no-interaction", ...packages],
     options,
   );
-  return success ? vendor : undefined;
+  if (success) return vendor;
+  skipped("Packagist");
+  return undefined;
 }

