@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { readMigrationFiles } from "drizzle-orm/migrator";
@@ -8,7 +9,6 @@ import { connect, isPooled, type RawDb, type RawTx } from "./client.ts";
 import { isLockTimeout, isForbidden } from "./errors.ts";
 import { PLANNER } from "./limits.ts";
 import { ensurePartitions } from "./partitions.ts";
-import journal from "./migrations/meta/_journal.json" with { type: "json" };
 import { serverTime } from "./server.ts";
 import type { Raw } from "./session.ts";
 
@@ -111,6 +111,10 @@ async function schemaOfList(sql: Raw["sql"]): Promise<string> {
 }
 
 const FOLDER = { migrationsFolder: join(ROOT, "db/migrations") };
+// Read, not imported: the executable holds the journal as a file for drizzle-orm, and the bundler resolves all imports
+// of one file in the same way.
+const journal: { readonly entries: readonly { readonly when: number; readonly tag: string }[] } =
+  JSON.parse(readFileSync(join(FOLDER.migrationsFolder, "meta/_journal.json"), "utf8"));
 /** Brings a database of a version before the baseline to the baseline. */
 const UPGRADE = join(ROOT, "db/upgrades/baseline.sql");
 /** The first migration, and the oldest last one, of the databases that the upgrade is for. */
