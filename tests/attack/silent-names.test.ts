@@ -65,7 +65,7 @@ describe.skipIf(lacks("mounts"))(`beside ${SILENT} names with a silent name serv
     const script = ["tests/support/processes/beside-silent-names.ts", String(SILENT)];
     const child = Bun.spawn(
       [...names.prefix, process.execPath, ...script, `http://${GOOD}:${receiver.port}/`],
-      { stdout: "pipe", stderr: "inherit" },
+      { env: process.env, stdout: "pipe", stderr: "inherit" },
     );
     expect(JSON.parse(await new Response(child.stdout).text())).toEqual({
       lookup: SILENT,

@@ -219,29 +219,36 @@ describe.skipIf(lacks("chromium"))("in a wide window a delivery", () => {
 });
 
 describe.skipIf(lacks("chromium"))("one delivery", () => {
-  test("is copied as a curl command that sends the same request", async () => {
-    const { body } = await world.ask("GET", `/${id}/messages?external_review_id=review-1`);
-    const [message] = body["data"] as { event_id: string }[];
-    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
-    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-    const release = await held(page, `**/partner/webhooks/${id}`);
-    await page.goto(page.url().replace("?tab=", "/").concat(`/${message?.event_id}`));
-    await button(page, "Copy as cURL").waitFor();
-    // The command needs the URL, which has not loaded yet.
-    expect(await button(page, "Copy as cURL").isDisabled()).toBe(true);
-    release();
-    await button(page, "Copy as cURL").click();
-    const command = await page.evaluate<string>("navigator.clipboard.readText()");
-    const before = receiver.received.length;
-    const sent = receiver.received[0];
-    const run = Bun.spawn(["sh", "-c", command], { stdout: "ignore", stderr: "ignore" });
-    expect(await run.exited).toBe(0);
-    await until("sent by hand", () => receiver.received.length === before + 1);
-    const again = receiver.received.at(-1);
-    expect(again?.body).toBe(sent?.body ?? "absent");
-    expect(again?.headers["x-svc-signature"]).toBe(sent?.headers["x-svc-signature"]);
-    await shoot(page, "delivery");
-  });
+  test.skipIf(lacks("curl"))(
+    "is copied as a curl command that sends the same request",
+    async () => {
+      const { body } = await world.ask("GET", `/${id}/messages?external_review_id=review-1`);
+      const [message] = body["data"] as { event_id: string }[];
+      const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
+      await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+      const release = await held(page, `**/partner/webhooks/${id}`);
+      await page.goto(page.url().replace("?tab=", "/").concat(`/${message?.event_id}`));
+      await button(page, "Copy as cURL").waitFor();
+      // The command needs the URL, which has not loaded yet.
+      expect(await button(page, "Copy as cURL").isDisabled()).toBe(true);
+      release();
+      await button(page, "Copy as cURL").click();
+      const command = await page.evaluate<string>("navigator.clipboard.readText()");
+      const before = receiver.received.length;
+      const sent = receiver.received[0];
+      const run = Bun.spawn(["sh", "-c", command], {
+        env: process.env,
+        stdout: "ignore",
+        stderr: "ignore",
+      });
+      expect(await run.exited).toBe(0);
+      await until("sent by hand", () => receiver.received.length === before + 1);
+      const again = receiver.received.at(-1);
+      expect(again?.body).toBe(sent?.body ?? "absent");
+      expect(again?.headers["x-svc-signature"]).toBe(sent?.headers["x-svc-signature"]);
+      await shoot(page, "delivery");
+    },
+  );
 });
 
 describe.skipIf(lacks("chromium"))("the search", () => {
