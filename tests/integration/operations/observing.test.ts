@@ -33,7 +33,7 @@ describe("the alert rules", () => {
   test.skipIf(lacks("prometheus"))("pass their own tests", () => {
     const { exitCode, stdout, stderr } = Bun.spawnSync(
       ["promtool", "test", "rules", "rules.test.yaml"],
-      { cwd: join(ROOT, "deploy/prometheus") },
+      { cwd: join(ROOT, "deploy/prometheus"), env: process.env },
     );
     expect([exitCode, `${stdout.toString()}${stderr.toString()}`]).toEqual([
       0,
