@@ -12,8 +12,8 @@ export interface WorstRequest {
   /** The method and path, such as `POST /api/v1/login`. */
   readonly route: string;
   readonly shape: string;
-  /** Builds a request whose expensive part has `bytes` bytes, or as many as this part may have. */
-  make(bytes: number): { readonly path: string; readonly init: RequestInit };
+  /** Builds a request with this bearer token, if any, whose expensive part has `bytes` bytes, or as many as it may have. */
+  make(bytes: number, token?: string): { readonly path: string; readonly init: RequestInit };
 }
 
 /** The parts of an operation that the shapes use. */
@@ -105,39 +105,46 @@ const NONE: Operation = {
   type: "application/json",
 };
 
-/**
- * Builds a request for each route and each shape of its query, headers and body. `token` is the bearer token, if any.
- */
-export function worstRequests(description: unknown, token?: string): WorstRequest[] {
+/** Builds a request for each route and each shape of its query, headers and body. */
+export function worstRequests(description: unknown): WorstRequest[] {
   return operationsOf(description).flatMap((operation) => {
     const route = `${operation.method} ${operation.path}`;
-    const bearer = token === undefined ? {} : { Authorization: `Bearer ${token}` };
     const path = operation.path.replaceAll(/\{\w+\}/g, "1");
-    const request = (headers: Record<string, string>, more: RequestInit = {}): RequestInit => ({
+    const request = (
+      token: string | undefined,
+      headers: Record<string, string>,
+      more: RequestInit = {},
+    ): RequestInit => ({
       method: operation.method,
       redirect: "manual",
-      headers: { ...bearer, ...headers },
+      headers: { ...(token !== undefined && { Authorization: `Bearer ${token}` }), ...headers },
       ...more,
     });
     const inHead = (bytes: number) => Math.min(bytes, HEAD_BYTES);
     const queries = Object.entries(FORMS).map(([shape, make]): WorstRequest => ({
       route,
       shape: `a query of ${shape}`,
-      make: (bytes) => ({ path: `${path}?${make(inHead(bytes), operation)}`, init: request({}) }),
+      make: (bytes, token) => ({
+        path: `${path}?${make(inHead(bytes), operation)}`,
+        init: request(token, {}),
+      }),
     }));
     const headers = Object.entries(HEADERS).map(([name, make]): WorstRequest => ({
       route,
       shape: `a long ${name}`,
-      make: (bytes) => ({ path, init: request({ [name]: make(inHead(bytes), operation) }) }),
+      make: (bytes, token) => ({
+        path,
+        init: request(token, { [name]: make(inHead(bytes), operation) }),
+      }),
     }));
     if (operation.method === "GET") return [...queries, ...headers];
     const isForm = operation.type !== "application/json";
     const bodies = Object.entries(isForm ? FORMS : BODIES).map(([shape, make]): WorstRequest => ({
       route,
       shape: `a body of ${shape}`,
-      make: (bytes) => ({
+      make: (bytes, token) => ({
         path,
-        init: request({ "Content-Type": operation.type }, { body: make(bytes, operation) }),
+        init: request(token, { "Content-Type": operation.type }, { body: make(bytes, operation) }),
       }),
     }));
     return [...bodies, ...queries.slice(0, 1), ...headers.slice(0, 1)];
