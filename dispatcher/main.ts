@@ -1,5 +1,4 @@
-import { connect } from "../db/client.ts";
-import { LIMITS } from "../db/limits.ts";
+import { poolsOf } from "../db/pools.ts";
 import { collectWhenCrowded, collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
 import { stopSignal } from "../src/lib/lifecycle.ts";
 import { openSpans } from "../src/lib/spans.ts";
@@ -10,7 +9,7 @@ import { eraseChunk } from "../src/tenants/actions/erase.ts";
 import { providerSecretsChunk } from "../src/tenants/actions/stores.ts";
 import { createSchedule } from "../src/outbox/schedule.ts";
 import { EXIT_CONFIG } from "../src/lib/config.ts";
-import { beginProcess, openOperations, openStores } from "../src/process.ts";
+import { beginProcess, openOperations, openStores, poolOpener } from "../src/process.ts";
 import { countStats, standingOf } from "../src/webhooks/actions/stats.ts";
 import { troubleSince } from "../src/webhooks/queries/incidents.ts";
 import {
@@ -43,7 +42,7 @@ const IDLE_S = 30;
 const JOB_IDLE_S = 5;
 
 const base = beginProcess("dispatcher");
-const { config, log, watches, box } = base;
+const { config, log, box } = base;
 const descriptors = countDescriptors();
 const budget = budgetOf(descriptors);
 if (budget === undefined) {
@@ -59,25 +58,17 @@ if (descriptors < WANTED_DESCRIPTORS)
   });
 const stop = stopSignal(config.parentPid);
 
-const max = config.connections.dispatcher;
-const open = (
-  role: string,
-  limits: keyof typeof LIMITS,
-  { url = config.databaseUrl, ...more }: { max?: number; idleS?: number; url?: string },
-) =>
-  connect(url, { max: 1, name: `reviewrelay-${role}`, watches, limits: LIMITS[limits], ...more });
-const db = open("dispatcher", "dispatch", { max });
-// Leases and readiness share a single connection, so that a dispatcher can run on two sessions. Work on this
-// connection can delay the check for crashed dispatchers, which other dispatchers make as well, but never the renewal
-// of the own lease.
-const openSeparate = (...args: Parameters<typeof open>) => (max === 1 ? db : open(...args));
+const sizes = poolsOf(config.connections);
+const most = { ...sizes.dispatcher, ...sizes.maintenance };
+const open = poolOpener(base, most);
+const db = open("dispatcher", "dispatch");
 const ofOwner = { idleS: JOB_IDLE_S, url: config.maintenanceDatabaseUrl };
 /** One connection pool per kind of work that must not wait for another. */
 const pools = {
   db,
-  renewals: open("renewals", "leases", {}),
-  leases: openSeparate("leases", "leases", {}),
-  readiness: openSeparate("ready", "readiness", { idleS: IDLE_S }),
+  renewals: open("renewals", "leases"),
+  leases: most.leases === 0 ? db : open("leases", "leases"),
+  readiness: most.ready === 0 ? db : open("ready", "readiness", { idleS: IDLE_S }),
   // The connections of these two pools are open only while this process runs a maintenance job that uses them.
   maintenance: open("maintenance", "maintenance", ofOwner),
   indexing: open("indexing", "indexing", ofOwner),

@@ -1,5 +1,5 @@
-import { connect } from "../db/client.ts";
 import { LIMITS } from "../db/limits.ts";
+import { poolsOf } from "../db/pools.ts";
 import { createApp } from "./app.ts";
 import { openKeyRing } from "./auth/key-ring.ts";
 import { apiMetrics } from "./http/metrics.ts";
@@ -11,7 +11,13 @@ import { openSpans } from "./lib/spans.ts";
 import { RequestTraces } from "./outbox/request-traces.ts";
 import { createWriterPool } from "./outbox/writer-pool.ts";
 import { createSchedule } from "./outbox/schedule.ts";
-import { beginProcess, openOperations, openStores, untilDatabaseAnswers } from "./process.ts";
+import {
+  beginProcess,
+  openOperations,
+  openStores,
+  poolOpener,
+  untilDatabaseAnswers,
+} from "./process.ts";
 
 /** Time in seconds after which an idle database connection that is needed only occasionally is closed. */
 const IDLE_S = 30;
@@ -22,32 +28,16 @@ const IDLE_S = 30;
 const DRAIN_MS = 4_000;
 
 const base = beginProcess("api");
-const { config, log, watches, box } = base;
+const { config, log, box } = base;
 const stop = stopSignal(config.parentPid, config.drainDelayMs);
 /** Aborts when the drain delay is over, because load balancers have stopped sending requests by then. */
 const closing = new AbortController();
 
 // Each kind of work has a separate connection pool, so that waiting work in one pool does not delay the others.
-const db = connect(config.databaseUrl, {
-  max: config.connections.api,
-  name: "reviewrelay-api",
-  watches,
-  limits: LIMITS.requests,
-});
-const writerDb = connect(config.databaseUrl, {
-  max: config.connections.writerPool,
-  name: "reviewrelay-writer",
-  watches,
-  limits: LIMITS.writerPool,
-  isPipelined: true,
-});
-const readinessDb = connect(config.databaseUrl, {
-  max: 1,
-  name: "reviewrelay-ready",
-  watches,
-  limits: LIMITS.readiness,
-  idleS: IDLE_S,
-});
+const open = poolOpener(base, poolsOf(config.connections).api);
+const db = open("api", "requests");
+const writerDb = open("writer", "writerPool", { isPipelined: true });
+const readinessDb = open("ready", "readiness", { idleS: IDLE_S });
 const stores = await openStores(base, db);
 const { clock, redis } = stores;
 const keys = await untilDatabaseAnswers(() => openKeyRing({ db, box, clock, log, config }));

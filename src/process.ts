@@ -1,8 +1,9 @@
 import type { Redis } from "ioredis";
 
-import type { RawDb } from "../db/client.ts";
+import { connect, type RawDb } from "../db/client.ts";
 import { driverError } from "../db/driver.ts";
 import { isPoolerFound } from "../db/errors.ts";
+import { LIMITS } from "../db/limits.ts";
 import { schemaError } from "../db/migrate.ts";
 import { PoolWatches } from "../db/pool-watch.ts";
 import { serverTime, writable } from "../db/server.ts";
@@ -37,6 +38,27 @@ export function beginProcess(role: "api" | "dispatcher") {
   const watches = new PoolWatches(config.slowStatementMs, onSlow);
   const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
   return { role, config, log, watches, box };
+}
+
+interface PoolOptions {
+  readonly url?: string;
+  readonly idleS?: number;
+  readonly isPipelined?: boolean;
+}
+
+/** Returns a function that opens a connection pool of the process by its name, with its size of `sizes` (db/pools.ts). */
+export function poolOpener<Name extends string>(
+  { config, watches }: ProcessBase,
+  sizes: Readonly<Record<Name, number>>,
+) {
+  return (
+    name: Name,
+    limits: keyof typeof LIMITS,
+    { url = config.databaseUrl, ...more }: PoolOptions = {},
+  ) => {
+    const pool = { name: `reviewrelay-${name}`, max: sizes[name], limits: LIMITS[limits] };
+    return connect(url, { ...pool, watches, ...more });
+  };
 }
 
 /** Waits for PostgreSQL, checks its schema and the master key, and opens Redis, which may be away. */

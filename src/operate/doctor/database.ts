@@ -1,6 +1,7 @@
 // Checks of Postgres.
 import type { RawDb } from "../../../db/client.ts";
 import { OLD_SCHEMA, schemaState } from "../../../db/migrate.ts";
+import { poolsOf, sumOf } from "../../../db/pools.ts";
 import { serverTime } from "../../../db/server.ts";
 import type { Config } from "../../lib/config.ts";
 import { createSecretBox } from "../../lib/secret-box.ts";
@@ -12,11 +13,6 @@ export const OLDEST_MAJOR = 15;
 export const NEWEST_MAJOR = 18;
 /** How far the clocks of processes and Postgres may differ (docs/operations/running.md). */
 const MAX_SKEW_MS = 5_000;
-/**
- * Connections besides the pools of the settings: an API has one for readiness; a dispatcher has them for leases,
- * maintenance and readiness (dispatcher/main.ts).
- */
-const FIXED = { api: 1, dispatcher: 5, dispatcherOfOne: 3 };
 
 export async function lookAtServer({ sql }: RawDb, { connections }: Config): Promise<Finding> {
   const [row] = await sql<{ version: number; name: string; readOnly: string; max: number }[]>`
@@ -35,16 +31,19 @@ export async function lookAtServer({ sql }: RawDb, { connections }: Config): Pro
       `PostgreSQL ${row.name} accepts no writes`,
       "Name the primary in DATABASE_URL, or all hosts: postgres://user@one,two/name.",
     );
-  const api = connections.api + connections.writerPool + FIXED.api;
-  const isShared = connections.dispatcher === 1;
-  const dispatcher = connections.dispatcher + (isShared ? FIXED.dispatcherOfOne : FIXED.dispatcher);
+  const pools = poolsOf(connections);
+  const api = sumOf(pools.api);
+  const dispatcher = sumOf(pools.dispatcher);
+  const maintenance = sumOf(pools.maintenance);
   const said = `PostgreSQL ${row.name}, ${row.max} connections`;
-  if (row.max < api + dispatcher)
+  if (row.max < api + dispatcher + maintenance)
     return fault(
       said,
-      `One API and one dispatcher need ${api} + ${dispatcher}: raise max_connections, or lower the pools (docs/operations/settings.md).`,
+      `One API and one dispatcher need ${api} + ${dispatcher} + ${maintenance}: raise max_connections, or lower the pools (docs/operations/settings.md).`,
     );
-  return ok(`${said}; an API uses ${api}, a dispatcher ${dispatcher}`);
+  return ok(
+    `${said}; an API uses ${api}, a dispatcher ${dispatcher}, and ${maintenance} more while it runs maintenance`,
+  );
 }
 
 /** Checks that a commit is on disk before it is confirmed (docs/architecture.md, the rules that keep order). */

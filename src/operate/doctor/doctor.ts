@@ -85,6 +85,7 @@ async function examine(config: Config, urls: readonly URL[], report: Report): Pr
     await lookAt(
       () => surroundings.lookAtRedis(config, log),
       "Look at REDIS_URL, and check that the server runs; without it deliveries continue, but seconds later.",
+      surroundings.hostsOf(config.redisUrl),
     ),
   );
   report("TLS", surroundings.lookAtTls(config));
@@ -94,6 +95,7 @@ async function examine(config: Config, urls: readonly URL[], report: Report): Pr
     await lookAt(
       () => surroundings.lookAtName(config),
       "Look at SERVER_ROOT: people and clients use that name to find the service.",
+      surroundings.hostsOf(config.serverRoot),
     ),
   );
   report(
@@ -101,6 +103,7 @@ async function examine(config: Config, urls: readonly URL[], report: Report): Pr
     await lookAt(
       () => surroundings.lookAtMail(config),
       "Look at SMTP_URL (smtp://user:password@host:587), and check that the server can be reached from here.",
+      surroundings.hostsOf(config.smtpUrl ?? ""),
     ),
   );
   if (urls.length + receivers.length === 0)
@@ -116,6 +119,7 @@ function lookAtHost(url: URL, config: Config): Promise<Finding> {
   return lookAt(
     () => surroundings.lookAtHttps(url, config),
     `Let dispatchers connect to ${url.host}, or set WEBHOOK_PROXY_URL, WEBHOOK_CA_FILE.`,
+    [url.hostname],
   );
 }
 
@@ -137,6 +141,7 @@ async function lookAtDatabase(config: Config, report: Report): Promise<URL[]> {
     const reached = await lookAt(
       () => database.lookAtServer(db, config),
       "Look at DATABASE_URL, and check that the server runs. Behind a pooler it needs ?prepare=false.",
+      surroundings.hostsOf(config.databaseUrl),
     );
     report("PostgreSQL", reached);
     if (reached.kind === "fault") return [];
@@ -156,6 +161,7 @@ async function lookAtDatabase(config: Config, report: Report): Promise<URL[]> {
       await lookAt(
         () => database.lookAtRights(owner, db),
         "Look at MAINTENANCE_DATABASE_URL, or else at DATABASE_URL.",
+        surroundings.hostsOf(config.maintenanceDatabaseUrl),
       ),
     );
     report("clock", await lookAt(() => database.lookAtClock(db), remedy));

@@ -18,7 +18,7 @@ import { openTunnel } from "../../lib/checked-http.ts";
 import { openRedis } from "../../lib/redis.ts";
 import type { Log } from "../../lib/log.ts";
 import { probeRedis } from "../../outbox/schedule.ts";
-import { advice, fault, ok, type Finding } from "./finding.ts";
+import { advice, fault, naming, ok, type Finding } from "./finding.ts";
 
 export const OLDEST_REDIS = 7;
 const HTTPS_MS = 6_000;
@@ -70,8 +70,8 @@ export function lookAtTls(
 }
 
 /** Returns the hosts of a URL that may have several, without their ports. */
-function hostsOf(url: string): string[] {
-  const [, hosts = ""] = /^[a-z+]+:\/\/(?:[^@/?]*@)?([^/?]*)/.exec(url) ?? [];
+export function hostsOf(url: string): string[] {
+  const [, hosts = ""] = /^[a-z+]+:\/\/(?:[^/?]*@)?([^/?]*)/.exec(url) ?? [];
   return hosts.split(",").map((one) => one.replace(/:\d+$/, ""));
 }
 
@@ -124,7 +124,7 @@ export async function lookAtHttps(url: URL, config: Config): Promise<Finding> {
   const resolution = await resolveChecked(host, config.egress, { lookup: systemLookup });
   if (resolution.kind !== "resolved")
     return fault(
-      `${host}: ${resolution.reason}`,
+      naming([host], resolution.reason),
       "Check the name; WEBHOOK_ALLOWED_NETWORKS allows networks that are blocked by default.",
     );
   const [address = ""] = resolution.addresses;

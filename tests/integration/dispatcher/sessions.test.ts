@@ -1,8 +1,17 @@
 // The number of PostgreSQL sessions of a dispatcher, by purpose.
 import { afterEach, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 
+import { poolsOf, sumOf } from "../../../db/pools.ts";
 import { freePort } from "../../../scripts/demo/stores/keep.ts";
+import { ROOT } from "../../../scripts/install/install.ts";
+import { readConfig } from "../../../src/lib/config.ts";
+import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { lookAtServer } from "../../../src/operate/doctor/database.ts";
+import { SHARDS } from "../../../src/outbox/schedule.ts";
+import { ApiProcess } from "../../support/processes/api-process.ts";
+import { addSigningKeys } from "../../support/signing-keys.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { createDatabase } from "../../support/postgres.ts";
@@ -13,34 +22,68 @@ const database = fixture(createDatabase);
 const schedule = fixture(createTestSchedule);
 
 test("a dispatcher with one connection has two sessions: one for lease renewals and one for the rest", async () => {
-  expect(await sessionsOfTwo("1")).toEqual({ dispatcher: 2, renewals: 2 });
+  expect(await sessionsOf(2, "1")).toEqual({ dispatcher: 2, renewals: 2 });
 });
 
 test("a dispatcher with two or more connections has separate sessions for leases and readiness", async () => {
-  const sessions = await sessionsOfTwo("2");
+  const sessions = await sessionsOf(2, "2");
   expect(sessions).toMatchObject({ leases: 2, ready: 2, renewals: 2 });
   expect(sessions["dispatcher"]).toBeLessThanOrEqual(4);
 });
 
-const MASTER_KEY = randomBytes(32).toString("base64");
+test("the doctor and sizes.md count the sessions that an API and a dispatcher open", async () => {
+  const env = { DATABASE_URL: database.url, REDIS_URL, MASTER_KEY };
+  const config = readConfig(env);
+  const { api, dispatcher, maintenance } = poolsOf(config.connections);
+  await addSigningKeys(database.db, createSecretBox({ current: config.masterKey }), new Date());
+  const process = await ApiProcess.start(env);
+  running.push({ stop: async () => process.kill() });
+  const { ready, ...sessions } = await sessionsOf(1, String(dispatcher.dispatcher));
+  expect(ready).toBe(api.ready + dispatcher.ready);
+  expect(sessions).toMatchObject({ renewals: dispatcher.renewals, leases: dispatcher.leases });
+  const sizes: Partial<Record<string, number>> = { ...api, ...dispatcher };
+  for (const [name, count] of Object.entries(sessions))
+    expect([name, count <= (sizes[name] ?? 0)]).toEqual([name, true]);
 
-let running: DispatcherProcess[] = [];
+  const { said } = await lookAtServer(database.db, config);
+  const [ofApi, ofDispatcher, more] = [sumOf(api), sumOf(dispatcher), sumOf(maintenance)];
+  expect(said).toContain(
+    `an API uses ${ofApi}, a dispatcher ${ofDispatcher}, and ${more} more while it runs maintenance`,
+  );
+  const page = await Bun.file(join(ROOT, "docs/operations/sizes.md")).text();
+  expect(page).toContain(`An API has at most ${ofApi}:`);
+  expect(page).toContain(`A dispatcher has at most ${ofDispatcher}:`);
+  expect(page).toContain(`A dispatcher that runs maintenance has ${more} more`);
+  const { connections } = config;
+  const ofAllApis = `API_CONNECTIONS + INTAKE_CONNECTIONS + ${ofApi - connections.api - connections.writerPool}`;
+  const ofAllDispatchers = `DISPATCHER_CONNECTIONS + ${ofDispatcher - connections.dispatcher}`;
+  expect(page).toContain(`APIs × (${ofAllApis}) + dispatchers × (${ofAllDispatchers}) +`);
+  expect(sumOf(poolsOf({ ...connections, dispatcher: 1 }).dispatcher)).toBe(2);
+});
+
+const MASTER_KEY = randomBytes(32).toString("base64");
+const REDIS_URL = process.env["TEST_REDIS_URL"] ?? "";
+
+let running: Pick<DispatcherProcess, "stop">[] = [];
 
 afterEach(async () => {
   await Promise.all(running.map((one) => one.stop()));
   running = [];
 });
 
-/** Starts two dispatchers and checks their readiness; counts their sessions by name, without those of maintenance. */
-async function sessionsOfTwo(connections: string): Promise<Record<string, number>> {
+/** Starts dispatchers and checks their readiness; counts all sessions by name, without those of maintenance. */
+async function sessionsOf(
+  dispatchers: number,
+  connections: string,
+): Promise<Record<string, number>> {
   const env = {
     DATABASE_URL: database.url,
-    REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
+    REDIS_URL,
     REDIS_PREFIX: schedule.prefix,
     MASTER_KEY,
     DISPATCHER_CONNECTIONS: connections,
   };
-  const ports = await Promise.all([freePort(), freePort()]);
+  const ports = await Promise.all(Array.from({ length: dispatchers }, () => freePort()));
   for (const port of ports) {
     const one = new DispatcherProcess({ ...env, METRICS_PORT: String(port) });
     running.push(one);
@@ -51,11 +94,13 @@ async function sessionsOfTwo(connections: string): Promise<Record<string, number
       ({ ok }) => ok,
       () => false,
     );
-  await until("both are ready", async () => (await Promise.all(ports.map(isReady))).every(Boolean));
-  await until("both have their share", async () => {
+  await until("all are ready", async () => (await Promise.all(ports.map(isReady))).every(Boolean));
+  await until("all have their share", async () => {
     const held = await database.db.sql<{ shards: number }[]>`
       select count(*)::int as shards from shards where dispatcher_id is not null group by dispatcher_id`;
-    return held.length === 2 && held.every(({ shards }) => shards === 32);
+    return (
+      held.length === dispatchers && held.every(({ shards }) => shards === SHARDS / dispatchers)
+    );
   });
   const rows = await database.db.sql<{ name: string; count: number }[]>`
     select substr(application_name, 13) as name, count(*)::int as count from pg_stat_activity

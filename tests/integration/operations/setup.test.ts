@@ -195,6 +195,27 @@ describe("the doctor", () => {
     expect(said).toMatch(/FAULT {3}mail .*\n +Look at SMTP_URL/);
   });
 
+  test("names each host that it cannot find", async () => {
+    const { said } = await doctor(
+      {
+        DATABASE_URL: "postgres://u:secret@postgres.invalid/name",
+        REDIS_URL: "redis://u:secret@redis.invalid",
+        SERVER_ROOT: "https://root.invalid",
+        SMTP_URL: "smtp://u:secret@mail.invalid",
+      },
+      "--https=https://receiver.invalid/",
+    );
+    for (const [title, host] of [
+      ["PostgreSQL", "postgres"],
+      ["Redis", "redis"],
+      ["name", "root"],
+      ["mail", "mail"],
+      ["https", "receiver"],
+    ])
+      expect(said).toMatch(new RegExp(`FAULT {3}${title} .*\\b${host}\\.invalid`));
+    expect(said).not.toContain("secret");
+  });
+
   test("finds a database that cannot write, as with a full disk", async () => {
     const full = await emptyDatabase();
     await full.db.sql.unsafe(
@@ -293,7 +314,7 @@ describe("the doctor", () => {
     const refused = await doctor(redis, "--https=https://10.0.0.1/");
     expect([refused.status, refused.said]).toEqual([
       1,
-      expect.stringMatching(/FAULT {3}https {9}10\.0\.0\.1: /),
+      expect.stringMatching(/FAULT {3}https {9}10\.0\.0\.1 is a private address/),
     ]);
   });
 });
@@ -325,6 +346,9 @@ test.skipIf(lacks("bash", "openssl"))(
       status: 0,
       said: expect.stringContaining("Remove MASTER_KEY_PREVIOUS as soon as"),
     });
+    // The page and the command name the same time after which the old key may go.
+    const [minutes = "no minutes"] = /\d+ minutes(?= have passed)/.exec(rotated.said) ?? [];
+    expect(guide).toContain(`until ${minutes} have passed`);
     const alone = await setUp([], { ...env, MASTER_KEY_FILE: current });
     await fresh.drop();
     expect(alone.status).toBe(0);
