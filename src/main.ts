@@ -2,6 +2,7 @@ import { LIMITS } from "../db/limits.ts";
 import { poolsOf } from "../db/pools.ts";
 import { createApp } from "./app.ts";
 import { openKeyRing } from "./auth/key-ring.ts";
+import { IDLE_TIMEOUT_S } from "./http/edge.ts";
 import { apiMetrics } from "./http/metrics.ts";
 import { createRateLimiter } from "./http/rate-limit.ts";
 import { listenOrExit, stopSignal } from "./lib/lifecycle.ts";
@@ -82,7 +83,12 @@ void followInbox({ db, clock, writerPool, schedule, log }, stop);
 operations.serve();
 // `reusePort` is off, because a second process on the same port would silently take a part of the connections.
 listenOrExit("PORT", config, () =>
-  app.listen({ port: config.port, hostname: config.host, reusePort: false }),
+  app.listen({
+    port: config.port,
+    hostname: config.host,
+    reusePort: false,
+    idleTimeout: IDLE_TIMEOUT_S,
+  }),
 );
 log.info("api.started", { pid: process.pid, server_root: config.serverRoot });
 

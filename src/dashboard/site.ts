@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
+import type { Server } from "bun";
 import { Elysia } from "elysia";
 
+import { IDLE_TIMEOUT_S } from "../http/edge.ts";
 import { codingFor } from "../lib/encodings.ts";
 import { Problem } from "../lib/problem.ts";
 import { type Asset, type Built, builtDashboard } from "./assets.ts";
@@ -42,19 +44,28 @@ export function dashboardSite({ read = builtDashboard, framedBy }: SiteOptions) 
         reading = undefined;
         throw error;
       }));
-  const respond = async ({ request, path }: { request: Request; path: string }) => {
-    const { document, assets } = await ready();
+  // The build may take longer than the server keeps a connection open on which nothing is sent.
+  const built = async ({ request, server }: Pick<Asked, "request" | "server">) => {
+    server?.timeout(request, 0);
+    try {
+      return await ready();
+    } finally {
+      server?.timeout(request, IDLE_TIMEOUT_S);
+    }
+  };
+  const respond = async ({ request, path, server }: Asked) => {
+    const { document, assets } = await built({ request, server });
     if (!path.startsWith(ASSETS))
       return page(document, [], "frame-src 'self'; frame-ancestors 'none'");
     const asset = assets.get(path.slice(ASSETS.length));
     if (asset === undefined) throw new Problem("not_found");
     return file(asset, request);
   };
-  const respondFramed = async ({ params, request }: FramedRequest) => {
+  const respondFramed = async ({ params, request, server }: Asked & FramedParams) => {
     const origins = await framedBy(params.key);
     const ancestors = isOwnFrame(request) ? ["'self'", ...origins] : origins;
     const frames = `frame-ancestors ${ancestors.join(" ") || "'none'"}`;
-    return page((await ready()).document, origins, frames);
+    return page((await built({ request, server })).document, origins, frames);
   };
   return new Elysia({ name: "dashboard", detail: { hide: true } })
     .get("/", () => new Response(null, { status: 302, headers: { Location: PATH } }))
@@ -64,9 +75,15 @@ export function dashboardSite({ read = builtDashboard, framedBy }: SiteOptions) 
     .get(`${PORTAL}/:key/*`, respondFramed);
 }
 
-interface FramedRequest {
-  readonly params: { readonly key: string };
+/** The parts of Elysia's context that the handlers use; there is no server in tests without a socket. */
+interface Asked {
   readonly request: Request;
+  readonly path: string;
+  readonly server: Server<unknown> | null;
+}
+
+interface FramedParams {
+  readonly params: { readonly key: string };
 }
 
 /** Whether a page of this origin loads the portal into a frame: the preview on the dashboard's page "Embedding". */

@@ -11,6 +11,9 @@ import type { Answered } from "./metrics.ts";
 import { pathOf } from "./text.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 
+/** The time in seconds after which the server closes a connection on which nothing is sent. */
+export const IDLE_TIMEOUT_S = 30;
+
 interface EdgeOptions {
   readonly clock: Clock;
   readonly log: Log;

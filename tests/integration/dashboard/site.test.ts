@@ -7,9 +7,12 @@ import { brotliDecompressSync, gunzipSync } from "node:zlib";
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
+import { Elysia } from "elysia";
 import type { Browser } from "playwright-core";
 import { build } from "vite";
 
+import type { Built } from "../../../src/dashboard/assets.ts";
+import { dashboardSite } from "../../../src/dashboard/site.ts";
 import { config } from "../../../src/dashboard/vite.config.ts";
 import { startApi } from "../../support/api.ts";
 import { lacks } from "../../support/needs.ts";
@@ -21,6 +24,25 @@ import { fixture } from "../../support/fixture.ts";
 
 const database = fixture(createDatabase);
 const api = fixture(() => startApi({ db: database.db }));
+
+test("requests wait for a build that takes longer than the server's idle timeout", async () => {
+  const built = Promise.withResolvers<Built>();
+  const { server } = new Elysia()
+    .get("/never", () => new Promise(() => {}))
+    .use(dashboardSite({ read: () => built.promise, framedBy: async () => [] }))
+    .listen({ port: 0, hostname: "127.0.0.1", idleTimeout: 1 });
+  const statusOf = (path: string) =>
+    fetch(new URL(path, server?.url)).then(
+      ({ status }) => status,
+      () => "closed",
+    );
+  const pages = Promise.all(["/dashboard", "/embed/key"].map(statusOf));
+  // The server closes connections that were idle for as long together.
+  expect(await statusOf("/never")).toBe("closed");
+  built.resolve({ document: "<!doctype html>", assets: [] });
+  expect(await pages).toEqual([200, 200]);
+  await server?.stop(true);
+});
 
 describe("the document", () => {
   test("is the redirect target of the root", async () => {
