@@ -1,16 +1,18 @@
-// Runs every check that needs no store: `bun run check`.
+// Runs the checks that need no store: all (`bun run check`), or those that are named (`bun scripts/check.ts imports links`).
 import { join } from "node:path";
 
 import { ensureInstalled } from "./install/install.ts";
 
 const ROOT = join(import.meta.dir, "..");
 const FOLDERS = ["db", "dispatcher", "scripts", "src", "tests"];
+/** EX_USAGE of sysexits.h. */
+const EXIT_USAGE = 64;
 
 const CHECKS: [name: string, command: string[]][] = [
   ["format", ["oxfmt", "--check", ...FOLDERS]],
   // Type-aware rules need all types anyway, so the same pass checks the types; each file uses its own tsconfig.
-  ["lint and types", ["oxlint", "--type-check", "-c", "scripts/lint/oxlintrc.json", ...FOLDERS]],
-  ["dead code", ["knip"]],
+  ["lint-and-types", ["oxlint", "--type-check", "-c", "scripts/lint/oxlintrc.json", ...FOLDERS]],
+  ["dead-code", ["knip"]],
   ["imports", [process.execPath, "scripts/check/imports.ts"]],
   ["citations", [process.execPath, "scripts/check/citations.ts"]],
   ["migrations", ["drizzle-kit", "check", "--config", "db/drizzle.config.ts"]],
@@ -47,9 +49,17 @@ async function run([name, [program = "", ...rest]]: (typeof CHECKS)[number]): Pr
 
 const secondsSince = (beganAt: number) => ((performance.now() - beganAt) / 1_000).toFixed(1);
 
+const names = process.argv.slice(2);
+const unknown = names.filter((one) => CHECKS.every(([name]) => name !== one));
+if (unknown.length > 0) {
+  const all = CHECKS.map(([name]) => name).join(", ");
+  console.error(`No check is called ${unknown.join(", ")}. The checks are: ${all}.`);
+  process.exit(EXIT_USAGE);
+}
 await ensureInstalled("all");
 const startedAt = performance.now();
-const findings = await Promise.all(CHECKS.map(run));
+const chosen = CHECKS.filter(([name]) => names.length === 0 || names.includes(name));
+const findings = await Promise.all(chosen.map(run));
 for (const { name, output, ok, seconds } of findings) {
   if (!ok) console.log(`\n${output.trim()}\n`);
   // All checks share the processors, so each takes longer here than alone.
@@ -59,7 +69,7 @@ const seconds = secondsSince(startedAt);
 const failed = findings.filter(({ ok }) => !ok).length;
 console.log(
   failed === 0
-    ? `All checks pass (${seconds} s).`
+    ? `${names.length === 0 ? "All" : names.length} checks pass (${seconds} s).`
     : `${failed} of ${findings.length} checks fail (${seconds} s).`,
 );
 process.exit(failed === 0 ? 0 : 1);

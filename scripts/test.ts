@@ -12,6 +12,8 @@ import { ROOT, ensureInstalled } from "./install/install.ts";
 import { installing, linkPrograms, NEED_NAMES, OPTIONAL } from "./needs.ts";
 
 const FOLDERS = ["tests/unit", "tests/integration", "tests/conformance", "tests/attack"];
+/** The files of this folder run one after another, because they load the machine and kill stores, processes and machines. */
+const ONE_BY_ONE = "tests/operations";
 // Flags whose next argument is their value and not a file filter.
 const FLAGS_WITH_VALUE = [
   "-t",
@@ -80,7 +82,7 @@ async function runTests(
       `--timeout=${TEST_TIMEOUT_MS}`,
       "--preload=./tests/support/needs.ts",
       // More workers than processors, because many files wait for processes and timers.
-      `--parallel=${availableParallelism() + 2}`,
+      `--parallel=${given.some((one) => one.startsWith(ONE_BY_ONE)) ? 1 : availableParallelism() + 2}`,
       ...given,
       ...(hasFilter ? [] : FOLDERS),
     ],

@@ -15,7 +15,15 @@ const TEST_MS = 1_600_000;
 const IN_NAMESPACES = "unshare --net --mount --pid --fork --kill-child --mount-proc sh -c"
   .split(" ")
   .concat('"$@"; exit $?', "sh");
-const hasMachines = !lacks("namespaces", "caddy", "etcd", "patroni", "postgresql", "redis-server");
+const hasMachines = !lacks(
+  "namespaces",
+  "mounts",
+  "caddy",
+  "etcd",
+  "patroni",
+  "postgresql",
+  "redis-server",
+);
 
 test.skipIf(!hasMachines)(
   "while each link is cut and each machine is killed in turn, no event is lost or out of order, and all is back 15 s after each heal",
