@@ -46,7 +46,19 @@ const RUNS: readonly Run[] = [
     env: token,
     sees: ['"issuer":', '"kty":"RSA"', "{}", '"error":"unauthorized_client"', '{"active":false}'],
   },
-  { name: "single-sign-on", sees: ['"methods":'] },
+  {
+    name: "single-sign-on",
+    env: async () => ({
+      TOKEN: await product.api().login(product.tenants.superAdmin.email),
+      COMPANY: String(product.tenants.partners[0].id),
+    }),
+    sees: [
+      '"redirect_uri":"',
+      '"client_id":"reviewrelay"',
+      '"password_login":false',
+      '"methods":["sso"]',
+    ],
+  },
   { name: "embedding", env: token, sees: ["/embed/", "#code=", '"expires_at":"'] },
   { name: "verifying", sees: [/sha256=[0-9a-f]{64}/] },
   {
@@ -117,7 +129,7 @@ interface Run {
 
 function script(name: string, port: number): string {
   const blocks = readFileSync(join(FOLDER, `${name}.md`), "utf8").matchAll(
-    /^```sh run\n([\s\S]*?)^```$/gm,
+    /^ *```sh run\n([\s\S]*?)^ *```$/gm,
   );
   const text = [...blocks].map(([, block = ""]) => block).join("\n");
   return text.replaceAll("{{root}}", product.root).replaceAll("4000", String(port));
