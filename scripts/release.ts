@@ -1,6 +1,6 @@
 // `bun run release [--dry-run] [--targets linux-x64,linux-arm64]`: builds the files of a release into `dist/release`, twice, and
-// fails if the two builds differ. The commit must be tagged with the version and unchanged; a dry run skips these conditions.
-// .github/workflows/release.yml builds the image, signs and publishes.
+// fails if the two builds differ, or if the executable of this machine does not work. The commit must be tagged with the version
+// and unchanged; a dry run skips these conditions. .github/workflows/release.yml builds the image, signs and publishes.
 import { createHash } from "node:crypto";
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -27,8 +27,9 @@ if (!values["dry-run"]) {
 // Archives and wheels take their times from this variable, so that they depend on nothing but the commit.
 process.env["SOURCE_DATE_EPOCH"] = run(["git", "show", "-s", "--format=%ct", "HEAD"]).trim();
 console.log(`ReviewRelay ${VERSION}, commit ${COMMIT}`);
+// The first build is used, and the second one has the same bytes.
 const first = await build();
-const second = await build();
+const second = await build("--build-only");
 const lines = [...second].map(([name, { digest }]) => `${digest}  ${name}\n`);
 await Bun.write(join(FOLDER, "SHA256SUMS"), lines.join(""));
 const differing = [...second].filter(([name, { digest }]) => first.get(name)?.digest !== digest);
@@ -44,11 +45,11 @@ interface Built {
 }
 
 /** Builds all files into an empty folder; returns their sizes and digests. */
-async function build(): Promise<Map<string, Built>> {
+async function build(...flags: readonly string[]): Promise<Map<string, Built>> {
   rmSync(FOLDER, { recursive: true, force: true });
   mkdirSync(FOLDER, { recursive: true });
   for (const target of values.targets.split(",")) {
-    const options = ["--target", `bun-${target}`, "--commit", COMMIT];
+    const options = ["--target", `bun-${target}`, "--commit", COMMIT, ...flags];
     run([process.execPath, "scripts/executables.ts", ...options]);
     for (const name of ["reviewrelay-server", "reviewrelay"])
       archive(DIST, name, `${name}-${VERSION}-${target}.tar.gz`);

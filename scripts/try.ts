@@ -1,11 +1,11 @@
 // Follows one review through a running demo, step by step: `npx -y bun@1.4.4 scripts/try.ts`. It logs in, subscribes
 // a local receiver, reports a review as a review site would, shows the delivery that arrives, checks its signature,
 // and deletes the subscription.
-import { createHmac, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import type { Demo } from "./demo/seed/seed-demo.ts";
+import { hmac, signedReview } from "./demo/signed-review.ts";
 
 const START_FIRST = "start the demo first (npx -y bun@1.4.4 scripts/start.ts) and leave it running";
 const ARRIVES_WITHIN_MS = 10_000;
@@ -49,7 +49,7 @@ async function tryOut(): Promise<void> {
   for (const name of ["X-SVC-Event", "X-SVC-Delivery", "X-SVC-Attempt", "X-SVC-Signature"])
     console.log(`   ${name}: ${headers.get(name)}`);
   console.log(`\n${indent(body)}`);
-  const expected = `sha256=${createHmac("sha256", subscription.secret).update(body).digest("hex")}`;
+  const expected = `sha256=${hmac(subscription.secret, body)}`;
   const valid = headers.get("X-SVC-Signature") === expected;
   console.log(
     `\n5. HMAC-SHA256 of the body with the secret: ${valid ? "the signature is valid." : "NOT VALID."}`,
@@ -93,23 +93,7 @@ async function reportReview(partnerId: number | null): Promise<void> {
   const provider = demo.providers.find(({ slug }) => slug === site?.provider);
   if (site === undefined || provider === undefined)
     throw new Error("demo.json names no review site of the partner.");
-  const now = new Date().toISOString();
-  const review = {
-    external_review_id: randomUUID(),
-    rate: 5,
-    reviewer: "Ada",
-    content: "Friendly people, and on time.",
-    reviewed_at: now,
-  };
-  const event = {
-    id: randomUUID(),
-    type: "review.created",
-    occurred_at: now,
-    store_review_site_id: site.id,
-    review,
-  };
-  const body = JSON.stringify({ events: [event] });
-  const signature = `sha256=${createHmac("sha256", provider.secret).update(body).digest("hex")}`;
+  const { body, signature } = signedReview(site.id, provider.secret);
   const path = `/providers/${provider.slug}/events`;
   const answer = await call("POST", path, { "x-provider-signature": signature, body });
   console.log(`3. POST ${path} with a signed review: 200, ${JSON.stringify(answer)}.`);

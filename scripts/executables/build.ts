@@ -1,0 +1,136 @@
+// Imports no dependency: the build of the image has only those of production.
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { driverError } from "../../db/driver.ts";
+import { ROOT } from "../../db/executable.ts";
+import { builtDashboard, writeBuilt } from "../../src/dashboard/assets.ts";
+import { bundleForNode } from "../../src/lib/bundle.ts";
+
+/** The files of the sources that the product reads at run time. */
+const FILES = [
+  "db/migrations/*.sql",
+  "db/migrations/meta/_journal.json",
+  "db/upgrades/*.sql",
+  "src/docs/*.{css,js}",
+  "src/docs/guides/*.md",
+  "src/docs/{embed,oauth,verify}/*",
+];
+/** The others: modules, and what only the build, the packages of partners and developers use. */
+const NOT_READ = [
+  "{db,dispatcher,src}/**/*.{ts,tsx}",
+  "db/migrations/meta/*_snapshot.json",
+  "db/patches/**/*",
+  "src/dashboard/app/**/*",
+  "src/docs/event-examples.json",
+  "src/sdk/**/*",
+];
+/** The native code, by its name of {@link namesInside}. Without it, the server works and needs twice the time for a password. */
+const NATIVE = "argon2.node";
+const REMEDY =
+  " Run `bun install --frozen-lockfile --cpu '*' --os '*'` first, for the native code of all machines.";
+const COMMAND = join(ROOT, "src/cli/main.ts");
+
+export interface BuildOptions {
+  /** The folder of the two executables. */
+  readonly folder: string;
+  readonly commit: string;
+  /** A target of Bun, such as `bun-linux-arm64`; this machine by default. */
+  readonly target?: string | undefined;
+}
+
+/**
+ * Builds `reviewrelay-server`, which has all processes, commands and files of the product, and `reviewrelay`, the command
+ * of partners, also as `reviewrelay.mjs` for Node. Returns the paths of the files inside the server. Throws if one is missing.
+ */
+export async function buildExecutables(options: BuildOptions): Promise<readonly string[]> {
+  const fault = driverError();
+  if (fault !== undefined) throw new Error(fault);
+  const made = {
+    "dist/dashboard.json": writeBuilt(await builtDashboard()),
+    "dist/reviewrelay.mjs": await bundleForNode(COMMAND),
+  };
+  const names = [...namesOfFiles(), ...Object.keys(made)];
+  const entry = join(ROOT, "dist/server.ts");
+  const source = [
+    // A package of passkeys needs this polyfill earlier than the bundler loads it.
+    'import "reflect-metadata";',
+    // The executable contains every file that one of its modules imports with `type: "file"`.
+    ...names.map((name, at) => `import f${at} from ${quoted(name)} with { type: "file" };`),
+    `export const files = [${names.map((_, at) => `f${at}`).join(", ")}];`,
+    `await import(${quoted("src/operate/main.ts")});`,
+  ];
+  const server = join(options.folder, "reviewrelay-server");
+  const { inputs } = await compile(server, entry, options, {
+    [entry]: source.join("\n"),
+    ...Object.fromEntries(Object.entries(made).map(([name, text]) => [join(ROOT, name), text])),
+  });
+  refuseImports(names, inputs);
+  await compile(join(options.folder, "reviewrelay"), COMMAND, options);
+  await Bun.write(join(options.folder, "reviewrelay.mjs"), made["dist/reviewrelay.mjs"]);
+  const inside = namesInside(server);
+  const missing = [...names, NATIVE].filter((name) => !inside.includes(name));
+  const remedy = missing.includes(NATIVE) ? REMEDY : "";
+  if (missing.length > 0) throw new Error(`${server} lacks ${missing.join(", ")}.${remedy}`);
+  return inside;
+}
+
+const quoted = (name: string) => JSON.stringify(join(ROOT, name));
+
+/** Lists FILES. Throws for a file of the product's folders that is in neither list. */
+function namesOfFiles(): string[] {
+  const names = globSync(FILES, { cwd: ROOT });
+  const known = new Set([...names, ...globSync(NOT_READ, { cwd: ROOT })]);
+  const all = new Bun.Glob("{db,dispatcher,src}/**/*").scanSync({ cwd: ROOT });
+  const unknown = [...all].filter((name) => !known.has(name));
+  if (unknown.length > 0)
+    throw new Error(
+      `${unknown.join(", ")}: add to FILES in scripts/executables/build.ts what the product reads, and the rest to NOT_READ.`,
+    );
+  return names;
+}
+
+/** Throws if a module imports a file, because the bundler then resolves this import like that of the entry, as a path. */
+function refuseImports(names: readonly string[], inputs: Bun.BuildMetafile["inputs"]): void {
+  for (const [module, { imports }] of Object.entries(inputs))
+    for (const { path } of module === "dist/server.ts" ? [] : imports)
+      if (names.includes(path))
+        throw new Error(`${module} imports ${path}, a file of the executable: read it instead.`);
+}
+
+/**
+ * Reads the paths of the files inside an executable, each of which Bun ends with a zero byte. Native code has a path for
+ * each kind of machine, so that only the beginning of its name counts.
+ */
+function namesInside(executable: string): string[] {
+  const text = readFileSync(executable).toString("latin1");
+  const paths = [...text.matchAll(/\/\$bunfs\/root\/([\w@./-]+\/[\w@./-]+)\0/g)];
+  const names = paths.map(([, path = ""]) => path.replace(/^.*\/(\w+)\.[^/]*\.node$/, "$1.node"));
+  return [...new Set(names)].toSorted();
+}
+
+async function compile(
+  outfile: string,
+  entrypoint: string,
+  { commit, target }: BuildOptions,
+  files: Readonly<Record<string, string>> = {},
+): Promise<Bun.BuildMetafile> {
+  const built = await Bun.build({
+    entrypoints: [entrypoint],
+    root: ROOT,
+    files,
+    metafile: true,
+    compile: {
+      outfile,
+      ...(target !== undefined && { target: target as Bun.Build.CompileTarget }),
+    },
+    // Files keep their paths below the root, which is `/$bunfs/root` in the executable.
+    naming: { asset: "[dir]/[name].[ext]" },
+    define: { BUILD_COMMIT: JSON.stringify(commit) },
+    minify: { syntax: true, whitespace: true },
+  });
+  if (!built.success || built.metafile === undefined)
+    throw new AggregateError(built.logs, `${outfile} was not built.`);
+  console.log(`${outfile}: ${(Bun.file(outfile).size / 1e6).toFixed(1)} MB`);
+  return built.metafile;
+}

@@ -1,0 +1,212 @@
+// Uses the executables as an installation does, from an empty database to a signed delivery.
+import assert from "node:assert/strict";
+
+import { SCHEMA_VERSION } from "../../db/migrate.ts";
+import { docPages } from "../../src/docs/pages.ts";
+import { VERSION } from "../../src/lib/version.ts";
+import { freePort } from "../demo/stores/keep.ts";
+import { hmac, signedReview } from "../demo/signed-review.ts";
+
+/** The executables in their place. */
+export interface Installed {
+  /** The commands that run the server and, if it is there, the command of partners. */
+  readonly server: readonly string[];
+  readonly command?: readonly string[] | undefined;
+  /** The working directory. */
+  readonly folder: string;
+  /** All variables of the processes: those of {@link settings}, and the stores and the master key. */
+  readonly env: Readonly<Record<string, string>> & Settings;
+}
+
+type Settings = Readonly<Record<"SERVER_ROOT" | "PORT" | "METRICS_PORT", string>>;
+
+const PASSWORD = "another fine horse of ours";
+const WITHIN_MS = 60_000;
+
+/** Returns settings with free ports, for receivers on loopback. */
+export async function settings() {
+  const [port, metricsPort] = [await freePort(), await freePort()];
+  // The dispatcher's metrics are at the port after the API's.
+  await freePort();
+  return {
+    SERVER_ROOT: `http://127.0.0.1:${port}`,
+    PORT: String(port),
+    METRICS_PORT: String(metricsPort),
+    WEBHOOK_ALLOW_HTTP: "1",
+    WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
+  };
+}
+
+/**
+ * Leads from an empty database to a signed delivery by the server's commands, and requests each page that has a file.
+ * Throws at the first step that fails.
+ */
+export async function useExecutables(installed: Installed, commit: string): Promise<void> {
+  const version = `reviewrelay-server ${VERSION}, commit ${commit}, schema ${SCHEMA_VERSION}\n`;
+  assert.equal(await succeed(installed, "--version"), version);
+  await succeed(installed, "migrate");
+  const setup = JSON.parse(await succeed(installed, ...SETUP));
+  await succeed(installed, "doctor");
+  const all = await startAll(installed);
+  try {
+    await succeed(installed, "health");
+    await deliver(installed, setup);
+    await requestPages(installed.env.SERVER_ROOT);
+    all.kill("SIGTERM");
+    assert.equal(await all.exited, 0, "the status of `all` after SIGTERM");
+    assert.equal((await run(installed.server, ["health"], installed)).status, 1);
+  } finally {
+    all.kill("SIGKILL");
+  }
+}
+
+const SETUP =
+  "setup --company Reviews --admin-email ada@reviews.example --admin-name Ada --plan Standard=reviews --review-site google=Google --json".split(
+    " ",
+  );
+
+/** Runs a program to its end. */
+export async function run(
+  program: readonly string[],
+  args: readonly string[],
+  { folder, env }: { readonly folder: string; readonly env: NodeJS.ProcessEnv },
+) {
+  const child = Bun.spawn([...program, ...args], {
+    cwd: folder,
+    env,
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+  return { status: await child.exited, out, err };
+}
+
+async function succeed(installed: Installed, ...args: readonly string[]): Promise<string> {
+  const { status, out, err } = await run(installed.server, args, installed);
+  assert.equal(status, 0, `${args[0]} ended with status ${status}:\n${out}${err}`);
+  return out;
+}
+
+/** Starts the command `all`, and waits until both of its processes are ready. */
+export async function startAll(installed: Installed): Promise<Bun.Subprocess> {
+  const { server, folder, env } = installed;
+  const child = Bun.spawn([...server, "all"], {
+    cwd: folder,
+    env,
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  const isReady = async () => {
+    assert.equal(child.exitCode, null, "`all` has ended");
+    return (await isServing(installed, 0)) && isServing(installed, 1);
+  };
+  await until("both processes are ready", isReady).catch((error: unknown) => {
+    child.kill("SIGKILL");
+    throw error;
+  });
+  return child;
+}
+
+/** Returns whether the API (0) or the dispatcher (1) of `all` is ready. */
+export async function isServing({ env }: Installed, at: 0 | 1): Promise<boolean> {
+  const url = `http://127.0.0.1:${Number(env.METRICS_PORT) + at}/readyz`;
+  return (await fetch(url).catch(() => undefined))?.status === 200;
+}
+
+/** Waits for the delivery of a first review, and checks its signature and that the partner sees the subscription. */
+async function deliver(installed: Installed, setup: Json): Promise<void> {
+  const root = installed.env.SERVER_ROOT;
+  const received: { body: string; signature: string | null }[] = [];
+  const receiver = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      const signature = request.headers.get("x-svc-signature");
+      received.push({ body: await request.text(), signature });
+      return new Response(null, { status: 204 });
+    },
+  });
+  try {
+    const { token, siteId } = await makePartner(root, setup);
+    const wanted = { label: "First", delivery_kind: "immediate", webhook_url: receiver.url.href };
+    const { secret } = await call(root, "partner/webhooks", { token, body: wanted });
+    const { body, signature } = signedReview(siteId, setup["review_sites"][0].secret);
+    const headers = { "X-Provider-Signature": signature };
+    await call(root, "providers/google/events", { body, headers });
+    await until("the delivery arrives", () => received.length > 0);
+    const [first] = received;
+    assert.equal(first?.signature, `sha256=${hmac(secret, first?.body ?? "")}`);
+    if (installed.command === undefined) return;
+    const env = { ...installed.env, REVIEWRELAY_SERVER: root, REVIEWRELAY_TOKEN: token };
+    const webhooks = await run(installed.command, ["webhooks"], { ...installed, env });
+    assert.match(webhooks.out, /First/, `reviewrelay webhooks: ${webhooks.err}`);
+  } finally {
+    await receiver.stop(true);
+  }
+}
+
+/** Accepts the invitation of the setup, and makes a partner with a review site. Returns a token of its owner. */
+async function makePartner(root: string, setup: Json): Promise<{ token: string; siteId: number }> {
+  const code = /invitation=([^&]+)/.exec(setup["admin"].link)?.[1];
+  const invited = { body: { code, password: PASSWORD } };
+  const { token: admin } = await call(root, "auth/invitation", invited);
+  const make = (path: string, body: Json) => call(root, `admin/${path}`, { token: admin, body });
+  const list = async (path: string) => (await call(root, `admin/${path}`, { token: admin })).data;
+  const partner = await make("partners", { name: "Northwind" });
+  const [plan] = await list("plans");
+  const ofPartner = { name: "Alder", partner_id: partner.id, plan_id: plan.id };
+  const account = await make("accounts", ofPartner);
+  const store = await make("stores", { account_id: account.id, name: "Alder East" });
+  const [provider] = await list("providers");
+  const site = await make("store-review-sites", { store_id: store.id, provider_id: provider.id });
+  const email = "owner@northwind.example";
+  const owner = { company_id: partner.id, role: "partner_owner", name: "Pat", email };
+  await make("users", { ...owner, password: PASSWORD });
+  const { token } = await call(root, "login", { body: { email, password: PASSWORD } });
+  return { token, siteId: site.id };
+}
+
+/** Requests all pages and files below `/docs`, which the sources list, and the two others that are made of files. */
+async function requestPages(root: string): Promise<void> {
+  const pages = docPages(root, () => ({})).map(({ path }) => path);
+  for (const path of ["/dashboard", "/openapi.json", ...pages]) {
+    const { status } = await fetch(root + path);
+    assert.equal(status, 200, `GET ${path} was answered ${status}`);
+  }
+}
+
+// The content of the API's answers has no static type here.
+// oxlint-disable-next-line typescript/no-explicit-any
+type Json = Readonly<Record<string, any>>;
+
+interface Call {
+  readonly token?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Makes the call a POST. */
+  readonly body?: string | Json;
+}
+
+async function call(root: string, path: string, { token, headers, body }: Call) {
+  const response = await fetch(`${root}/api/v1/${path}`, {
+    headers: {
+      "Content-Type": "application/json",
+      ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+      ...headers,
+    },
+    ...(body !== undefined && {
+      method: "POST",
+      body: typeof body === "string" ? body : JSON.stringify(body),
+    }),
+  });
+  const text = await response.text();
+  assert.ok(response.ok, `${path} was answered ${response.status}: ${text}`);
+  return Object(JSON.parse(text));
+}
+
+async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
+  const endMs = performance.now() + WITHIN_MS;
+  while (!(await holds())) {
+    assert.ok(performance.now() < endMs, `Not within ${WITHIN_MS / 1_000} s: ${what}`);
+    await Bun.sleep(50);
+  }
+}
