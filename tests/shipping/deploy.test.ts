@@ -1,4 +1,4 @@
-// Compares the files in deploy/ with the code. tests/shipping/executable.test.ts runs the steps of the Containerfile.
+// Compares the files in deploy/ with the code. tests/shipping/executable.test.ts builds the image.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   appendFileSync,
