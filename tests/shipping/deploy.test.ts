@@ -1,4 +1,5 @@
-// Compares the files in deploy/ with the code. tests/shipping/executable.test.ts builds the image.
+// Compares the files in deploy/ with the code, the guide and each other. tests/shipping/executable.test.ts builds the image, and
+// tests/shipping/deploy-run.test.ts runs what the others render.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   appendFileSync,
@@ -8,10 +9,28 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { join } from "node:path";
+
+import { ROOT } from "../../scripts/install/install.ts";
+import type { NeedName } from "../../scripts/needs.ts";
 import { lacks, program } from "../support/needs.ts";
+import {
+  type Container,
+  containersOf,
+  DEPLOY,
+  documentsOf,
+  EVERY_OPTION,
+  helm,
+  IMAGE,
+  kustomize,
+  read,
+  servicesOf,
+  type Yaml,
+  yamlOf,
+} from "../support/rendered.ts";
 
 describe("an installation for production", () => {
   let folder: string;
@@ -52,11 +71,10 @@ describe("an installation for production", () => {
 
 describe("the image", () => {
   const containerfile = read("Containerfile");
-  const chart: Yaml = Object(Bun.YAML.parse(read("helm/reviewrelay/Chart.yaml")));
+  const chart = yamlOf(read("helm/reviewrelay/Chart.yaml"));
 
   test("sets only known settings", () => {
-    const [, env = ""] = /^ENV (.*)$/m.exec(containerfile) ?? [];
-    expect(unknown([...env.matchAll(/(\w+)=/g)].map(([, name = ""]) => name))).toEqual([]);
+    expect(unknown(Object.keys(IMAGE.env))).toEqual([]);
   });
 
   test("has the version of the package", () => {
@@ -84,7 +102,7 @@ describe("the workflows", () => {
       expect(used).not.toEqual([]);
       for (const action of used)
         expect(action).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
-      const { permissions, jobs }: Yaml = Object(Bun.YAML.parse(workflow(name)));
+      const { permissions, jobs } = yamlOf(workflow(name));
       expect(permissions).toEqual({ contents: "read" });
       const allowed = Object.entries<Yaml>(jobs).filter(([, job]) => job["permissions"]);
       expect(allowed.map(([job]) => job)).toEqual(name === "release.yml" ? ["publish"] : []);
@@ -92,7 +110,7 @@ describe("the workflows", () => {
   );
 
   test("of a release refuses base images without a digest", () => {
-    const { jobs }: Yaml = Object(Bun.YAML.parse(workflow("release.yml")));
+    const { jobs } = yamlOf(workflow("release.yml"));
     expect(jobs.publish.needs).toBe("test");
     const { run } = jobs.test.steps[0];
     const statusWith = (bun: string, base: string) =>
@@ -115,12 +133,8 @@ describe("the workflows", () => {
   });
 });
 
-// The content of the YAML files has no static type.
-// oxlint-disable-next-line typescript/no-explicit-any
-type Yaml = Readonly<Record<string, any>>;
-
 describe("compose.yaml", () => {
-  const { services, secrets }: Yaml = Object(Bun.YAML.parse(read("compose.yaml")));
+  const { services, secrets } = yamlOf(read("compose.yaml"));
   const ours = Object.entries<Yaml>(services).filter(([, { image }]) =>
     String(image).startsWith("reviewrelay:"),
   );
@@ -160,24 +174,22 @@ describe("the manifests", () => {
     expect(helm(...monitors)).toBe(read("kubernetes/pod-monitors.yaml"));
   });
 
-  test.skipIf(lacks("kubectl"))("are built by kustomize", () => {
-    const build = ["kubectl", "kustomize", join(DEPLOY, "kubernetes")];
-    const { stdout, stderr } = Bun.spawnSync(build, { env: process.env });
-    const kinds = documentsOf(stdout.toString()).map((one) => one["kind"]);
-    expect([stderr.toString(), kinds.filter((kind) => kind === "Deployment")]).toEqual([
-      "",
-      ["Deployment", "Deployment"],
-    ]);
-    expect(kinds).not.toContain("Job");
+  test.skipIf(lacks("kubectl", "helm"))("are built by kustomize as the chart is by helm", () => {
+    const base = join(DEPLOY, "kubernetes");
+    const folder = mkdtempSync(join(tmpdir(), "kustomize-"));
+    cpSync(base, folder, { recursive: true });
+    const file = join(folder, "kustomization.yaml");
+    writeFileSync(
+      file,
+      readFileSync(file, "utf8").replace("# - path: two-users", "- path: two-users"),
+    );
+    expect(inCluster(kustomize(base))).toEqual(inCluster(helm("--no-hooks")));
+    expect(inCluster(kustomize(folder))).toEqual(inCluster(helm("--no-hooks", ...EVERY_OPTION)));
+    rmSync(folder, { recursive: true });
   });
 
-  test("use known settings and secret files", () => {
+  test("use known settings", () => {
     expect(unknown(Object.keys({ ...rendered, ...settings }))).toEqual([]);
-    const secret = documents.find((one) => one["kind"] === "Secret")?.["stringData"];
-    const paths = Object.entries<string>(rendered).filter(([name]) => name.endsWith("_FILE"));
-    expect(paths.map(([, path]) => basename(path)).toSorted()).toEqual(
-      Object.keys(secret).toSorted(),
-    );
   });
 
   test("run commands of the executable as an unprivileged user on a read-only root, after the migrations", () => {
@@ -186,7 +198,8 @@ describe("the manifests", () => {
       expect(initContainers.map(({ args }: Yaml) => args)).toEqual([["migrate"]]);
       for (const one of [...initContainers, ...containers]) {
         expect(EXECUTABLE_COMMANDS).toContain(one.args[0]);
-        expect(securityContext.runAsNonRoot).toBe(true);
+        const { runAsNonRoot, runAsUser, runAsGroup } = securityContext;
+        expect([runAsNonRoot, `${runAsUser}:${runAsGroup}`]).toEqual([true, IMAGE.user]);
         expect(one.securityContext).toMatchObject({
           readOnlyRootFilesystem: true,
           allowPrivilegeEscalation: false,
@@ -225,10 +238,72 @@ describe("the manifests", () => {
   });
 });
 
+const inCluster = (text: string) => containersOf(documentsOf(text));
+
+describe.each<[string, NeedName[], () => Container[]]>([
+  ["compose.yaml", [], () => servicesOf(read("compose.yaml"), { SERVER_ROOT: "", MAIL_FROM: "" })],
+  ["the Kustomize base", ["kubectl"], () => inCluster(kustomize(join(DEPLOY, "kubernetes")))],
+  ["the chart", ["helm"], () => inCluster(helm())],
+  ["the chart with every option", ["helm"], () => inCluster(helm(...EVERY_OPTION))],
+])("%s", (_, needs, containers) => {
+  test.skipIf(lacks(...needs))("gives each container the settings that the guide writes", () => {
+    const [, written = ""] = /^cat > "\$PRIVATE\/env" <<EOF\n(.*?)^EOF/ms.exec(GUIDE) ?? [];
+    // The image says where a container listens.
+    const needed = [...written.matchAll(/^(\w+?)(?:_FILE)?=/gm)]
+      .map(([, name = ""]) => name)
+      .filter((name) => !(name.endsWith("PORT") && name in IMAGE.env));
+    expect(needed).toContain("DATABASE_URL");
+    for (const { pod, name, env } of containers()) {
+      const lacking = needed.filter((one) => !(one in env) && !(`${one}_FILE` in env));
+      expect([pod, name, lacking]).toEqual([pod, name, []]);
+    }
+  });
+
+  test.skipIf(lacks(...needs))(
+    "names in the settings all files of the secrets of a container, and no other",
+    () => {
+      const keys = Object.fromEntries(
+        documentsOf(read("kubernetes/secrets.example.yaml")).map(({ metadata, stringData }) => [
+          metadata.name,
+          Object.keys(stringData),
+        ]),
+      );
+      for (const { pod, name, env, secrets } of containers()) {
+        const named = Object.keys(env).flatMap((one) => (one.endsWith("_FILE") ? [env[one]] : []));
+        const files = Object.entries(secrets).flatMap(
+          ([path, secret]) => keys[secret]?.map((key: string) => join(path, key)) ?? [path],
+        );
+        expect([pod, name, named.toSorted()]).toEqual([pod, name, files.toSorted()]);
+      }
+    },
+  );
+});
+
+test.skipIf(lacks("helm"))(
+  "only dispatchers, their init container and the setup get the address of the owner",
+  () => {
+    const documents = documentsOf(helm(...EVERY_OPTION));
+    const named = containersOf(documents).flatMap(({ pod, name, env }) =>
+      "MAINTENANCE_DATABASE_URL_FILE" in env ? [`${pod}/${name}`] : [],
+    );
+    expect(named).toEqual(["dispatcher/migrate", "dispatcher/dispatcher", "setup/setup"]);
+    const isOfOthers = ({ kind, metadata }: Yaml) =>
+      kind !== "Job" && !(kind === "Deployment" && metadata.name === "dispatcher");
+    expect(JSON.stringify(documents.filter(isOfOthers))).not.toMatch(
+      /reviewrelay-owner|MAINTENANCE/,
+    );
+    for (const value of [
+      "secret.settings={DATABASE_URL,MAINTENANCE_DATABASE_URL}",
+      "settings.MAINTENANCE_DATABASE_URL=postgres://x",
+    ])
+      expect(() => helm("--set", value)).toThrow("name its Secret in secret.migrations");
+  },
+);
+
 test("every value of the chart is used in a template, or is a part of one that is", () => {
   const folder = join(DEPLOY, "helm/reviewrelay/templates");
   const templates = readdirSync(folder).map((name) => read(`helm/reviewrelay/templates/${name}`));
-  const values: Yaml = Object(Bun.YAML.parse(read("helm/reviewrelay/values.yaml")));
+  const values = yamlOf(read("helm/reviewrelay/values.yaml"));
   for (const name of Object.keys(values))
     expect([name, templates.join("\n").match(new RegExp(`Values\\.${name}\\b|"${name}"`))]).toEqual(
       [name, expect.anything()],
@@ -254,17 +329,19 @@ test.each(["reviewrelay-api.service", "reviewrelay-dispatcher.service"])(
   "%s starts an existing file, and is not restarted with wrong settings",
   (name) => {
     const unit = read(`systemd/${name}`);
+    const [, command = ""] = /^ExecStart=\/usr\/local\/bin\/(.*)$/m.exec(unit) ?? [];
+    const [, setting = ""] = /^Environment=(.*)$/m.exec(unit) ?? [];
+    expect(GUIDE).toContain(`env $TRY ${setting} ${command} >`);
     const [, script = ""] = /^ExecStart=\S+ (\S+)/m.exec(unit) ?? [];
     expect(existsSync(join(ROOT, script))).toBe(true);
     expect(unit).toContain("RestartPreventExitStatus=78");
     // The guide must install everything at the paths that the unit names.
-    const guide = readFileSync(join(ROOT, "docs/operations/production.md"), "utf8");
     const places = /^(?:User|WorkingDirectory|EnvironmentFile|ExecStart)=(\S+)/gm;
     const named = [...unit.matchAll(places)].map(([, place = ""]) => place);
     expect(named).toHaveLength(4);
     for (const place of named)
-      expect(guide).toMatch(new RegExp(`^sudo (?:useradd|cp|install) .*${place}$`, "m"));
-    expect(guide).toMatch(
+      expect(GUIDE).toMatch(new RegExp(`^sudo (?:useradd|cp|install) .*${place}$`, "m"));
+    expect(GUIDE).toMatch(
       new RegExp(`^sudo systemctl enable .*${name.replace(".service", "")}`, "m"),
     );
   },
@@ -272,16 +349,19 @@ test.each(["reviewrelay-api.service", "reviewrelay-dispatcher.service"])(
 
 test.skipIf(lacks("systemd"))("the units are rated below 3.0", () => {
   for (const name of ["reviewrelay-api.service", "reviewrelay-dispatcher.service"]) {
-    const options = ["security", "--offline=true", "--no-pager", join(DEPLOY, "systemd", name)];
-    const { stdout } = Bun.spawnSync([program("systemd", "systemd-analyze"), ...options]);
+    const { stdout } = Bun.spawnSync([
+      program("systemd", "systemd-analyze"),
+      "security",
+      "--offline=true",
+      "--no-pager",
+      join(DEPLOY, "systemd", name),
+    ]);
     const [, rating] = /Overall exposure level for \S+: ([\d.]+)/.exec(stdout.toString()) ?? [];
     expect(Number(rating)).toBeLessThan(3);
   }
 });
 
-const ROOT = join(import.meta.dir, "../..");
-const DEPLOY = join(ROOT, "deploy");
-const read = (path: string) => readFileSync(join(DEPLOY, path), "utf8");
+const GUIDE = readFileSync(join(ROOT, "docs/operations/production.md"), "utf8");
 
 /** The parts of a checkout that an installation needs. */
 const INSTALLED = ["package.json", "bun.lock", "bunfig.toml", "tsconfig.json"].concat([
@@ -298,25 +378,6 @@ const COMMANDS = ["src/main.ts", "dispatcher/main.ts"].concat(
 const EXECUTABLE_COMMANDS = [
   ...readFileSync(join(ROOT, "src/operate/main.ts"), "utf8").matchAll(/^  (\w+): \{/gm),
 ].map(([, name]) => name);
-
-const EVERY_OPTION = ["podMonitor", "ingress", "api.autoscaling"].flatMap((name) => [
-  "--set",
-  `${name}.enabled=true`,
-]);
-
-function helm(...options: readonly string[]): string {
-  const command = ["helm", "template", "reviewrelay", join(DEPLOY, "helm/reviewrelay"), ...options];
-  const { exitCode, stdout, stderr } = Bun.spawnSync(command, { env: process.env });
-  if (exitCode !== 0) throw new Error(stderr.toString());
-  return stdout.toString();
-}
-
-function documentsOf(text: string): Yaml[] {
-  return text
-    .split(/^---$/m)
-    .map((one) => Object(Bun.YAML.parse(one)) as Yaml)
-    .filter((one) => "kind" in one);
-}
 
 const KNOWN = new Set(
   [

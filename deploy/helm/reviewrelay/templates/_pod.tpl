@@ -1,5 +1,13 @@
 {{/* The parts that all pods share. Calls pass a dict of `root` and `role`. */}}
 
+{{/*
+The Secret with the address of the tables' owner, for pods that may have it. No pod of the API refers to it, because an API
+answers requests from outside.
+*/}}
+{{- define "reviewrelay.owner" -}}
+{{- if ne .role "api" }}{{ .root.Values.secret.migrations }}{{ end }}
+{{- end }}
+
 {{- define "reviewrelay.labels" -}}
 app: reviewrelay
 role: {{ .role }}
@@ -9,6 +17,10 @@ role: {{ .role }}
 image: {{ with .root.Values.image }}{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.root.Chart.AppVersion }}{{ end }}{{ end }}
 envFrom:
   - configMapRef: { name: reviewrelay }
+{{- if include "reviewrelay.owner" . }}
+env:
+  - { name: MAINTENANCE_DATABASE_URL_FILE, value: /migrations/database_url }
+{{- end }}
 securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
@@ -16,6 +28,9 @@ securityContext:
 volumeMounts:
   - { name: secrets, mountPath: /secrets, readOnly: true }
   - { name: tmp, mountPath: /tmp }
+  {{- if include "reviewrelay.owner" . }}
+  - { name: migrations, mountPath: /migrations, readOnly: true }
+  {{- end }}
 {{- end }}
 
 {{- define "reviewrelay.pod" -}}
@@ -32,7 +47,7 @@ imagePullSecrets: {{ toJson . }}
 volumes:
   - name: secrets
     secret: { secretName: {{ .root.Values.secret.name }}, defaultMode: 0440 }
-  {{- with .root.Values.secret.migrations }}
+  {{- with include "reviewrelay.owner" . }}
   - name: migrations
     secret: { secretName: {{ . }}, defaultMode: 0440 }
   {{- end }}
