@@ -50,7 +50,7 @@ export async function useExecutables(installed: Installed, commit: string): Prom
   const all = await startAll(installed);
   try {
     await succeed(installed, "health");
-    await deliver(installed, setup);
+    await lookAtWebhooks(installed, await deliver(installed.env.SERVER_ROOT, setup));
     await requestPages(installed.env.SERVER_ROOT);
     all.kill("SIGTERM");
     assert.equal(await all.exited, 0, "the status of `all` after SIGTERM");
@@ -60,7 +60,8 @@ export async function useExecutables(installed: Installed, commit: string): Prom
   }
 }
 
-const SETUP =
+/** Sets up everything that {@link deliver} needs. */
+export const SETUP =
   "setup --company Reviews --admin-email ada@reviews.example --admin-name Ada --plan Standard=reviews --review-site google=Google --json".split(
     " ",
   );
@@ -113,13 +114,15 @@ export async function isServing({ env }: Installed, at: 0 | 1): Promise<boolean>
   return (await fetch(url).catch(() => undefined))?.status === 200;
 }
 
-/** Waits for the delivery of a first review, and checks its signature and that the partner sees the subscription. */
-async function deliver(installed: Installed, setup: Json): Promise<void> {
-  const root = installed.env.SERVER_ROOT;
+/**
+ * Goes from the setup to the delivery of a first review to a receiver at `hostname`, and checks its signature. Returns a token of
+ * the partner's owner.
+ */
+export async function deliver(root: string, setup: Json, hostname = "127.0.0.1"): Promise<string> {
   const received: { body: string; signature: string | null }[] = [];
   const receiver = Bun.serve({
     port: 0,
-    hostname: "127.0.0.1",
+    hostname,
     async fetch(request) {
       const signature = request.headers.get("x-svc-signature");
       received.push({ body: await request.text(), signature });
@@ -136,13 +139,19 @@ async function deliver(installed: Installed, setup: Json): Promise<void> {
     await until("the delivery arrives", () => received.length > 0);
     const [first] = received;
     assert.equal(first?.signature, `sha256=${hmac(secret, first?.body ?? "")}`);
-    if (installed.command === undefined) return;
-    const env = { ...installed.env, REVIEWRELAY_SERVER: root, REVIEWRELAY_TOKEN: token };
-    const webhooks = await run(installed.command, ["webhooks"], { ...installed, env });
-    assert.match(webhooks.out, /First/, `reviewrelay webhooks: ${webhooks.err}`);
+    return token;
   } finally {
     await receiver.stop(true);
   }
+}
+
+/** Checks that the partner sees its subscription by the command of partners. */
+async function lookAtWebhooks(installed: Installed, token: string): Promise<void> {
+  if (installed.command === undefined) return;
+  const { SERVER_ROOT: root } = installed.env;
+  const env = { ...installed.env, REVIEWRELAY_SERVER: root, REVIEWRELAY_TOKEN: token };
+  const webhooks = await run(installed.command, ["webhooks"], { ...installed, env });
+  assert.match(webhooks.out, /First/, `reviewrelay webhooks: ${webhooks.err}`);
 }
 
 /** Accepts the invitation of the setup, and makes a partner with a review site. Returns a token of its owner. */

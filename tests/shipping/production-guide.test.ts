@@ -60,6 +60,65 @@ test.skipIf(lacks("bash", "psql", "openssl", "curl"))(
   },
 );
 
+// It goes on where the guide's own commands have led.
+test.skipIf(lacks("bash", "psql", "openssl", "curl", "root", "mounts", "systemd"))(
+  "installs the units of systemd, whose commands then run as their user with their settings",
+  async () => {
+    const [, , block = ""] = /^## 9\. (.*?)^```console .*?\n(.*?)^```/ms.exec(GUIDE) ?? [];
+    const [api, dispatcher] = [await freePort(), await freePort()];
+    const { exitCode, stdout, stderr } = Bun.spawnSync(
+      ["unshare", "--mount", "bash", "--norc", "-eu", "-o", "pipefail", "-c", AS_SYSTEMD],
+      {
+        cwd: clone,
+        env: {
+          PATH: `${dirname(process.execPath)}:${process.env["PATH"] ?? ""}`,
+          PRIVATE: join(folder, "private"),
+          INSTALL: block.replace(/^kill .*$/m, ""),
+          REDIS_PREFIX: `${name}:`,
+          API: String(api),
+          DISPATCHER: String(dispatcher),
+        },
+      },
+    );
+    const said = `${stdout.toString()}\n${stderr.toString()}`;
+    expect([exitCode, said]).toEqual([0, expect.stringMatching(/("status":"ok".*){2}/s)]);
+  },
+);
+
+/**
+ * Runs the commands of the guide where only this script sees what they write. Then it starts each unit as systemd does, at
+ * another port of the metrics. It ends with the answers of both to `/readyz`.
+ */
+const AS_SYSTEMD = `
+layers=$PRIVATE/layers
+mkdir "$layers"
+mount -t tmpfs tmpfs "$layers"
+for folder in /etc /opt /usr/local; do
+  mkdir -p "$layers/$folder" "$layers/work$folder"
+  mount -t overlay overlay "$folder" -o "lowerdir=$folder,upperdir=$layers$folder,workdir=$layers/work$folder"
+done
+sudo() { "$@"; }
+systemctl() { :; }
+eval "$INSTALL"
+sed -i "s/=9464/=$API/; s/=9465/=$DISPATCHER/" /etc/systemd/system/reviewrelay-*.service
+systemd-analyze verify /etc/systemd/system/reviewrelay-*.service
+start() {
+  value() { sed -n "s/^$2=//p" "/etc/systemd/system/$1.service"; }
+  local line settings=("$(value "$1" Environment)" "REDIS_PREFIX=$REDIS_PREFIX") user
+  while read -r line; do
+    line=\${line/=\\"/=}
+    settings+=("\${line%\\"}")
+  done < "$(value "$1" EnvironmentFile)"
+  user=$(value "$1" User)
+  cd "$(value "$1" WorkingDirectory)"
+  exec env -i "\${settings[@]}" setpriv --reuid "$user" --regid "$user" --init-groups $(value "$1" ExecStart)
+}
+trap 'kill $(jobs -p)' EXIT
+for unit in reviewrelay-api reviewrelay-dispatcher; do start "$unit" & done
+for port in "$API" "$DISPATCHER"; do
+  curl -fsS --retry 30 --retry-all-errors --retry-delay 1 "http://127.0.0.1:$port/readyz"
+done`;
+
 const ROOT = join(import.meta.dir, "../..");
 
 const GUIDE = readFileSync(join(ROOT, "docs/operations/production.md"), "utf8");
