@@ -3,6 +3,7 @@ import { copyFileSync, linkSync, mkdirSync, mkdtempSync, rmSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
+import { program } from "../needs.ts";
 import { until } from "../network/receiver.ts";
 import { type Container, IMAGE } from "../rendered.ts";
 import { EmptyRoot } from "./empty-root.ts";
@@ -98,15 +99,16 @@ export class Pods {
       mkdirSync(join(root.folder, dirname(path)), { recursive: true });
       succeed(["cp", "-a", source, join(root.folder, path)]);
     }
-    const [program = "", ...args] = command;
-    const entering = [...readOnly(root.folder, writable), ...root.program(program)];
+    const [path = "", ...args] = command;
+    const entering = [...readOnly(root.folder, writable), ...root.program(path)];
     return this.spawn(pod, [...entering, ...args], { ...IMAGE.env, ...env, ...given.env });
   }
 
   /** Starts a program in the network of a pod. */
   spawn(pod: string, command: readonly string[], env: Readonly<Record<string, string>> = {}) {
     this.addressOf(pod);
-    const child = spawn("ip", ["netns", "exec", `${this.#bridge}-${pod}`, ...command], {
+    const inPod = ["netns", "exec", `${this.#bridge}-${pod}`, ...command];
+    const child = spawn(program("namespaces", "ip"), inPod, {
       env: { PATH: PATH_OF_RUNTIMES, ...env },
       stdio: ["ignore", "pipe", "pipe"],
     });
@@ -149,7 +151,8 @@ function readOnly(folder: string, writable: readonly string[]): readonly string[
   return ["unshare", "--mount", "sh", "-c", [bind, ...mounts, 'exec "$@"'].join(" && "), folder];
 }
 
-function succeed([program = "", ...args]: readonly string[]): void {
-  const { status, stdout, stderr } = spawnSync(program, args, { encoding: "utf8" });
-  if (status !== 0) throw new Error(`${program} ${args.join(" ")}: ${stdout}${stderr}`);
+function succeed(command: readonly string[]): void {
+  const [name = "", ...args] = command;
+  const { status, stdout, stderr } = spawnSync(name, args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(`${command.join(" ")}: ${stdout}${stderr}`);
 }
