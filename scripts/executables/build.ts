@@ -126,8 +126,8 @@ async function compile(
     },
     // Files keep their paths below the root, which is `/$bunfs/root` in the executable.
     naming: { asset: "[dir]/[name].[ext]" },
+    // Not minified: Elysia reads the source of handlers to see what they use of a request.
     define: { BUILD_COMMIT: JSON.stringify(commit) },
-    minify: { syntax: true, whitespace: true },
   });
   if (!built.success || built.metafile === undefined)
     throw new AggregateError(built.logs, `${outfile} was not built.`);

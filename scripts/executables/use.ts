@@ -48,12 +48,15 @@ export async function useExecutables(installed: Installed, commit: string): Prom
   const setup = JSON.parse(await succeed(installed, ...SETUP));
   await succeed(installed, "doctor");
   const all = await startAll(installed);
+  const log = all.stdout.text();
   try {
     await succeed(installed, "health");
     await lookAtWebhooks(installed, await deliver(installed.env.SERVER_ROOT, setup));
     await requestPages(installed.env.SERVER_ROOT);
     all.kill("SIGTERM");
     assert.equal(await all.exited, 0, "the status of `all` after SIGTERM");
+    const others = (await log).split("\n").filter((line) => !/^(?:\{.*\})?$/.test(line));
+    assert.deepEqual(others, [], "lines of the log that are not JSON");
     assert.equal((await run(installed.server, ["health"], installed)).status, 1);
   } finally {
     all.kill("SIGKILL");
@@ -90,12 +93,14 @@ async function succeed(installed: Installed, ...args: readonly string[]): Promis
 }
 
 /** Starts the command `all`, and waits until both of its processes are ready. */
-export async function startAll(installed: Installed): Promise<Bun.Subprocess> {
+export async function startAll(
+  installed: Installed,
+): Promise<Bun.Subprocess<"ignore", "pipe", "inherit">> {
   const { server, folder, env } = installed;
   const child = Bun.spawn([...server, "all"], {
     cwd: folder,
     env,
-    stdio: ["ignore", "ignore", "inherit"],
+    stdio: ["ignore", "pipe", "inherit"],
   });
   const isReady = async () => {
     assert.equal(child.exitCode, null, "`all` has ended");
