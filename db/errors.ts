@@ -12,6 +12,12 @@ export const isLockTimeout = hasCode("55P03");
 /** Whether an error has the SQLSTATE of a missing privilege. */
 export const isForbidden = hasCode("42501");
 
+/** Returns an error message with the setting that a command needs, if a statement failed for a missing privilege. */
+export function rightsFault(error: unknown): string | undefined {
+  if (!isForbidden(error)) return undefined;
+  return `${String(fieldOf(error, "message"))}: name the user that owns the tables in MAINTENANCE_DATABASE_URL (docs/operations/production.md, "With two users").`;
+}
+
 /** Code of the driver's patch: the session lost this prepared statement, or its result type has changed. */
 const STATEMENT_OUTDATED = "STATEMENT_OUTDATED";
 export const isStatementOutdated = hasCode(STATEMENT_OUTDATED);

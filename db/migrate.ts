@@ -6,41 +6,83 @@ import { readMigrationFiles } from "drizzle-orm/migrator";
 import { commandLine, ROOT } from "./executable.ts";
 
 import { connect, isPooled, type RawDb, type RawTx } from "./client.ts";
-import { isLockTimeout, isForbidden } from "./errors.ts";
+import { causeOf, isLockTimeout, isForbidden } from "./errors.ts";
 import { PLANNER } from "./limits.ts";
 import { ensurePartitions } from "./partitions.ts";
 import { serverTime } from "./server.ts";
 import type { Raw } from "./session.ts";
 
-/** The database has migrations that this version does not know, so no migration leads to its schema. */
-export class ForeignSchemaError extends Error {
-  override readonly name = "ForeignSchemaError";
+/** The database does not get the schema of this version. The message says what to do. */
+export class SchemaError extends Error {
+  override readonly name = "SchemaError";
 }
 
 /**
- * Migrates a database to the current schema, also behind a pooler. A database that a later version has migrated
- * further stays unchanged. If several processes call this at the same time, one migrates and the others wait. Throws
- * a ForeignSchemaError if the migrations of the database differ from those of this version.
+ * Applies the migrations that a database lacks, also behind a pooler, and returns their number. Writes nothing if none is
+ * missing. If several processes call this at the same time, one migrates and the others wait. Throws a SchemaError if
+ * processes of this version could not work on the result, or if the user of `url` may not migrate.
+ *
+ * `url` names the user that owns the tables, and `serviceUrl` the one of the processes.
  */
-export async function migrate(databaseUrl: string): Promise<void> {
-  const db = connect(databaseUrl, { max: 1, name: "reviewrelay-migrate" });
+export async function migrate(url: string, serviceUrl = url): Promise<number> {
+  const db = connect(url, { max: 1, name: "reviewrelay-migrate" });
   try {
-    await withPatience(db, async (tx) => {
-      // The lock belongs to the transaction, because the session of a pooler is shared.
-      await tx.sql`select pg_advisory_xact_lock(hashtext('reviewrelay:migrate'))`;
-      const state = await schemaState(tx);
-      if (state.kind === "foreign") throw new ForeignSchemaError(FOREIGN_SCHEMA);
-      if (state.kind === "old") await tx.sql.unsafe(await Bun.file(UPGRADE).text());
-      await applyMigrations(tx);
-      // Sessions of a pooler get the planner settings from the role, for statements outside of transactions.
-      if (isPooled(databaseUrl))
-        for (const [name, value] of Object.entries(PLANNER))
-          await tx.sql.unsafe(`alter role current_user set ${name} = ${value}`);
+    const applied = await underLock(db, async (tx) => {
+      if ((await readState(tx)).kind === "old") await tx.sql.unsafe(await Bun.file(UPGRADE).text());
+      const state = await readState(tx);
+      const missing = state.kind === "behind" ? state.missing : [];
+      if (missing.length > 0) await applyMigrations(tx, missing);
+      const fault = schemaFault(await readState(tx));
+      if (fault !== undefined) throw new SchemaError(fault);
+      return missing.length;
     });
-    await ensurePartitions(db, await serverTime(db));
+    // Later on, the dispatchers create the partitions.
+    if (applied > 0) await ensurePartitions(db, await serverTime(db));
+    for (const one of new Set([url, serviceUrl])) if (isPooled(one)) await adoptPlanner(one);
+    return applied;
+  } catch (error) {
+    if (!isForbidden(error)) throw error;
+    throw new SchemaError(await ownerNeeded(db, causeOf(error)));
   } finally {
     await db.close();
   }
+}
+
+/** Runs `work` in a transaction of one process at a time. */
+function underLock<T>(db: RawDb, work: (tx: RawTx) => Promise<T>): Promise<T> {
+  return withPatience(db, async (tx) => {
+    // The lock belongs to the transaction, because the session of a pooler is shared.
+    await tx.sql`select pg_advisory_xact_lock(hashtext('reviewrelay:migrate'))`;
+    return work(tx);
+  });
+}
+
+/** Gives the planner settings to the role of a pooler's sessions, for statements outside of transactions. */
+async function adoptPlanner(url: string): Promise<void> {
+  const db = connect(url, { max: 1, name: "reviewrelay-migrate" });
+  try {
+    await underLock(db, async ({ sql }) => {
+      const [role] = await sql<{ settings: string[] | null }[]>`
+        select rolconfig as settings from pg_roles where rolname = current_user`;
+      for (const [name, value] of Object.entries(PLANNER))
+        if (!role?.settings?.includes(`${name}=${value}`))
+          await sql.unsafe(`alter role current_user set ${name} = ${value}`);
+    });
+  } finally {
+    await db.close();
+  }
+}
+
+/** Says which user may migrate, for a user who may not because of `reason`. */
+async function ownerNeeded({ sql }: RawDb, reason: unknown): Promise<string> {
+  const [row] = await sql<{ user: string; owner: string }[]>`
+    select current_user as user, pg_get_userbyid(coalesce(
+             (select relowner from pg_class where oid = to_regclass('delivery_attempts')),
+             (select datdba from pg_database where datname = current_database()))) as owner`;
+  return (
+    `The user ${row?.user} may not migrate the database (${reason instanceof Error ? reason.message : String(reason)}). ` +
+    `Name the user that owns the tables, ${row?.owner}, in MAINTENANCE_DATABASE_URL (docs/operations/production.md, "With two users").`
+  );
 }
 
 /**
@@ -77,19 +119,19 @@ export async function withPatience<T>(
 }
 
 /**
- * Applies migrations like drizzle-orm's migrator, which needs a session of its own and therefore fails behind a
- * pooler.
+ * Applies migrations in the order of the journal and lists them like drizzle-orm's migrator, which needs a session of its
+ * own and therefore fails behind a pooler.
  */
-async function applyMigrations({ sql }: RawTx): Promise<void> {
+async function applyMigrations({ sql }: RawTx, missing: readonly Migration[]): Promise<void> {
   const list = await schemaOfList(sql);
-  if (list === DEFAULT_LIST) await sql`create schema if not exists ${sql(list)}`;
+  const [schema] = await sql`select from pg_namespace where nspname = ${list}`;
+  if (schema === undefined) await sql`create schema ${sql(list)}`;
   await sql`
     create table if not exists ${sql(list)}.__drizzle_migrations
       (id serial primary key, hash text not null, created_at bigint)`;
-  const [last] = await sql<{ at: number | null }[]>`
-    select max(created_at) as at from ${sql(list)}.__drizzle_migrations`;
+  const times = new Set(missing.map(({ at }) => at));
   for (const { sql: statements, hash, folderMillis } of readMigrationFiles(FOLDER)) {
-    if (folderMillis <= (last?.at ?? 0)) continue;
+    if (!times.has(folderMillis)) continue;
     // drizzle-kit names `public` in foreign keys. Without it, all tables are made in the first schema of the search path.
     for (const one of statements) await sql.unsafe(one.replaceAll('"public".', ""));
     await sql`
@@ -111,77 +153,155 @@ async function schemaOfList(sql: Raw["sql"]): Promise<string> {
 }
 
 const FOLDER = { migrationsFolder: join(ROOT, "db/migrations") };
-// Read, not imported: the executable holds the journal as a file for drizzle-orm, and the bundler resolves all imports
-// of one file in the same way.
-const journal: { readonly entries: readonly { readonly when: number; readonly tag: string }[] } =
-  JSON.parse(readFileSync(join(FOLDER.migrationsFolder, "meta/_journal.json"), "utf8"));
 /** Brings a database of a version before the baseline to the baseline. */
 const UPGRADE = join(ROOT, "db/upgrades/baseline.sql");
 /** The first migration, and the oldest last one, of the databases that the upgrade is for. */
 const OLD = { first: 1_796_040_000_000, last: 1_796_140_000_000 };
 
-export const FOREIGN_SCHEMA =
-  "This database was made by another version of ReviewRelay, whose migrations this version does not have.\n" +
-  "Use a fresh one: an empty database as DATABASE_URL or, with the embedded store, a new DATA_DIR.";
+/** A migration of this version. Its time identifies it in the list of a database, too. */
+interface Migration {
+  readonly at: number;
+  readonly name: string;
+}
 
-export const OLD_SCHEMA =
-  "This database has the schema of a version before the baseline: stop all processes, take a backup, and run " +
-  `\`${commandLine("migrate")}\` (docs/operations/upgrades.md).`;
+/** A migration that a database has. */
+interface Applied {
+  readonly at: number;
+  /** The SHA-256 of the file, or "baseline". */
+  readonly hash: string;
+}
 
-/** The name of the last migration of this version. */
-export const SCHEMA_VERSION = journal.entries.at(-1)?.tag ?? "none";
+/**
+ * Reads the migrations of this version, in their order. The journal is not imported, because the executable holds it as a
+ * file for drizzle-orm, and the bundler resolves all imports of one file in the same way.
+ */
+export function ownMigrations(): Migration[] {
+  const path = join(FOLDER.migrationsFolder, "meta/_journal.json");
+  const journal: { entries: { when: number; tag: string }[] } = JSON.parse(
+    readFileSync(path, "utf8"),
+  );
+  return journal.entries.map(({ when, tag }) => ({ at: when, name: tag }));
+}
+
+/** Returns the name of the last migration of this version. */
+export const schemaVersion = () => ownMigrations().at(-1)?.name ?? "none";
 
 /**
  * The schema of a database compared with this version:
- * - `behind`: it lacks `by` migrations;
- * - `ahead`: a later version has migrated it, in a way with which this version can work;
+ * - `behind`: it lacks migrations of this version;
+ * - `ahead`: it has more, of a later or patched version, in a way with which this version can work;
+ * - `diverged`: it lacks some and has others that this version does not know;
  * - `old`: it has the migrations from before the baseline; `migrate` upgrades it, and no process works until then;
- * - `foreign`: the two histories differ;
+ * - `foreign`: it has no migration in common with this version;
  * - `hidden`: the user may not read the list of migrations.
  */
 export type SchemaState =
   | { readonly kind: "current" }
-  | { readonly kind: "behind" | "ahead"; readonly by: number }
+  | { readonly kind: "behind"; readonly missing: readonly Migration[] }
+  | { readonly kind: "ahead"; readonly unknown: readonly Applied[] }
+  | {
+      readonly kind: "diverged";
+      readonly missing: readonly Migration[];
+      readonly unknown: readonly Applied[];
+    }
   | { readonly kind: "old" | "foreign" | "hidden" };
 
-export async function schemaState({ sql }: Raw): Promise<SchemaState> {
-  const list = await schemaOfList(sql);
-  const [known] =
-    await sql`select from pg_tables where schemaname = ${list} and tablename = '__drizzle_migrations'`;
-  const own = journal.entries.map(({ when }) => when);
-  if (known === undefined) return compareSchemas([], own);
+export async function schemaState(db: Raw): Promise<SchemaState> {
   try {
-    const rows = await sql<{ at: number }[]>`
-      select created_at as at from ${sql(list)}.__drizzle_migrations order by created_at`;
-    const applied = rows.map(({ at }) => at);
-    return compareSchemas(applied, own);
+    return await readState(db);
   } catch (error) {
     if (isForbidden(error)) return { kind: "hidden" };
     throw error;
   }
 }
 
-/**
- * Compares two histories of migrations. If both belong to the same line of versions, the shorter history is the
- * beginning of the longer one.
- */
-export function compareSchemas(applied: readonly number[], own: readonly number[]): SchemaState {
-  if (applied[0] === OLD.first && applied.includes(OLD.last)) return { kind: "old" };
-  if (applied.slice(0, own.length).some((at, i) => at !== own[i])) return { kind: "foreign" };
-  const by = Math.abs(applied.length - own.length);
-  if (by === 0) return { kind: "current" };
-  return { kind: applied.length < own.length ? "behind" : "ahead", by };
+/** Returns the state of a schema that is not hidden. */
+async function readState({ sql }: Raw): Promise<SchemaState> {
+  const list = await schemaOfList(sql);
+  const [known] =
+    await sql`select from pg_tables where schemaname = ${list} and tablename = '__drizzle_migrations'`;
+  if (known === undefined) return compareSchemas([], ownMigrations());
+  const applied = await sql<Applied[]>`
+    select created_at as at, hash from ${sql(list)}.__drizzle_migrations order by created_at`;
+  return compareSchemas(applied, ownMigrations());
 }
 
 /**
- * Returns an error message with the action that is needed before a process can use this database; undefined if no
- * action is needed, or if the schema is hidden.
+ * Compares two sets of migrations, each in the order of its times. A patch release may have given a database a migration
+ * whose place is before others that the database has already or still lacks.
  */
+export function compareSchemas(
+  applied: readonly Applied[],
+  own: readonly Migration[],
+): SchemaState {
+  const has = new Set(applied.map(({ at }) => at));
+  const known = new Set(own.map(({ at }) => at));
+  if (applied[0]?.at === OLD.first && has.has(OLD.last)) return { kind: "old" };
+  const missing = own.filter(({ at }) => !has.has(at));
+  const unknown = applied.filter(({ at }) => !known.has(at));
+  if (missing.length === 0)
+    return unknown.length === 0 ? { kind: "current" } : { kind: "ahead", unknown };
+  if (unknown.length === 0) return { kind: "behind", missing };
+  return missing.length === own.length
+    ? { kind: "foreign" }
+    : { kind: "diverged", missing, unknown };
+}
+
+/**
+ * Returns an error message with the action that is needed before a process can use a database; undefined if no action
+ * is needed, or if the schema is hidden.
+ */
+export function schemaFault(state: SchemaState): string | undefined {
+  switch (state.kind) {
+    case "current":
+    case "ahead":
+    case "hidden":
+      return undefined;
+    case "behind":
+      return `The database lacks ${countOf(state.missing)} of this version: run \`${commandLine("migrate")}\` first. Processes of the version before may go on meanwhile.`;
+    case "old":
+      return (
+        "This database has the schema of a version before the baseline: stop all processes, take a backup, and run " +
+        `\`${commandLine("migrate")}\` (docs/operations/upgrades.md).`
+      );
+    case "diverged":
+      return (
+        `The database has ${countOf(state.unknown)} that this version does not know (${describe(state.unknown)}), and lacks ` +
+        `${countOf(state.missing)} of this version (${shorten(state.missing.map(({ name }) => name))}): a patch release or a ` +
+        "later version has migrated it. Install a version that has them all, such as the newest patch release of this minor " +
+        "version. Nothing was changed, and processes of the version before may go on meanwhile. With the embedded store, a new " +
+        "DATA_DIR begins with an empty database."
+      );
+    case "foreign":
+      return (
+        "This database was made by another version of ReviewRelay, whose migrations this version does not have, or by " +
+        "another program.\nUse a fresh one: an empty database as DATABASE_URL or, with the embedded store, a new DATA_DIR."
+      );
+  }
+}
+
+const LISTED = 3;
+
+function shorten(names: readonly string[]): string {
+  const more = names.length - LISTED;
+  return names.slice(0, LISTED).join(", ") + (more > 0 ? ` and ${more} more` : "");
+}
+
+const countOf = ({ length }: readonly unknown[]) =>
+  `${length} ${length === 1 ? "migration" : "migrations"}`;
+
+/** Describes migrations that this version does not know: `sha256sum` finds their files in the version that has them. */
+export function describe(unknown: readonly Applied[]): string {
+  return shorten(
+    unknown.map(
+      ({ at, hash }) => `${new Date(at).toISOString()}, SHA-256 ${hash.slice(0, HASH_CHARS)}…`,
+    ),
+  );
+}
+
+const HASH_CHARS = 12;
+
+/** Returns the message of `schemaFault` for a database. */
 export async function schemaError(db: Raw): Promise<string | undefined> {
-  const state = await schemaState(db);
-  if (state.kind === "foreign") return FOREIGN_SCHEMA;
-  if (state.kind === "old") return OLD_SCHEMA;
-  if (state.kind !== "behind") return undefined;
-  const lacks = `${state.by} ${state.by === 1 ? "migration" : "migrations"}`;
-  return `The database lacks ${lacks} of this version: run \`${commandLine("migrate")}\` first. Processes of the version before may go on meanwhile.`;
+  return schemaFault(await schemaState(db));
 }

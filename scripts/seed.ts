@@ -10,7 +10,7 @@ import { seedDemo } from "./demo/seed/seed-demo.ts";
 async function main(): Promise<void> {
   const config = readConfig();
   const dataDir = resolve(process.env["DATA_DIR"] || ".data");
-  const db = connect(config.databaseUrl, { max: 1, name: "reviewrelay-seed" });
+  const db = connect(config.maintenanceDatabaseUrl, { max: 1, name: "reviewrelay-seed" });
   try {
     const created = await seedDemo({
       db,

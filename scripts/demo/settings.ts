@@ -21,6 +21,7 @@ export interface Settings {
   /** The settings that the user gave; missing stores are embedded, and a missing key is generated. */
   given: {
     databaseUrl: string | undefined;
+    maintenanceDatabaseUrl: string | undefined;
     redisUrl: string | undefined;
     smtpUrl: string | undefined;
     masterKey: string | undefined;
@@ -45,7 +46,12 @@ const PLACEHOLDERS = {
 };
 
 // Settings that this command decides on and that may be given as files. The parts read the files of all others.
-const OWN_SETTINGS = [...Object.keys(PLACEHOLDERS), "SMTP_URL", "SERVER_ROOT"];
+const OWN_SETTINGS = [
+  ...Object.keys(PLACEHOLDERS),
+  "MAINTENANCE_DATABASE_URL",
+  "SMTP_URL",
+  "SERVER_ROOT",
+];
 
 export function readSettings(environment: Env): Settings {
   // An empty value counts as absent, as in the parts.
@@ -88,6 +94,7 @@ export function readSettings(environment: Env): Settings {
     metricsPort: config.metricsPort,
     given: {
       databaseUrl: given["DATABASE_URL"],
+      maintenanceDatabaseUrl: given["MAINTENANCE_DATABASE_URL"],
       redisUrl: given["REDIS_URL"],
       smtpUrl: given["SMTP_URL"],
       masterKey: given["MASTER_KEY"],

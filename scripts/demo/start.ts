@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 
 import { causeOf } from "../../db/errors.ts";
-import { ForeignSchemaError, migrate } from "../../db/migrate.ts";
+import { migrate, SchemaError } from "../../db/migrate.ts";
 import { watchForStop } from "../install/stop-signal.ts";
 import { bringUpStores } from "./bring-up-stores.ts";
 import { type Child, endLeftovers } from "./children.ts";
@@ -53,7 +53,7 @@ export async function start(mode: Development = { isWatching: false }): Promise<
     failure.abort(error);
     if (!stop.aborted) {
       status = 1;
-      const isExplained = error instanceof StartError || error instanceof ForeignSchemaError;
+      const isExplained = error instanceof StartError || error instanceof SchemaError;
       console.error(isExplained ? error.message : causeOf(error));
     }
   }
@@ -79,7 +79,8 @@ async function bringUp(
   const { databaseUrl, redisUrl, embedded } = await bringUpStores(wanted, end, fail);
   if (embedded !== undefined) running.stores = embedded;
   end.throwIfAborted();
-  await migrate(databaseUrl);
+  const ownerUrl = settings.given.maintenanceDatabaseUrl ?? databaseUrl;
+  await migrate(ownerUrl, databaseUrl);
   end.throwIfAborted();
   if (settings.given.smtpUrl === undefined) {
     running.sink = await startSmtpSink(join(data.path, "mail"));
@@ -87,7 +88,7 @@ async function bringUp(
   const key = settings.given.masterKey ?? masterKey(data.path);
   const demo = await prepareDemo({
     dataDir: data.path,
-    databaseUrl,
+    databaseUrl: ownerUrl,
     masterKey: key,
     serverRoot: settings.serverRoot,
     smtp: running.sink,

@@ -1,7 +1,7 @@
 // Uses the executables as an installation does, from an empty database to a signed delivery.
 import assert from "node:assert/strict";
 
-import { SCHEMA_VERSION } from "../../db/migrate.ts";
+import { schemaVersion } from "../../db/migrate.ts";
 import { docPages } from "../../src/docs/pages.ts";
 import { VERSION } from "../../src/lib/version.ts";
 import { freePort } from "../demo/stores/keep.ts";
@@ -42,7 +42,7 @@ export async function settings() {
  * Throws at the first step that fails.
  */
 export async function useExecutables(installed: Installed, commit: string): Promise<void> {
-  const version = `reviewrelay-server ${VERSION}, commit ${commit}, schema ${SCHEMA_VERSION}\n`;
+  const version = `reviewrelay-server ${VERSION}, commit ${commit}, schema ${schemaVersion()}\n`;
   assert.equal(await succeed(installed, "--version"), version);
   await succeed(installed, "migrate");
   const setup = JSON.parse(await succeed(installed, ...SETUP));

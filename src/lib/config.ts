@@ -181,12 +181,12 @@ export function readConfig(env: Env = process.env): Config {
   return Object.freeze(config);
 }
 
-/** Reads the address of the database alone, for programs that need no other setting. Throws a ConfigError. */
-export function readDatabaseUrl(env: Env = process.env): string {
+/** Reads the addresses of the database alone, for programs that need no other setting. Throws a ConfigError. */
+export function readDatabases(env: Env = process.env) {
   const read = new SettingsReader(env);
-  const url = databaseUrlOf(read, "DATABASE_URL");
+  const databases = databasesOf(read);
   if (read.errors.length > 0) throw new ConfigError(read.errors);
-  return url;
+  return databases;
 }
 
 function databaseUrlOf(read: SettingsReader, name: string): string {

@@ -24,7 +24,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   migrate: {
     says: "brings the database to the schema of this version",
-    run: async () => (await import("./migrate.ts")).migrateDatabase(),
+    run: async () => (await import("./setup/migrate.ts")).migrateDatabase(),
   },
   setup: {
     says: "prepares an empty database, and shows the first sign-in",
@@ -63,8 +63,8 @@ if (command !== undefined) {
   await command.run();
 } else if (name === "--version") {
   requireInstalled();
-  const { SCHEMA_VERSION } = await import("../../db/migrate.ts");
-  console.log(`reviewrelay-server ${VERSION}, commit ${COMMIT}, schema ${SCHEMA_VERSION}`);
+  const { schemaVersion } = await import("../../db/migrate.ts");
+  console.log(`reviewrelay-server ${VERSION}, commit ${COMMIT}, schema ${schemaVersion()}`);
 } else if (["", "--help", "-h", "help"].includes(name)) {
   console.log(USAGE);
 } else {

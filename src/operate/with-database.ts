@@ -2,7 +2,7 @@ import { parseArgs, type ParseArgsConfig } from "node:util";
 
 import { connect, type RawDb } from "../../db/client.ts";
 import { driverError } from "../../db/driver.ts";
-import { causeOf } from "../../db/errors.ts";
+import { causeOf, rightsFault } from "../../db/errors.ts";
 import { schemaError } from "../../db/migrate.ts";
 import { type Config, ConfigError, EXIT_CONFIG, readConfig } from "../lib/config.ts";
 import { createSecretBox, type SecretBox } from "../lib/secret-box.ts";
@@ -31,7 +31,10 @@ interface Given {
   readonly positionals: readonly string[];
 }
 
-/** Runs a command that works on the database of the settings, and sets the exit status that `work` returns. */
+/**
+ * Runs a command that works on the database of the settings, as the user that owns its tables, and sets the exit status
+ * that `work` returns.
+ */
 export async function runWithDatabase(
   command: Command,
   work: (connected: Connected, given: Given) => Promise<number>,
@@ -39,7 +42,8 @@ export async function runWithDatabase(
   try {
     process.exitCode = await run(command, work);
   } catch (error) {
-    const cause = causeOf(error);
+    const fault = rightsFault(error);
+    const cause = fault === undefined ? causeOf(error) : new ConfigError([fault]);
     console.error(cause instanceof Error ? cause.message : cause);
     if (cause instanceof UsageError) console.error(`\n${command.help}`);
     process.exitCode = statusOf(cause);
@@ -63,7 +67,7 @@ async function run(
   const fault = driverError();
   if (fault !== undefined) throw new ConfigError([fault]);
   const config = readConfig();
-  const db = connect(config.databaseUrl, { max: 1, name: `reviewrelay-${name}` });
+  const db = connect(config.maintenanceDatabaseUrl, { max: 1, name: `reviewrelay-${name}` });
   try {
     const lacking = await schemaError(db);
     if (lacking !== undefined) throw new ConfigError([lacking]);

@@ -1,7 +1,8 @@
 // The demo's data in a database of any version, made and used only through that version's own commands and routes.
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 
 import type { Demo } from "../../scripts/demo/seed/seed-demo.ts";
 import { ROOT } from "../../scripts/install/install.ts";
@@ -9,6 +10,59 @@ import { BASE_PATH } from "../../src/http/access.ts";
 import type { TestProvider } from "../support/factory.ts";
 import type { ApiProcess, ProcessAnswer } from "../support/processes/api-process.ts";
 import { runCommand } from "../support/processes/command.ts";
+
+/**
+ * Returns a folder with the sources and the packages of a release, such as 0.1.0, or of a commit. The test files of a run
+ * share it.
+ */
+export function checkOut(version: string): string {
+  const from = /^\d+\.\d+\.\d+$/.test(version) ? commitOf(version) : version;
+  const commit = run(["git", "rev-parse", "--verify", `${from}^{commit}`]).trim();
+  const folder = join(tmpdir(), `reviewrelay-${commit}`);
+  if (existsSync(folder)) return folder;
+  // The folder gets its name when it is complete, because another test file may need it at the same time.
+  const tree = mkdtempSync(`${folder}-`);
+  run(["git", "archive", "--output", join(tree, "sources.tar"), commit]);
+  run(["tar", "-xf", "sources.tar"], tree);
+  run([process.execPath, "install", "--production", "--frozen-lockfile", "--ignore-scripts"], tree);
+  try {
+    renameSync(tree, folder);
+  } catch (error) {
+    if (!existsSync(folder)) throw error;
+    rmSync(tree, { recursive: true });
+  }
+  return folder;
+}
+
+/** Returns the commit that added the heading of a release to CHANGELOG.md. */
+function commitOf(version: string): string {
+  const commits = run(["git", "log", "--format=%H", `-S## [${version}]`, "--", "CHANGELOG.md"]);
+  const oldest = commits.trim().split("\n").at(-1);
+  if (!oldest) throw new Error(`No commit of this clone released ${version}; is it shallow?`);
+  return oldest;
+}
+
+function run(command: readonly string[], cwd = ROOT): string {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([...command], { cwd });
+  const said = stdout.toString();
+  if (exitCode !== 0) throw new Error(`${command.join(" ")}: ${said}${stderr.toString()}`);
+  return said;
+}
+
+/** The first line of a dump has these values as JSON, after `-- `. All of them belong to the demo. */
+export interface DumpHeader extends DemoPartner {
+  readonly masterKey: string;
+  /** The ids of the events that a subscription holds, in order. */
+  readonly held: readonly string[];
+  /** The number of attempts that the deliveries before them took. */
+  readonly attempts: number;
+}
+
+/** Reads the database of a release, and what the test must know of it. */
+export function readDump(name: string): { header: DumpHeader; sql: string } {
+  const sql = gunzipSync(readFileSync(join(import.meta.dir, "releases", name))).toString();
+  return { header: JSON.parse(sql.slice("-- ".length, sql.indexOf("\n"))), sql };
+}
 
 /** A partner of the demo: its owner, and a connection of one of its stores with the review site that reports to it. */
 export interface DemoPartner {

@@ -14,16 +14,7 @@ import { created } from "../support/factory.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
 import { ApiProcess } from "../support/processes/api-process.ts";
 import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
-import { type DemoPartner, seedWith, signIn } from "./demo.ts";
-
-/** The first line of a dump has these values as JSON, after `-- `. All of them belong to the demo. */
-export interface DumpHeader extends DemoPartner {
-  readonly masterKey: string;
-  /** The ids of the events that a subscription holds, in order. */
-  readonly held: readonly string[];
-  /** The number of attempts that the deliveries before them took. */
-  readonly attempts: number;
-}
+import { type DumpHeader, seedWith, signIn } from "./demo.ts";
 
 /** A dump of this version can be restored on every later one. */
 const OLDEST_POSTGRES = 15;

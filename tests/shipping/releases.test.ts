@@ -1,9 +1,17 @@
 // Restores the databases of earlier releases, migrates each to the schema of the head, and works on it.
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { gunzipSync } from "node:zlib";
 
 import { connect } from "../../db/client.ts";
 import { ROOT } from "../../scripts/install/install.ts";
@@ -11,11 +19,12 @@ import { created } from "../support/factory.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
 import { ApiProcess } from "../support/processes/api-process.ts";
 import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
-import { signIn, succeed } from "./demo.ts";
-import type { DumpHeader } from "./make-dump.ts";
+import { runCommand } from "../support/processes/command.ts";
+import { checkOut, readDump, signIn, succeed } from "./demo.ts";
 
-const FOLDER = join(import.meta.dir, "releases");
-const dumps = readdirSync(FOLDER).filter((name) => name.endsWith(".sql.gz"));
+const dumps = readdirSync(join(import.meta.dir, "releases")).filter((name) =>
+  name.endsWith(".sql.gz"),
+);
 
 describe.each(dumps)("the database of %s", (name) => {
   test("is migrated, keeps sign-ins, subscriptions and attempts, and delivers what it held", async () => {
@@ -59,15 +68,76 @@ describe.each(dumps)("the database of %s", (name) => {
   });
 });
 
+describe("the database of a patch release of 0.1.0 with a migration of its own", () => {
+  const { header, sql } = readDump("0.1.0.sql.gz");
+  let env: Record<string, string>;
+  let older: string;
+  const migrate = (tree: string) => runCommand(["run", "migrate"], env, { tree });
+
+  beforeAll(async () => {
+    env = { ...(await restore(sql)), MASTER_KEY: header.masterKey };
+    older = checkOut("0.1.0");
+    await succeed(["run", "migrate"], env, patched(older));
+  }, 120_000);
+
+  test("is not migrated by a head that lacks that migration: it names it and what to install", async () => {
+    const { status, said } = await migrate(ROOT);
+    expect(said).toMatch(
+      /^The database has 1 migration that this version does not know \(2026-11-26T19:26:40.000Z, SHA-256 [0-9a-f]{12}…\), and lacks 4 migrations of this version \(0015_confirmed_recipients, .*Install a version that has them all/m,
+    );
+    expect(status).toBe(78);
+  });
+
+  test("gets all that it lacks, before and after that migration, by a head that has it", async () => {
+    const { status, said } = await migrate(patched(ROOT));
+    expect(said).toContain("The database has the current schema, 4 applied.");
+    expect(status).toBe(0);
+  });
+
+  test("works with a head that lacks that migration, and with 0.1.0, which call it later", async () => {
+    expect((await migrate(ROOT)).said).toContain(
+      "The database has a later schema, by 1 (2026-11-26T19:26:40.000Z",
+    );
+    expect((await migrate(older)).said).toContain("The database has a later schema, by 5");
+    for (const tree of [ROOT, older]) {
+      const api = await ApiProcess.start(env, { tree });
+      const call = await signIn(api, header);
+      expect(await call("GET", "/partner/webhooks")).toMatchObject({ data: [{}, {}] });
+      api.kill();
+    }
+  });
+});
+
+/** A migration between 0016 and 0017, as a patch release of 0.1.0 has it after 0014. */
+const PATCH = {
+  when: 1_795_721_200_000,
+  tag: "0016_1_patch",
+  sql: "alter table plans add column patched boolean not null default false;",
+};
+
+/** Copies a checkout, and gives the copy the migration of the patch at its place in the journal. */
+function patched(tree: string): string {
+  const copy = mkdtempSync(join(tmpdir(), "reviewrelay-patched-"));
+  ends.push(() => rmSync(copy, { recursive: true }));
+  for (const name of ["package.json", "db", "src", "scripts"])
+    cpSync(join(tree, name), join(copy, name), { recursive: true });
+  symlinkSync(join(tree, "node_modules"), join(copy, "node_modules"));
+  const folder = join(copy, "db/migrations");
+  const path = join(folder, "meta/_journal.json");
+  const journal: { entries: { when: number; tag: string }[] } = JSON.parse(
+    readFileSync(path, "utf8"),
+  );
+  const { when, tag } = PATCH;
+  const entries = [...journal.entries, { when, tag }].toSorted((a, b) => a.when - b.when);
+  writeFileSync(path, JSON.stringify({ ...journal, entries }));
+  writeFileSync(join(folder, `${tag}.sql`), PATCH.sql);
+  return copy;
+}
+
 const ends: (() => unknown)[] = [];
 afterAll(async () => {
   for (const end of ends.toReversed()) await end();
 });
-
-function readDump(name: string): { header: DumpHeader; sql: string } {
-  const sql = gunzipSync(readFileSync(join(FOLDER, name))).toString();
-  return { header: JSON.parse(sql.slice("-- ".length, sql.indexOf("\n"))), sql };
-}
 
 /** Fills a new database; returns the settings of processes that work on it. */
 async function restore(sql: string): Promise<Record<string, string>> {

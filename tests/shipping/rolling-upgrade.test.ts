@@ -1,7 +1,5 @@
-// Proves docs/operations/upgrades.md. The older version is the commit of RELEASE, or the one that `UPGRADE_FROM` names.
+// Proves docs/operations/upgrades.md.
 import { expect, test } from "bun:test";
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
 
 import type { RawDb } from "../../db/client.ts";
 import { freePort } from "../../scripts/demo/stores/keep.ts";
@@ -12,7 +10,7 @@ import { startCaddy } from "../support/network/caddy.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
 import { ApiProcess } from "../support/processes/api-process.ts";
 import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
-import { type DemoPartner, seedWith, signIn, succeed } from "./demo.ts";
+import { checkOut, type DemoPartner, seedWith, signIn, succeed } from "./demo.ts";
 import {
   type Drill,
   drills,
@@ -24,7 +22,6 @@ import {
   startLoad,
 } from "./drill.ts";
 
-const RELEASE = "0.1.0";
 /** Six replacements, each with a drain, on a loaded machine. */
 const TEST_MS = 900_000;
 const begin = drills();
@@ -33,7 +30,7 @@ test.skipIf(lacks("caddy"))(
   "two APIs and two dispatchers behind the shipped proxy are replaced one by one under load, and back again, and every request is answered",
   async () => {
     const drill = begin();
-    const older = checkOut(drill);
+    const older = checkOut(process.env["UPGRADE_FROM"] ?? "0.1.0");
     const stores = await startDurableStores(drill, { postgres: true });
     const proxyPort = await freePort();
     const settings = {
@@ -178,30 +175,4 @@ async function table(
     `| POSTs received; attempts recorded | ${posts}; ${row?.attempts} |`,
     "| lost; out of order; recorded twice | 0; 0; 0 |",
   ].join("\n");
-}
-
-/** Checks out the older commit and installs its dependencies. */
-function checkOut({ folder, atEnd }: Drill): string {
-  const tree = join(folder, "older");
-  mkdirSync(tree);
-  const from = process.env["UPGRADE_FROM"] ?? commitOf(RELEASE);
-  run("git", "worktree", "add", "--detach", tree, from);
-  atEnd(() => run("git", "worktree", "remove", "--force", tree));
-  run(process.execPath, "install", "--cwd", tree, "--production", "--frozen-lockfile");
-  return tree;
-}
-
-/** Returns the commit that added the heading of a release to CHANGELOG.md. */
-function commitOf(version: string): string {
-  const commits = run("git", "log", "--format=%H", `-S## [${version}]`, "--", "CHANGELOG.md");
-  const oldest = commits.trim().split("\n").at(-1);
-  if (!oldest) throw new Error(`No commit of this clone released ${version}; is it shallow?`);
-  return oldest;
-}
-
-function run(...command: readonly string[]): string {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([...command], { cwd: ROOT });
-  const said = stdout.toString();
-  if (exitCode !== 0) throw new Error(`${command.join(" ")}: ${said}${stderr.toString()}`);
-  return said;
 }

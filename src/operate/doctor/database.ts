@@ -1,6 +1,6 @@
 // Checks of Postgres.
 import type { RawDb } from "../../../db/client.ts";
-import { OLD_SCHEMA, schemaState } from "../../../db/migrate.ts";
+import { describe, schemaFault, schemaState } from "../../../db/migrate.ts";
 import { poolsOf, sumOf } from "../../../db/pools.ts";
 import { serverTime } from "../../../db/server.ts";
 import type { Config } from "../../lib/config.ts";
@@ -59,15 +59,12 @@ export async function lookAtDurability({ sql }: RawDb): Promise<Finding> {
 
 export async function lookAtSchema(db: RawDb): Promise<Finding> {
   const state = await schemaState(db);
-  if (state.kind === "foreign")
-    return fault("made by another version of ReviewRelay", "Use an empty database.");
-  if (state.kind === "old") return fault("older than the baseline", OLD_SCHEMA);
-  if (state.kind === "behind")
-    return fault(
-      `lacks ${state.by} of this version's migrations`,
-      `Run \`${commandLine("migrate")}\`.`,
+  const remedy = schemaFault(state);
+  if (remedy !== undefined) return fault(`not that of this version (${state.kind})`, remedy);
+  if (state.kind === "ahead")
+    return ok(
+      `ahead of this version by ${state.unknown.length}, which works (${describe(state.unknown)})`,
     );
-  if (state.kind === "ahead") return ok(`ahead of this version by ${state.by}, which works`);
   if (state.kind === "hidden")
     return advice(
       "this user may not read the list of migrations",

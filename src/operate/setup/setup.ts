@@ -2,17 +2,17 @@ import { existsSync, fchmodSync, fstatSync, rmSync, writeFileSync } from "node:f
 import { randomBytes } from "node:crypto";
 
 import { connect, type RawDb } from "../../../db/client.ts";
-import { causeOf, isPoolerFound } from "../../../db/errors.ts";
-import { migrate, FOREIGN_SCHEMA, schemaState } from "../../../db/migrate.ts";
+import { causeOf, rightsFault } from "../../../db/errors.ts";
 import { serverTime } from "../../../db/server.ts";
 import { openKeyRing } from "../../auth/key-ring.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { readConfig, type Config } from "../../lib/config.ts";
-import { exitIfFaulty, reachableOrExit, settingsOrExit } from "../../lib/lifecycle.ts";
+import { exitIfFaulty, settingsOrExit } from "../../lib/lifecycle.ts";
 import { createLog } from "../../lib/log.ts";
 import { createSecretBox } from "../../lib/secret-box.ts";
 import { MASTER_KEY_REMEDY, masterKeyError } from "../../master-key.ts";
 import { applyDesiredState, findMissing, type Result } from "./apply.ts";
+import { migrateOrExit } from "./migrate.ts";
 import { asJsonText, asText } from "./report.ts";
 import {
   completeDesiredState,
@@ -35,9 +35,11 @@ export async function main(args: readonly string[]): Promise<number> {
     }
     const newKeyFile = createMasterKeyFile();
     const config = settingsOrExit(readConfig);
-    const db = connect(config.databaseUrl, { max: 2, name: "reviewrelay-setup" });
+    const { applied } = await migrateOrExit(config);
+    const db = connect(config.maintenanceDatabaseUrl, { max: 2, name: "reviewrelay-setup" });
     try {
-      const report = await setUp(db, config, { desired, newKeyFile });
+      const result = await setUp(db, config, { desired, newKeyFile });
+      const report = { ...result, migrations: applied };
       hideFromOthers(report);
       console.log(asJson ? asJsonText(report) : asText(report));
     } finally {
@@ -45,6 +47,7 @@ export async function main(args: readonly string[]): Promise<number> {
     }
     return 0;
   } catch (error) {
+    exitIfFaulty(rightsFault(error));
     if (!(error instanceof UsageError)) throw causeOf(error);
     console.error(error.message);
     return EXIT_USAGE;
@@ -70,12 +73,6 @@ async function setUp(
   config: Config,
   { desired, newKeyFile }: { desired: DesiredState; newKeyFile: string | undefined },
 ) {
-  const before = await reachableOrExit("DATABASE_URL", () => schemaState(db), {
-    clock: systemClock,
-    isFatal: isPoolerFound,
-  });
-  exitIfFaulty(before.kind === "foreign" ? FOREIGN_SCHEMA : undefined);
-  await migrate(config.databaseUrl);
   const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
   const fault = await masterKeyError(db, box);
   // A new key opens nothing in a database that was sealed with another key, so its file is removed.
@@ -86,10 +83,9 @@ async function setUp(
   const log = createLog({ level: "warn", role: "setup", clock: systemClock }, console.error);
   await openKeyRing({ db, box, clock: { ...systemClock, now: () => now }, log, config });
   const result = await applyDesiredState(db, { box, config, now }, complete);
-  const migrations = before.kind === "behind" ? before.by : 0;
   const { serverRoot } = config;
   const { newLink } = desired;
-  return { ...result, serverRoot, migrations, masterKeyFile: newKeyFile, newLink };
+  return { ...result, serverRoot, masterKeyFile: newKeyFile, newLink };
 }
 
 /** Makes a redirected output file readable only by its owner, if it contains the administrator's link or a secret. */

@@ -1,10 +1,17 @@
-import { beforeAll, expect, test } from "bun:test";
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 
 import { connect } from "../../../db/client.ts";
 import { isLockTimeout } from "../../../db/errors.ts";
-import { migrate, schemaError, withPatience } from "../../../db/migrate.ts";
+import {
+  migrate,
+  ownMigrations,
+  schemaError,
+  SchemaError,
+  schemaState,
+  withPatience,
+} from "../../../db/migrate.ts";
 import { lookAtRights } from "../../../src/operate/doctor/database.ts";
-import { createDatabase } from "../../support/postgres.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
 
@@ -59,6 +66,65 @@ test("makes all tables in the schema of its user, beside tables of the same name
      where c.connamespace <> t.relnamespace`;
   expect(foreign).toHaveLength(0);
   await sql.unsafe(`drop owned by ${name} cascade; drop role ${name}`);
+});
+
+describe("the migrations 0017 and 0018", () => {
+  const [earlier, last] = ownMigrations().filter(({ name }) => /^001[78]_/.test(name));
+  const columns = { pending_test_event_id: "webhook_subscriptions", began_at: "incidents" };
+  let lacking: TestDatabase;
+  beforeEach(async () => {
+    lacking = await createDatabase();
+  });
+  afterEach(() => lacking.drop());
+
+  /** Undoes one of them. */
+  const undo = async (column: keyof typeof columns, migration: typeof last) => {
+    await lacking.db.sql.unsafe(`alter table ${columns[column]} drop column ${column}`);
+    await forget(migration);
+  };
+  const forget = (migration: typeof last) =>
+    lacking.db
+      .sql`delete from drizzle.__drizzle_migrations where created_at = ${migration?.at ?? 0}`;
+  const columnsThere = async () => {
+    const rows = await lacking.db.sql<{ name: keyof typeof columns }[]>`
+      select column_name as name from information_schema.columns
+       where (table_name, column_name) in (('incidents', 'began_at'), ('webhook_subscriptions', 'pending_test_event_id'))`;
+    return rows.map(({ name }) => name).toSorted();
+  };
+
+  test("are applied one by one, also the earlier one where the database has the later one", async () => {
+    await undo("pending_test_event_id", earlier);
+    expect(await schemaError(lacking.db)).toContain("lacks 1 migration of this version");
+    const applied = await Promise.all([1, 2, 3].map(() => migrate(lacking.url)));
+    expect(applied.toSorted()).toEqual([0, 0, 1]);
+    expect(await columnsThere()).toEqual(["began_at", "pending_test_event_id"]);
+    expect(await schemaState(lacking.db)).toEqual({ kind: "current" });
+  });
+
+  test("are both undone if the second one fails", async () => {
+    await undo("pending_test_event_id", earlier);
+    await forget(last);
+    const error: unknown = await migrate(lacking.url).catch((reason: unknown) => reason);
+    expect(String(error)).toContain('column "began_at" of relation "incidents" already exists');
+    expect(await columnsThere()).toEqual(["began_at"]);
+    expect(await schemaState(lacking.db)).toMatchObject({
+      kind: "behind",
+      missing: [earlier, last],
+    });
+  });
+
+  test("are not applied to a database with a migration that this version does not know", async () => {
+    const unknown = { at: (earlier?.at ?? 0) + 1, hash: "d00d".repeat(16) };
+    await undo("began_at", last);
+    await lacking.db.sql`
+      insert into drizzle.__drizzle_migrations (hash, created_at) values (${unknown.hash}, ${unknown.at})`;
+    const error: unknown = await migrate(lacking.url).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(SchemaError);
+    expect(String(error)).toContain(`${new Date(unknown.at).toISOString()}, SHA-256 d00dd00dd00d…`);
+    expect(String(error)).toContain(`lacks 1 migration of this version (${last?.name})`);
+    expect(await columnsThere()).toEqual(["pending_test_event_id"]);
+    expect(await schemaError(lacking.db)).toContain("Install a version that has them all");
+  });
 });
 
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { getTableConfig } from "drizzle-orm/pg-core";
 
 import { ensurePartitions, partitionsAhead, ulidFloor } from "../../../db/partitions.ts";
-import { FOREIGN_SCHEMA, ForeignSchemaError, migrate } from "../../../db/migrate.ts";
+import { migrate, schemaFault, SchemaError } from "../../../db/migrate.ts";
 import { catalogOf, ddlOf, declaredTables } from "../../support/declared-schema.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -95,7 +95,7 @@ test("a database with the migrations of another version is rejected with a clear
   const old = await createDatabase();
   await old.db.sql`update drizzle.__drizzle_migrations set created_at = 1795104000000`;
   expect(await migrate(old.url).catch((error: unknown) => error)).toEqual(
-    new ForeignSchemaError(FOREIGN_SCHEMA),
+    new SchemaError(schemaFault({ kind: "foreign" })),
   );
   await old.drop();
 });

@@ -260,7 +260,7 @@ describe("the doctor", () => {
     const empty = await emptyDatabase();
     const bare = await doctor({ ...redis, DATABASE_URL: empty.url });
     await empty.drop();
-    expect([bare.status, bare.said]).toEqual([1, expect.stringContaining("Run `bun run migrate`")]);
+    expect([bare.status, bare.said]).toEqual([1, expect.stringContaining("run `bun run migrate`")]);
   });
 
   test("reports a partner's dead host as advice, and exits with 0", async () => {

@@ -134,7 +134,9 @@ describe("migrate", () => {
       insert into drizzle.__drizzle_migrations (hash, created_at) values ('later', 1999999999999)`;
     const { status, said } = await migrate({ DATABASE_URL: later.url });
     await later.drop();
-    expect(said).toContain("The database has a later schema, by 1");
+    expect(said).toContain(
+      "The database has a later schema, by 1 (2033-05-18T03:33:19.999Z, SHA-256 later…)",
+    );
     expect(status).toBe(0);
   });
 
