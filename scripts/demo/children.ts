@@ -21,7 +21,7 @@ interface ChildEvents {
   started(pid: number): void;
   /** The part crashed and is restarted after `delayMs`. */
   died(how: string, delayMs: number): void;
-  /** The part rejected its settings. It has printed the error, and a restart cannot help. */
+  /** The part has printed an error that a restart cannot correct, such as a wrong setting. */
   rejected(): void;
 }
 

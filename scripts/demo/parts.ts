@@ -2,6 +2,8 @@
 import { get } from "node:http";
 import { join } from "node:path";
 
+import { connect } from "../../db/client.ts";
+import { schemaState } from "../../db/migrate.ts";
 import { type Child, type ChildSpec, superviseChild } from "./children.ts";
 import type { Settings } from "./settings.ts";
 import { StartError } from "./start-error.ts";
@@ -59,11 +61,35 @@ export function watchChild(
     rejected() {
       fail(
         new StartError(
-          `${spec.name} rejected its settings (see above): correct them and start again.`,
+          `${spec.name} cannot start, and another try would not help (see above): correct that and start again.`,
         ),
       );
     },
   });
+}
+
+/**
+ * Restarts the parts with changed sources, unless these have a migration that the database lacks: the parts would refuse to
+ * start. It is not applied here, because it may be unfinished.
+ */
+export async function restartParts(
+  children: readonly Pick<Child, "restart">[],
+  databaseUrl: string,
+): Promise<void> {
+  const db = connect(databaseUrl, { max: 1, name: "reviewrelay-dev" });
+  // The parts wait for a database that does not answer now.
+  const state = await schemaState(db).catch(() => undefined);
+  await db.close();
+  if (state?.kind === "behind") {
+    const names = state.missing.map(({ name }) => name).join(", ");
+    console.error(
+      `The database lacks ${names}, so the API and the dispatcher go on with the sources from before. When the migration is ` +
+        "complete, press Ctrl-C and start again: the start applies it.",
+    );
+    return;
+  }
+  console.log("A source file has changed: the API and the dispatcher restart.");
+  for (const child of children) child.restart();
 }
 
 /** Waits until the API and its stores are ready, so that the service is usable when the start reports success. */

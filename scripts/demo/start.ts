@@ -8,7 +8,7 @@ import { watchForStop } from "../install/stop-signal.ts";
 import { bringUpStores } from "./bring-up-stores.ts";
 import { type Child, endLeftovers } from "./children.ts";
 import { type DataDir, openDataDir } from "./data-dir.ts";
-import { childSpecs, type Development, waitUntilReady, watchChild } from "./parts.ts";
+import { childSpecs, type Development, restartParts, waitUntilReady, watchChild } from "./parts.ts";
 import { masterKey, prepareDemo } from "./prepare.ts";
 import { type Settings, readSettings } from "./settings.ts";
 import { type SmtpSink, startSmtpSink } from "./smtp-sink.ts";
@@ -103,7 +103,12 @@ async function bringUp(
     const api = `http://127.0.0.1:${apiPort}`;
     await waitUntilReady(api, { stop: end });
     const { host, port } = settings;
-    running.site = await startDevServer({ host, port, api, changed: () => restart(running) });
+    running.site = await startDevServer({
+      host,
+      port,
+      api,
+      changed: () => void restartParts(running.children, ownerUrl),
+    });
   }
   await waitUntilReady(settings.localRoot, { stop: end });
   console.log(
@@ -165,11 +170,6 @@ function startParts(
     running.children.push(watchChild(spec, writeState, fail));
   }
   writeState();
-}
-
-function restart({ children }: Running): void {
-  console.log("A source file has changed: the API and the dispatcher restart.");
-  for (const child of children) child.restart();
 }
 
 function origin(given: string | undefined): string {

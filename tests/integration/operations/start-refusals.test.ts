@@ -1,12 +1,13 @@
 // Tests the messages of processes and commands that cannot start: one plain line and no stack.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, mock, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { restartParts } from "../../../scripts/demo/parts.ts";
 import { freePort } from "../../../scripts/demo/stores/keep.ts";
 import { connect } from "../../../db/client.ts";
-import { schemaError, schemaState } from "../../../db/migrate.ts";
+import { ownMigrations, schemaError, schemaState } from "../../../db/migrate.ts";
 import { EXIT_CONFIG } from "../../../src/lib/config.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import { runCommand } from "../../support/processes/command.ts";
@@ -147,6 +148,23 @@ describe("migrate", () => {
     expect(said).not.toMatch(STACK);
     expect(status).toBe(1);
   });
+});
+
+test("`bun run dev` leaves its parts as they are while the sources have a migration that the database lacks", async () => {
+  const lacking = await createDatabase();
+  const said = spyOn(console, "error").mockImplementation(() => {});
+  const restart = mock();
+  await restartParts([{ restart }], lacking.url);
+  expect([restart.mock.calls.length, said.mock.calls]).toEqual([1, []]);
+  await lacking.db.sql`
+    delete from drizzle.__drizzle_migrations where created_at = (select max(created_at) from drizzle.__drizzle_migrations)`;
+  await restartParts([{ restart }], lacking.url);
+  await lacking.drop();
+  const [line] = said.mock.calls[0] ?? [];
+  said.mockRestore();
+  expect(restart).toHaveBeenCalledTimes(1);
+  expect(line).toStartWith(`The database lacks ${ownMigrations().at(-1)?.name}, so`);
+  expect(line).toContain("press Ctrl-C and start again: the start applies it.");
 });
 
 test("try.ts suggests starting the demo if it does not run", async () => {
