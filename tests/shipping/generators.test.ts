@@ -184,7 +184,8 @@ const CONFIG = {
 async function runTypeScript(folder: string, program: string): Promise<string> {
   await Bun.write(join(folder, "list.ts"), program);
   await Bun.write(join(folder, "tsconfig.json"), JSON.stringify(CONFIG));
-  await output([join(FOLDER, "node_modules/.bin/tsc"), "-p", "."], folder);
+  const tsc = join(FOLDER, "node_modules/.bin/tsc");
+  await output([process.execPath, "--bun", tsc, "-p", "."], folder);
   return output([process.execPath, "list.ts", api.root, token], folder);
 }
 
