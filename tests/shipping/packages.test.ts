@@ -62,14 +62,21 @@ for (const { name, needs, install } of packages()) {
   );
 }
 
+/** Files that no code of the package imports. */
+const MARKERS: Readonly<Record<string, readonly string[]>> = {
+  python: ["reviewrelay/py.typed"],
+  go: ["go.mod"],
+};
+
 /** Returns the files that an installed package must have, one for each of its sources. */
 function filesOf(name: string): string[] {
   const sources = readdirSync(join(SDK, name), { recursive: true, encoding: "utf8" });
-  return sources.flatMap((file) => {
+  const files = sources.flatMap((file) => {
     const [, module] = /^src\/(\w+)\.ts$/.exec(file) ?? [];
     if (module !== undefined) return [`dist/${module}.js`, `dist/${module}.d.ts`];
-    return /\.(?:go|php|py|typed)$|^go\.mod$/.test(file) ? [file] : [];
+    return /\.(?:go|php|py)$/.test(file) ? [file] : [];
   });
+  return [...files, ...(MARKERS[name] ?? [])];
 }
 
 /** Runs the block that calls the API, and returns the secret that it prints. */
