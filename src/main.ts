@@ -5,6 +5,7 @@ import { openKeyRing } from "./auth/key-ring.ts";
 import { IDLE_TIMEOUT_S } from "./http/edge.ts";
 import { apiMetrics } from "./http/metrics.ts";
 import { createRateLimiter } from "./http/rate-limit.ts";
+import { dropNewConnections } from "./lib/last-connections.ts";
 import { listenOrExit, stopSignal } from "./lib/lifecycle.ts";
 import { createPasswords } from "./lib/password.ts";
 import { followInbox } from "./services/take-inbox.ts";
@@ -27,6 +28,11 @@ const IDLE_S = 30;
  * stop.
  */
 const DRAIN_MS = 4_000;
+/**
+ * Time in ms from the last new connection to the end of the listener. A proxy sends its request as soon as it is
+ * connected, and this process reads it within that time.
+ */
+const LAST_CONNECTIONS_MS = 500;
 
 const base = beginProcess("api");
 const { config, log, box } = base;
@@ -99,6 +105,7 @@ async function drain(): Promise<void> {
   if (config.drainDelayMs > 0) {
     log.info("api.draining", { delay_ms: config.drainDelayMs });
     await clock.sleep(config.drainDelayMs);
+    if (dropNewConnections()) await clock.sleep(LAST_CONNECTIONS_MS);
   }
   closing.abort();
   await Promise.race([app.server?.stop(), clock.sleep(DRAIN_MS)]);

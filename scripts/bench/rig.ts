@@ -60,6 +60,7 @@ export async function withRig<T>(
       SERVER_ROOT: root,
       WEBHOOK_ALLOW_HTTP: "1",
       WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8,::1/128",
+      DRAIN_DELAY_MS: "0",
       // A process watches this parent and ends when it is gone.
       PARENT_PID: String(process.pid),
       ...more,

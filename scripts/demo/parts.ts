@@ -30,10 +30,14 @@ export function childSpecs(
     command,
     flags: inspectPort === undefined ? [] : [`--inspect=127.0.0.1:${inspectPort + offset}/${name}`],
     logFile: join(dataDir, "logs", `${name}.log`),
-    env:
-      settings.metricsPort === undefined
-        ? env
-        : { ...env, METRICS_PORT: String(settings.metricsPort + offset) },
+    env: {
+      // There is no proxy that would have to see that a part stops.
+      DRAIN_DELAY_MS: "0",
+      ...env,
+      ...(settings.metricsPort !== undefined && {
+        METRICS_PORT: String(settings.metricsPort + offset),
+      }),
+    },
   });
   const dispatchers = Array.from({ length: settings.dispatchers }, (_, i) =>
     spec(

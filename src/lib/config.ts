@@ -138,7 +138,7 @@ export function readConfig(env: Env = process.env): Config {
     ),
     metricsPort: read.optional("METRICS_PORT", () => read.integer("METRICS_PORT", 0, [1, 65_535])),
     metricsHost: read.host("METRICS_HOST", "127.0.0.1"),
-    drainDelayMs: read.integer("DRAIN_DELAY_MS", 0, [0, 60_000]),
+    drainDelayMs: read.integer("DRAIN_DELAY_MS", 5_000, [0, 60_000]),
     retryDelaysMs: read.integers("RETRY_DELAYS_MS", "60000,300000,1800000", {
       length: RETRY_DELAYS,
       min: 1,

@@ -1,5 +1,6 @@
 // Health endpoints of the processes, and their shutdown.
 import { beforeAll, expect, test } from "bun:test";
+import { createConnection } from "node:net";
 
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
@@ -18,6 +19,18 @@ test("an API that gets SIGTERM reports draining, and serves requests until DRAIN
   expect([status, headers.get("connection")]).toEqual([200, "close"]);
   expect(await api.exited()).toBe(0);
 });
+
+test.skipIf(process.platform !== "linux")(
+  "an API that stops answers every request on a connection that it has let in",
+  async () => {
+    const api = await ApiProcess.start({ ...settings, DRAIN_DELAY_MS: "500" });
+    const clients = Array.from({ length: CLIENTS }, () => askUntilRefused(api.root));
+    api.signal("SIGTERM");
+    const lost = await Promise.all(clients);
+    expect(lost.flat()).toEqual([]);
+    expect(await api.exited()).toBe(0);
+  },
+);
 
 test("a dispatcher serves health, readiness and metrics only on METRICS_HOST", async () => {
   // The port stays taken on 127.0.0.1: a dispatcher that listened on all addresses could not start.
@@ -48,6 +61,32 @@ beforeAll(async () => {
     MASTER_KEY: Buffer.alloc(32, 1).toString("base64"),
   };
 });
+
+/** Enough that connections wait in the queue of the listener at any moment. */
+const CLIENTS = 32;
+
+/** Sends a request on each of many connections until one is refused; returns how those ended that were not answered. */
+async function askUntilRefused(root: string): Promise<string[]> {
+  const { hostname, port } = new URL(root);
+  const lost: string[] = [];
+  for (;;) {
+    const end = await new Promise<string>((resolve) => {
+      let isOpen = false;
+      const socket = createConnection({ host: hostname, port: Number(port) }, () => {
+        isOpen = true;
+        socket.write(`GET /healthz HTTP/1.1\r\nHost: ${hostname}\r\nConnection: close\r\n\r\n`);
+      });
+      socket.once("data", () => {
+        resolve("answered");
+        socket.destroy();
+      });
+      socket.once("error", (error) => resolve(isOpen ? error.message : "refused"));
+      socket.once("close", () => resolve("closed"));
+    });
+    if (end === "refused") return lost;
+    if (end !== "answered") lost.push(end);
+  }
+}
 
 async function statusOf(url: string): Promise<unknown> {
   const response = await fetch(url).catch(() => undefined);

@@ -139,6 +139,7 @@ async function startProduct(
     DELIVERY_TIMEOUT_MS: String(DELIVERY_TIMEOUT_MS),
     BATCH_HOUR_MS: String(BATCH_HOUR_MS),
     RATE_LIMITS: "off",
+    DRAIN_DELAY_MS: "0",
     WEBHOOK_ALLOW_HTTP: "1",
     WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
   };

@@ -46,6 +46,7 @@ export class ApiProcess {
         REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
         RATE_LIMITS: "off",
         LOG_LEVEL: "warn",
+        DRAIN_DELAY_MS: "0",
         ...env,
         HOST: host,
         PORT: String(port),
