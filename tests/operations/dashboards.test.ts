@@ -85,7 +85,7 @@ async function startPrometheus(
 ): Promise<string> {
   cpSync(join(ROOT, "deploy/prometheus/rules.yaml"), join(folder, "rules.yaml"));
   const config = readFileSync(join(ROOT, "deploy/prometheus/prometheus.yaml"), "utf8")
-    .replace("127.0.0.1:9464", `127.0.0.1:${apiPort}`)
+    .replace("127.0.0.1:13000", `127.0.0.1:${apiPort}`)
     .replace("127.0.0.1:9465", `127.0.0.1:${dispatcherPort}`)
     .replaceAll("15s", "1s");
   writeFileSync(join(folder, "prometheus.yaml"), config);

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 
 import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { startValkeyBridge, type ValkeyServer } from "../../scripts/demo/stores/valkey-bridge.ts";
-import { startCaddy } from "../support/network/caddy.ts";
+import { startShipped } from "../support/network/shipped-proxy.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { PASSWORD } from "../support/api.ts";
@@ -34,7 +34,7 @@ describe("without Redis every request through the shipped Caddyfile succeeds", (
   ])("by a Redis that %s", async (_, takeAway) => {
     const { api, operations } = await startProcesses(network.port);
     const upstream = Number(new URL(api.root).port);
-    const caddy = await startCaddy({ port: await freePort(), upstreams: [upstream] });
+    const caddy = await startShipped("Caddyfile", { port: await freePort(), apis: [upstream] });
     stops.push(() => caddy.stop());
     expect(await use(api, caddy.root, 0)).toEqual(ONLY_200);
     takeAway();

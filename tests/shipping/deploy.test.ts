@@ -325,18 +325,20 @@ test.skipIf(lacks("helm"))("a chart with every option has no default that is mis
   ]);
 });
 
-test.each(["reviewrelay-api.service", "reviewrelay-dispatcher.service"])(
+test.each(["reviewrelay-api@.service", "reviewrelay-dispatcher.service"])(
   "%s starts an existing file, and is not restarted with wrong settings",
   (name) => {
     const unit = read(`systemd/${name}`);
-    const [, command = ""] = /^ExecStart=\/usr\/local\/bin\/(.*)$/m.exec(unit) ?? [];
-    const [, setting = ""] = /^Environment=(.*)$/m.exec(unit) ?? [];
+    const [, command = ""] = /^ExecStart=.*\/usr\/local\/bin\/(.*)$/m.exec(unit) ?? [];
+    // The unit of an API derives the port from its name.
+    const [, setting = "METRICS_PORT=9464"] = /^Environment=(.*)$/m.exec(unit) ?? [];
     expect(GUIDE).toContain(`env $TRY ${setting} ${command} >`);
-    const [, script = ""] = /^ExecStart=\S+ (\S+)/m.exec(unit) ?? [];
+    const [, script = ""] = /^ExecStart=.* (\S+\.ts) /m.exec(unit) ?? [];
     expect(existsSync(join(ROOT, script))).toBe(true);
     expect(unit).toContain("RestartPreventExitStatus=78");
     // The guide must install everything at the paths that the unit names.
-    const places = /^(?:User|WorkingDirectory|EnvironmentFile|ExecStart)=(\S+)/gm;
+    const places =
+      /^(?:(?:User|WorkingDirectory|EnvironmentFile)=|ExecStart=(?:\/usr\/bin\/env (?:\w+=\S+ )+)?)(\S+)/gm;
     const named = [...unit.matchAll(places)].map(([, place = ""]) => place);
     expect(named).toHaveLength(4);
     for (const place of named)
@@ -348,7 +350,7 @@ test.each(["reviewrelay-api.service", "reviewrelay-dispatcher.service"])(
 );
 
 test.skipIf(lacks("systemd"))("the units are rated below 3.0", () => {
-  for (const name of ["reviewrelay-api.service", "reviewrelay-dispatcher.service"]) {
+  for (const name of ["reviewrelay-api@.service", "reviewrelay-dispatcher.service"]) {
     const { stdout } = Bun.spawnSync([
       program("systemd", "systemd-analyze"),
       "security",
@@ -359,6 +361,15 @@ test.skipIf(lacks("systemd"))("the units are rated below 3.0", () => {
     const [, rating] = /Overall exposure level for \S+: ([\d.]+)/.exec(stdout.toString()) ?? [];
     expect(Number(rating)).toBeLessThan(3);
   }
+});
+
+test("both files of Caddy have the same options and pass requests on in the same way", () => {
+  const shared = /^\{$[\s\S]*?^\}$|^\treverse_proxy \{\$API[\s\S]*?^\t\}$/gm;
+  const [own, platform] = ["Caddyfile", "Caddyfile.platform"].map((name) => [
+    ...(read(name).match(shared) ?? []),
+  ]);
+  expect(own).toHaveLength(2);
+  expect(platform).toEqual(own);
 });
 
 const GUIDE = readFileSync(join(ROOT, "docs/operations/production.md"), "utf8");

@@ -1,4 +1,4 @@
-// Compares the paths in docs/operations/moving-in.md with those of the API, and runs both shipped configurations of a proxy.
+// Compares the paths in docs/operations/moving-in.md with those of the API, and runs the shipped configurations of proxies.
 import { describe, expect, test } from "bun:test";
 
 import { freePort } from "../../scripts/demo/stores/keep.ts";
@@ -13,6 +13,7 @@ import {
   startPlatformProxy,
 } from "../support/network/platform-proxy.ts";
 import { until } from "../support/network/receiver.ts";
+import { startShipped } from "../support/network/shipped-proxy.ts";
 import { createDatabase } from "../support/postgres.ts";
 
 const database = fixture(createDatabase);
@@ -59,6 +60,34 @@ for (const name of ["nginx", "caddy"] as const)
       } finally {
         await proxy.stop();
         await Promise.all(servers.map((server) => server.stop(true)));
+      }
+    },
+  );
+
+for (const [file, name] of [
+  ["nginx.conf", "nginx"],
+  ["Caddyfile", "caddy"],
+  ["Caddyfile.platform", "caddy"],
+] as const)
+  test.skipIf(lacks(name))(
+    `the log of ${name} with ${file} has no query of a request, answered or failed`,
+    async () => {
+      const [port, platform, ours] = await Promise.all([freePort(), freePort(), freePort()]);
+      const proxy = await startShipped(file, { port, platform, apis: [ours] });
+      const ask = (path: string) =>
+        fetch(`${proxy.root}${path}?state=one-time-code`, {
+          headers: { Referer: `${proxy.root}/dashboard?invitation=one-time-code` },
+        });
+      try {
+        expect((await ask("/oauth/failed")).status).toBeGreaterThanOrEqual(502);
+        using _ = Bun.serve({ hostname: "127.0.0.1", port: ours, fetch: () => new Response() });
+        await until("an answer", async () => (await ask("/oauth/answered")).status === 200);
+        // Caddy writes failed requests alone.
+        const written = name === "nginx" ? "/oauth/answered" : "/oauth/failed";
+        await until("the request is written", () => proxy.log().includes(written));
+        expect(proxy.log()).not.toContain("one-time-code");
+      } finally {
+        await proxy.stop();
       }
     },
   );

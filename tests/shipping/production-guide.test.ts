@@ -65,7 +65,7 @@ test.skipIf(lacks("bash", "psql", "openssl", "curl", "root", "mounts", "systemd"
   "installs the units of systemd, whose commands then run as their user with their settings",
   async () => {
     const [, , block = ""] = /^## 9\. (.*?)^```console .*?\n(.*?)^```/ms.exec(GUIDE) ?? [];
-    const [api, dispatcher] = [await freePort(), await freePort()];
+    const [listen, api, dispatcher] = [await freePort(), await freePort(), await freePort()];
     const { exitCode, stdout, stderr } = Bun.spawnSync(
       ["unshare", "--mount", "bash", "--norc", "-eu", "-o", "pipefail", "-c", AS_SYSTEMD],
       {
@@ -75,19 +75,20 @@ test.skipIf(lacks("bash", "psql", "openssl", "curl", "root", "mounts", "systemd"
           PRIVATE: join(folder, "private"),
           INSTALL: block.replace(/^kill .*$/m, ""),
           REDIS_PREFIX: `${name}:`,
+          LISTEN: String(listen),
           API: String(api),
           DISPATCHER: String(dispatcher),
         },
       },
     );
     const said = `${stdout.toString()}\n${stderr.toString()}`;
-    expect([exitCode, said]).toEqual([0, expect.stringMatching(/("status":"ok".*){2}/s)]);
+    expect([exitCode, said]).toEqual([0, expect.stringMatching(/("status":"ok".*){3}/s)]);
   },
 );
 
 /**
  * Runs the commands of the guide where only this script sees what they write. Then it starts each unit as systemd does, at
- * another port of the metrics. It ends with the answers of both to `/readyz`.
+ * another port of the metrics, and the API at a port that its settings do not name. It ends with their answers to `/readyz`.
  */
 const AS_SYSTEMD = `
 layers=$PRIVATE/layers
@@ -100,22 +101,24 @@ done
 sudo() { "$@"; }
 systemctl() { :; }
 eval "$INSTALL"
-sed -i "s/=9464/=$API/; s/=9465/=$DISPATCHER/" /etc/systemd/system/reviewrelay-*.service
+sed -i "s/=1%i/=$API/; s/=9465/=$DISPATCHER/" /etc/systemd/system/reviewrelay-*.service
 systemd-analyze verify /etc/systemd/system/reviewrelay-*.service
 start() {
-  value() { sed -n "s/^$2=//p" "/etc/systemd/system/$1.service"; }
-  local line settings=("$(value "$1" Environment)" "REDIS_PREFIX=$REDIS_PREFIX") user
+  local unit=$1 instance=\${2-} line settings=("REDIS_PREFIX=$REDIS_PREFIX") user
+  value() { sed -n "s/^$1=//p" "/etc/systemd/system/$unit.service" | sed "s/%i/$instance/g"; }
+  settings+=($(value Environment))
   while read -r line; do
     line=\${line/=\\"/=}
     settings+=("\${line%\\"}")
-  done < "$(value "$1" EnvironmentFile)"
-  user=$(value "$1" User)
-  cd "$(value "$1" WorkingDirectory)"
-  exec env -i "\${settings[@]}" setpriv --reuid "$user" --regid "$user" --init-groups $(value "$1" ExecStart)
+  done < "$(value EnvironmentFile)"
+  user=$(value User)
+  cd "$(value WorkingDirectory)"
+  exec env -i "\${settings[@]}" setpriv --reuid "$user" --regid "$user" --init-groups $(value ExecStart)
 }
 trap 'kill $(jobs -p)' EXIT
-for unit in reviewrelay-api reviewrelay-dispatcher; do start "$unit" & done
-for port in "$API" "$DISPATCHER"; do
+start reviewrelay-api@ "$LISTEN" &
+start reviewrelay-dispatcher &
+for port in "$LISTEN" "$API" "$DISPATCHER"; do
   curl -fsS --retry 30 --retry-all-errors --retry-delay 1 "http://127.0.0.1:$port/readyz"
 done`;
 

@@ -6,7 +6,7 @@ import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { ROOT } from "../../scripts/install/install.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
 import { lacks } from "../support/needs.ts";
-import { startCaddy } from "../support/network/caddy.ts";
+import { startShipped } from "../support/network/shipped-proxy.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
 import { ApiProcess } from "../support/processes/api-process.ts";
 import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
@@ -52,7 +52,7 @@ test.skipIf(lacks("caddy"))(
     const ports = [await freePort(), await freePort(), await freePort()] as const;
     let [, , spare] = ports;
     let fleet = [await startBoth(older, ports[0]), await startBoth(older, ports[1])];
-    const proxy = await startCaddy({ port: proxyPort, upstreams: ports });
+    const proxy = await startShipped("Caddyfile", { port: proxyPort, apis: ports });
     drill.atEnd(() => proxy.stop());
 
     const [first] = fleet;

@@ -1,6 +1,6 @@
 // The product on its machines: three APIs behind Caddy with deploy/Caddyfile, two dispatchers, and their partners.
 import { randomBytes } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import type { RawDb } from "../../../db/client.ts";
@@ -61,7 +61,8 @@ export async function startFleet(
   const apis = new Map<Machine, Promise<ApiProcess>>();
   const dispatchers: DispatcherProcess[] = [];
   const config = join(network.folder, "Caddyfile");
-  writeFileSync(config, `{\n\tadmin off\n}\nimport ${join(ROOT, "deploy/Caddyfile")}\n`);
+  const shipped = readFileSync(join(ROOT, "deploy/Caddyfile"), "utf8");
+  writeFileSync(config, shipped.replace(/^\{$/m, "{\n\tadmin off"));
   const start = (machine: Machine) => {
     if (APIS.includes(machine)) {
       const options = { prefix: on(machine), host: addressOf(machine), port: PORT };
