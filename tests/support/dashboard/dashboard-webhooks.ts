@@ -56,7 +56,7 @@ async function startWebhookDashboard(options: Options = {}): Promise<WebhookDash
   const { db } = database;
   const tenants = await addTenants(db);
   const stores = await createTestSchedule();
-  // Bun closes a connection that waits longer than ten seconds, and on a busy machine a build takes longer.
+  // The server closes a connection that waits longer than 30 seconds, and on a busy machine a build takes longer.
   await builtDashboard();
   let api = await startApi({ db, schedule: stores.schedule });
   const { box, config } = api.deps;

@@ -34,7 +34,7 @@ export async function serveDashboard({
   host = "127.0.0.1",
   ...options
 }: Parameters<typeof startApi>[0] & ServedOptions) {
-  // Bun closes a connection that waits longer than ten seconds, and on a busy machine a build takes longer.
+  // The server closes a connection that waits longer than 30 seconds, and on a busy machine a build takes longer.
   await builtDashboard();
   const port = await freePort();
   const root = `http://${host}:${port}`;
