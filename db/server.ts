@@ -20,6 +20,25 @@ export async function takeTurn(tx: Tx, job: "stats"): Promise<boolean> {
   return onlyRow(await tx.select({ isMine }).from(ONE_ROW)).isMine;
 }
 
+/**
+ * The kinds of things that advisory locks with two keys guard, as the first key; the second is the thing. PostgreSQL keeps
+ * them apart from the locks of jobs, which have one key, so that no thing has the lock of a job or of another kind.
+ */
+const LOCKED_THINGS = { inboxOfPartner: 42, hourlyAudit: 43 } as const;
+type LockedThing = keyof typeof LOCKED_THINGS;
+
+/** Tries to take the lock of a thing until the end of the transaction. Returns whether it was free. */
+export async function tryLock(tx: Tx, kind: LockedThing, id: number): Promise<boolean> {
+  const lock = sql`pg_try_advisory_xact_lock(${LOCKED_THINGS[kind]}::int, ${id}::int)`;
+  return onlyRow(await tx.select({ isMine: lock.mapWith(Boolean) }).from(ONE_ROW)).isMine;
+}
+
+/** Waits for the lock of a thing that a text names, and holds it until the end of the transaction. */
+export async function waitForLock(tx: DbOrTx, kind: LockedThing, name: string): Promise<void> {
+  const key = sql`hashtext(${name}::text)`;
+  await tx.execute(sql`select from pg_advisory_xact_lock(${LOCKED_THINGS[kind]}::int, ${key})`);
+}
+
 /** Waits for the lock of a job and holds it until the end of the transaction. */
 export async function waitForTurn(tx: Tx, job: "alerts" | "partitions"): Promise<void> {
   await tx.execute(sql`select from pg_advisory_xact_lock(${lockOf(job)})`);

@@ -2,6 +2,7 @@ import { createSecureContext, getCACertificates } from "node:tls";
 import { startDeadline } from "../../src/lib/waiter.ts";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { EgressPolicy, WebhookTarget } from "../../src/lib/egress.ts";
+import { type Key, keyOf } from "../../src/lib/kind-key.ts";
 import { systemLookup } from "../../src/lib/name-resolver.ts";
 import { Connection, type ConnectionUser, type Dialling } from "./connection.ts";
 
@@ -16,7 +17,7 @@ const MAX_BLAMED = 1_000;
  */
 export class AddressMemory {
   /** The time of the last failure by origin and address, oldest first. */
-  readonly #blamedMs = new Map<string, number>();
+  readonly #blamedMs = new Map<Key<"receiver">, number>();
   readonly #monotonicMs: () => number;
 
   constructor(monotonicMs: () => number) {
@@ -24,7 +25,7 @@ export class AddressMemory {
   }
 
   blame(origin: string, address: string): void {
-    const key = `${origin} ${address}`;
+    const key = keyOf("receiver", origin, address);
     this.#blamedMs.delete(key);
     this.#blamedMs.set(key, this.#monotonicMs());
     const [oldest = key] = this.#blamedMs.keys();
@@ -35,7 +36,7 @@ export class AddressMemory {
   inOrder(origin: string, addresses: readonly string[]): readonly string[] {
     const sinceMs = this.#monotonicMs() - BLAMED_MS;
     const isBlamed = (address: string) =>
-      (this.#blamedMs.get(`${origin} ${address}`) ?? sinceMs) > sinceMs;
+      (this.#blamedMs.get(keyOf("receiver", origin, address)) ?? sinceMs) > sinceMs;
     return addresses.toSorted((a, b) => Number(isBlamed(a)) - Number(isBlamed(b)));
   }
 }

@@ -85,7 +85,10 @@ export const CODE_LIMITS_WINDOW_MS = 24 * 60 * 60 * 1000;
  * from which the user signed in before, and one for all other addresses. So a stranger can use up neither the user's
  * own codes nor codes of another type.
  */
-export function codeBudget(type: CodeType, isKnownAddress: boolean): string {
+export function codeBudget(
+  type: CodeType,
+  isKnownAddress: boolean,
+): CodeType | `${CodeType} known` {
   return isKnownAddress ? `${type} known` : type;
 }
 

@@ -1,5 +1,6 @@
-import { createHash } from "node:crypto";
 import { domainToASCII } from "node:url";
+
+import { type Digest, type DigestKind, digestOf } from "../lib/kind-key.ts";
 
 /**
  * Returns the form in which an email is stored and looked up: trimmed and in lower case. A NUL is replaced, because
@@ -13,16 +14,16 @@ export function normaliseEmail(typed: string): string {
  * Returns the key under which the sign-in lock and the codes of an email are stored. The typed text itself is not
  * stored, because people sometimes type passwords into email fields.
  */
-export function emailDigest(normalisedEmail: string): string {
-  return createHash("sha256").update(normalisedEmail).digest("hex");
+export function emailDigest(email: string): Digest<"email"> {
+  return digestOf("email", normaliseEmail(email));
 }
 
-/**
- * Returns the key of one of the code budgets of an email. The key contains a NUL, which cannot occur in a normalised
- * email, so that it never equals the key of an email.
- */
-export function budgetDigest(budget: string, normalisedEmail: string): string {
-  return emailDigest(`${budget}\0${normalisedEmail}`);
+/** The budgets of mails to an email (contract 4.14 and 4.22). */
+export type EmailBudget = Exclude<DigestKind, "email" | "second-factor" | "invitations">;
+
+/** Returns the key of one of the budgets of an email. */
+export function budgetDigest<B extends EmailBudget>(budget: B, email: string): Digest<B> {
+  return digestOf(budget, normaliseEmail(email));
 }
 
 /** Returns the domain of an email in ASCII form, as the table `sso_domains` stores it; empty if there is none. */

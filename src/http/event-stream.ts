@@ -1,3 +1,4 @@
+import { type Key, keyOf } from "../lib/kind-key.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import { Problem } from "../lib/problem.ts";
 import type { Principal } from "./principal.ts";
@@ -49,7 +50,7 @@ export class EventStreams {
   readonly #deps: { readonly log: Log; readonly stopping?: AbortSignal | undefined };
   readonly #limits: typeof STREAM_LIMITS;
   /** Numbers of open streams by the keys of `boundsOf`. */
-  readonly #counts = new Map<string, number>();
+  readonly #counts = new Map<Bound["key"], number>();
   #open = 0;
 
   constructor(
@@ -120,7 +121,7 @@ type Viewer = Pick<Principal, "userId" | "partnerId" | "impersonatorId" | "token
 
 /** The highest number of open streams that are counted under one key. */
 interface Bound {
-  readonly key: string;
+  readonly key: Key<"user" | "portal" | "portals" | "people-of" | "portals-of">;
   readonly limit: number;
 }
 
@@ -129,12 +130,12 @@ function boundsOf(
   { perPartner, perUser, perPortalSession, perPortalMaker }: typeof STREAM_LIMITS,
 ): Bound[] {
   const kind = tokenKind === "portal" ? "portals-of" : "people-of";
-  const ofPartner = partnerId === null ? [] : [{ key: `${kind}:${partnerId}`, limit: perPartner }];
-  if (tokenKind !== "portal") return [...ofPartner, { key: `user:${userId}`, limit: perUser }];
+  const ofPartner = partnerId === null ? [] : [{ key: keyOf(kind, partnerId), limit: perPartner }];
+  if (tokenKind !== "portal") return [...ofPartner, { key: keyOf("user", userId), limit: perUser }];
   return [
     ...ofPartner,
-    { key: `portal:${jti}`, limit: perPortalSession },
-    { key: `portals:${impersonatorId ?? userId}`, limit: perPortalMaker },
+    { key: keyOf("portal", jti), limit: perPortalSession },
+    { key: keyOf("portals", impersonatorId ?? userId), limit: perPortalMaker },
   ];
 }
 

@@ -2,6 +2,7 @@ import type { Redis, Result } from "ioredis";
 
 import type { Clock } from "../lib/clock.ts";
 import { errorFields, type Log } from "../lib/log.ts";
+import { type Key, keyOf } from "../lib/kind-key.ts";
 import { networkOf, networksOf } from "../lib/network.ts";
 import { Problem } from "../lib/problem.ts";
 
@@ -47,7 +48,7 @@ export interface RateLimiter {
 }
 
 interface Bucket extends RateLimit {
-  readonly key: string;
+  readonly key: Key<keyof RateLimits | "portal" | "portals">;
 }
 
 /**
@@ -66,17 +67,17 @@ function bucketsOf(subject: Subject, limits: RateLimits): Bucket[] {
   const { kind, id } = subject;
   if (kind === "portal")
     return [
-      { key: `portal:${id}`, ...times(limits.user, PORTAL_SESSION) },
-      { key: `portals:${subject.maker}`, ...times(limits.user, PORTAL_SESSIONS_OF_MAKER) },
+      { key: keyOf("portal", id), ...times(limits.user, PORTAL_SESSION) },
+      { key: keyOf("portals", subject.maker), ...times(limits.user, PORTAL_SESSIONS_OF_MAKER) },
     ];
   const limit = limits[kind];
-  if (kind === "user") return [{ key: `user:${id}`, ...limit }];
-  if (kind === "ip") return [{ key: `ip:${networkOf(id)}`, ...limit }];
+  if (kind === "user") return [{ key: keyOf("user", id), ...limit }];
+  if (kind === "ip") return [{ key: keyOf("ip", networkOf(id)), ...limit }];
   // One subscriber line often has an IPv6 /56 or even a /48. A limit per /64 alone would allow it 256 or 65,536 times
   // the limit.
   return networksOf(id)
     .toReversed()
-    .map((network, i) => ({ key: `signIn:${network}`, ...times(limit, 2 ** i) }));
+    .map((network, i) => ({ key: keyOf("signIn", network), ...times(limit, 2 ** i) }));
 }
 
 function times({ perMinute, burst }: RateLimit, factor: number): RateLimit {

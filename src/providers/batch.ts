@@ -4,6 +4,7 @@ import type { Db, Tx } from "../../db/client.ts";
 import { isDeadlock, isLockTimeout, isStoreFailure, isUniqueViolation } from "../../db/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { inBatches } from "../lib/batches.ts";
+import type { Key } from "../lib/kind-key.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import type { RecordedAction, SiteFacts } from "../outbox/event.ts";
@@ -132,10 +133,10 @@ async function findAll(
     heldSites: new Set<number>(),
     heldPartners,
     suppressing,
-    seen: new Set<string>(),
-    existing: new Set<string>(),
-    reviews: new Map<string, ReviewState>(),
-    newIds: new Map<string, number>(),
+    seen: new Set<Key<"provider-event">>(),
+    existing: new Set<Key<"review">>(),
+    reviews: new Map<Key<"review">, ReviewState>(),
+    newIds: new Map<Key<"review">, number>(),
     profanity: new Map(requests.flatMap((one) => [...one.profanity])),
   };
   for (const one of known) {

@@ -1,3 +1,4 @@
+import { type Key, keyOf } from "../lib/kind-key.ts";
 import type { FieldErrors } from "../lib/problem.ts";
 import { type Known, referenceErrors } from "./decide.ts";
 import type { ReadEvents, Reference } from "./input.ts";
@@ -33,9 +34,9 @@ export interface BatchLookup extends Known {
   /** Partners with a sequence that another transaction has locked. */
   readonly heldPartners: ReadonlySet<number>;
   /** Event ids that earlier requests have claimed, as `claimKey`. */
-  readonly seen: ReadonlySet<string>;
+  readonly seen: ReadonlySet<Key<"provider-event">>;
   /** All existing reviews that the requests refer to, as `reviewKey`. */
-  readonly existing: ReadonlySet<string>;
+  readonly existing: ReadonlySet<Key<"review">>;
 }
 
 export type BatchDecision =
@@ -44,8 +45,8 @@ export type BatchDecision =
   | { readonly kind: "deferred"; readonly reason: "sequence" | "row" | "secret" }
   | { readonly kind: "rejected"; readonly fieldErrors: FieldErrors };
 
-export function claimKey(slug: string, id: string): string {
-  return `${slug}:${id}`;
+export function claimKey(slug: string, id: string): Key<"provider-event"> {
+  return keyOf("provider-event", slug, id);
 }
 
 export function isInvalid({ fieldErrors }: ReadEvents): boolean {
@@ -104,7 +105,7 @@ function isStillAccepted({ sealedSecret, isTimed }: Signed, accepted: Accepted |
 function newEventsIn(
   { references }: ReadEvents,
   slug: string,
-  claimed: ReadonlySet<string>,
+  claimed: ReadonlySet<Key<"provider-event">>,
 ): (event: Pick<Reference, "id" | "index">) => boolean {
   const first = new Map(references.toReversed().map(({ id, index }) => [id, index]));
   return ({ id, index }) =>

@@ -1,4 +1,5 @@
 import { isoInstant } from "../lib/clock.ts";
+import type { Key } from "../lib/kind-key.ts";
 import type { Metadata, NativeEmail } from "../reviews/events.ts";
 import type { Axis, ConnectionEventValue, RecordedAction } from "../outbox/event.ts";
 import type { Reference } from "./input.ts";
@@ -9,9 +10,9 @@ import type { ReviewState, Site } from "./queries/look-up.ts";
 export interface Known {
   readonly sites: ReadonlyMap<number, Site>;
   /** The existing reviews by `reviewKey`. */
-  readonly reviews: ReadonlyMap<string, ReviewState>;
+  readonly reviews: ReadonlyMap<Key<"review">, ReviewState>;
   /** New ids by `reviewKey`, for reviews that do not exist and may be created. */
-  readonly newIds: ReadonlyMap<string, number>;
+  readonly newIds: ReadonlyMap<Key<"review">, number>;
   /** Partners whose active immediate subscription suppresses our own mails (contract 9.5). */
   readonly suppressing: ReadonlySet<number>;
   /** Maps each text of the request to the profane words in it. */
@@ -48,7 +49,7 @@ export type Outcome = ReturnType<typeof decideEvents>;
 interface Draft {
   readonly known: Known;
   readonly sites: Map<number, Site>;
-  readonly reviews: Map<string, ReviewState>;
+  readonly reviews: Map<Key<"review">, ReviewState>;
   readonly recorded: Recorded[];
   /** One mail for every homeowner_notified_of_response event with metadata that announce a mail (contract 9.5). */
   readonly notices: { reviewId: number; to: string }[];
@@ -65,10 +66,10 @@ const UNKNOWN_SITE = 0;
 export function referenceErrors(
   references: readonly Reference[],
   siteOf: (id: number) => Pick<Site, "id"> | undefined,
-  existing: ReadonlySet<string>,
+  existing: ReadonlySet<Key<"review">>,
 ): Record<string, string[]> {
   const fieldErrors: Record<string, string[]> = {};
-  const begun = new Set<string>();
+  const begun = new Set<Key<"review">>();
   for (const { index, type, siteId, externalReviewId } of references) {
     const site = siteId === undefined ? undefined : siteOf(siteId);
     if (siteId !== undefined && site === undefined)

@@ -1,6 +1,7 @@
 import { Type, type Static, type TProperties } from "@sinclair/typebox";
 
 import { instantText, orNull, rowId, storableText } from "../http/text.ts";
+import { type Key, keyOf } from "../lib/kind-key.ts";
 import type { Axis } from "../outbox/event.ts";
 
 // Limits for a provider's input. Contract 9.1 does not specify all of them; the other numbers are ours.
@@ -194,8 +195,8 @@ export type ProviderEvent = EventContent & {
 };
 
 /** Identifies a review that may not have an id of ours yet. */
-export function reviewKey(siteId: number, externalReviewId: string): string {
-  return `${siteId}:${externalReviewId}`;
+export function reviewKey(siteId: number, externalReviewId: string): Key<"review"> {
+  return keyOf("review", siteId, externalReviewId);
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   value,
   type ValuesOf,
 } from "../../db/statement.ts";
+import { tryLock } from "../../db/server.ts";
 import type { Page } from "../http/list.ts";
 import type { InboxRow, Service } from "./model.ts";
 
@@ -218,8 +219,6 @@ export async function updateSite(tx: Tx, siteId: number, changes: SiteChanges): 
 
 // ------------------------------------------------------------------------------------------------ inbox
 
-/** The first key of the advisory locks of processes that take over; the trigger `place_in_inbox` has 41. */
-const INBOX_LOCK = 42;
 /** The most partners whose actions one round takes over. */
 const PARTNERS_PER_ROUND = 1_000;
 
@@ -247,11 +246,8 @@ export async function inboxPartners(db: DbOrTx): Promise<number[]> {
 }
 
 /** Locks the taking over of a partner's actions until the commit. Returns false if another process does it. */
-export async function lockInbox(tx: Tx, partnerId: number): Promise<boolean> {
-  const locked = sql`pg_try_advisory_xact_lock(${INBOX_LOCK}, ${partnerId}::int)`.mapWith(Boolean);
-  const [row] = await tx.select({ locked }).from(sql`(select 1) one`);
-  return row?.locked === true;
-}
+export const lockInbox = (tx: Tx, partnerId: number): Promise<boolean> =>
+  tryLock(tx, "inboxOfPartner", partnerId);
 
 /** Reads the next waiting actions of a partner in the order of their commits, and locks them. */
 export function nextOfInbox(tx: Tx, partnerId: number, limit: number) {

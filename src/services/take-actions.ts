@@ -2,6 +2,7 @@ import type { Db, DbOrTx, Tx } from "../../db/client.ts";
 import { examine, type ValidParts } from "../http/fields.ts";
 import type { RuleErrors } from "../http/rules.ts";
 import { type Clock, parseInstant } from "../lib/clock.ts";
+import { keyOf } from "../lib/kind-key.ts";
 import { type RecordedAction, siteStateOf } from "../outbox/event.ts";
 import type { Waker } from "../outbox/schedule.ts";
 import type { WriterPool } from "../outbox/writer-pool.ts";
@@ -186,7 +187,7 @@ interface Given {
   readonly id: string;
 }
 
-const keyOf = ({ serviceId, id }: Given) => `${serviceId} ${id}`;
+const claimOf = ({ serviceId, id }: Given) => keyOf("action", serviceId, id);
 
 /** Claims the ids of actions, and returns those that are new, each once. */
 export async function claimFresh<G extends Given>(
@@ -196,7 +197,7 @@ export async function claimFresh<G extends Given>(
 ): Promise<G[]> {
   const ids = given.map(({ serviceId, id }) => ({ serviceId, id }));
   const claimed = ids.length === 0 ? [] : await queries.claimActions(tx, ids, now);
-  const fresh = new Set(claimed.map(keyOf));
+  const fresh = new Set(claimed.map(claimOf));
   // Deleting the id leaves out its further occurrences.
-  return given.filter((one) => fresh.delete(keyOf(one)));
+  return given.filter((one) => fresh.delete(claimOf(one)));
 }

@@ -6,6 +6,7 @@ import type { Principal, TokenKind } from "../../http/principal.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { inBatches } from "../../lib/batches.ts";
 import type { Config } from "../../lib/config.ts";
+import { type Key, keyOf } from "../../lib/kind-key.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import { Problem } from "../../lib/problem.ts";
 import { isFresh, isSession, requiresFactor } from "../factor-rules.ts";
@@ -191,7 +192,7 @@ const REMEMBERED = 10_000;
 class TokenUses {
   readonly #deps: TokenUsesDeps;
   /** Instant until which a token use need not be written to the database again, by token, address and route. */
-  readonly #written = new Map<string, Date>();
+  readonly #written = new Map<Key<"token-use">, Date>();
 
   constructor(deps: TokenUsesDeps) {
     this.#deps = deps;
@@ -199,7 +200,7 @@ class TokenUses {
 
   note({ tokenKind, jti }: Principal, { ip }: RequestContext, route: string): void {
     if (!AUDITED_IN_USE.has(tokenKind)) return;
-    const key = `${jti} ${ip} ${route}`;
+    const key = keyOf("token-use", jti, ip, route);
     const at = this.#deps.clock.now();
     const until = this.#written.get(key);
     if (until !== undefined && at < until) return;

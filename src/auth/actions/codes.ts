@@ -4,6 +4,7 @@ import type { Db, Tx } from "../../../db/client.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
+import type { Digest } from "../../lib/kind-key.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { isMailAddress, MAIL_WAKE, queueMails } from "../../outbox/mail.ts";
 import type { Wake, Waker } from "../../outbox/schedule.ts";
@@ -18,7 +19,6 @@ import {
 } from "../decide.ts";
 import { budgetDigest, emailDigest, normaliseEmail } from "../email.ts";
 import { codeMail } from "../mails.ts";
-import { MAIL_BUDGET } from "./mail-limits.ts";
 import { CODE_TYPES, type CodeType, type ResendBody } from "../password-model.ts";
 import {
   type CodeRow,
@@ -46,11 +46,11 @@ interface CodeDeps {
 export interface HeldCodes {
   readonly type: CodeType;
   readonly email: string;
-  readonly digest: string;
+  readonly digest: Digest<"email">;
   /** Counters of the email itself, which codes of all types share. They enforce the cooldown between two codes. */
   readonly limits: CodeLimits;
   /** The daily budget from which the next code is taken (see `codeBudget`). */
-  readonly budget: Pick<CodeLimits, "issuedAt"> & { readonly digest: string };
+  readonly budget: Pick<CodeLimits, "issuedAt"> & { readonly digest: Digest };
 }
 
 interface NewCode extends HeldCodes {
@@ -87,9 +87,12 @@ export async function holdCodes(
 }
 
 /** Returns the digests under which the lock, the codes and the budgets of an email are stored. */
-export function digestsOfEmail(email: string): string[] {
+export function digestsOfEmail(email: string): Digest[] {
   const budgets = CODE_TYPES.flatMap((type) => [codeBudget(type, true), codeBudget(type, false)]);
-  return [emailDigest(email), ...[...budgets, MAIL_BUDGET].map((one) => budgetDigest(one, email))];
+  return [
+    emailDigest(email),
+    ...[...budgets, "mails" as const].map((one) => budgetDigest(one, email)),
+  ];
 }
 
 /**

@@ -4,6 +4,7 @@ import { BASE_PATH } from "../../http/access.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { type Clock, isoInstant } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
+import type { Digest } from "../../lib/kind-key.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import type { Passwords } from "../../lib/password.ts";
 import { Problem } from "../../lib/problem.ts";
@@ -154,7 +155,7 @@ async function settleRight<T>(
     digest,
     user,
     hash,
-  }: { attempt: Attempt; digest: string; user: SignInUser; hash: string },
+  }: { attempt: Attempt; digest: Digest<"email">; user: SignInUser; hash: string },
   onRight: OnRight<T>,
 ): Promise<Settled<T>> {
   const now = deps.clock.now();
@@ -169,7 +170,11 @@ async function settleRight<T>(
 
 async function settleWrong(
   deps: AttemptDeps,
-  { attempt, digest, user }: { attempt: Attempt; digest: string; user: SignInUser | undefined },
+  {
+    attempt,
+    digest,
+    user,
+  }: { attempt: Attempt; digest: Digest<"email">; user: SignInUser | undefined },
 ): Promise<AttemptOutcome<never>> {
   const { requestContext, method } = attempt;
   const now = deps.clock.now();

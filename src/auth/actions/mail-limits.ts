@@ -1,4 +1,5 @@
 import type { Tx } from "../../../db/client.ts";
+import { type Digest, digestOf } from "../../lib/kind-key.ts";
 import { Problem } from "../../lib/problem.ts";
 import {
   INVITATIONS_OF_PARTNER,
@@ -12,10 +13,6 @@ import { budgetDigest } from "../email.ts";
 import { holdCodeLimits, saveIssues } from "../queries/codes.ts";
 import { countOpenInvitations } from "../queries/users.ts";
 
-/** Name of the budget of an address for mails that other users cause. */
-export const MAIL_BUDGET = "mails";
-const PARTNER_BUDGET = "invitations";
-
 /**
  * Counts a mail that asks an address to confirm alerts of the partner: one more mail to the address, and one more to
  * a stranger by the partner, as its invitations are. Throws `rate_limited` after too many.
@@ -24,10 +21,7 @@ export async function countConfirmation(
   tx: Tx,
   { partnerId, address, now }: { partnerId: number; address: string; now: Date },
 ): Promise<void> {
-  await take(tx, budgetDigest(PARTNER_BUDGET, String(partnerId)), {
-    limits: INVITATIONS_OF_PARTNER,
-    now,
-  });
+  await take(tx, digestOf("invitations", partnerId), { limits: INVITATIONS_OF_PARTNER, now });
   await countMailTo(tx, address, now);
 }
 
@@ -38,7 +32,7 @@ type Limits = Parameters<typeof nextMailAt>[1];
  * the budget stays locked until the commit, so that concurrent requests see each other's mails.
  */
 export function countMailTo(tx: Tx, address: string, now: Date): Promise<void> {
-  return take(tx, budgetDigest(MAIL_BUDGET, address), { limits: MAILS_TO_ADDRESS, now });
+  return take(tx, budgetDigest("mails", address), { limits: MAILS_TO_ADDRESS, now });
 }
 
 /**
@@ -49,7 +43,7 @@ export async function countInvitationOf(
   tx: Tx,
   { partnerId, userId, now }: { partnerId: number; userId: number; now: Date },
 ): Promise<void> {
-  const budget = budgetDigest(PARTNER_BUDGET, String(partnerId));
+  const budget = digestOf("invitations", partnerId);
   await take(tx, budget, { limits: INVITATIONS_OF_PARTNER, now });
   if ((await countOpenInvitations(tx, { partnerId, userId, now })) < OPEN_INVITATIONS) return;
   const message = `${OPEN_INVITATIONS} invitations are open; deactivate people who will not accept theirs.`;
@@ -58,7 +52,7 @@ export async function countInvitationOf(
 
 async function take(
   tx: Tx,
-  digest: string,
+  digest: Digest<"mails" | "invitations">,
   { limits, now }: { readonly limits: Limits; readonly now: Date },
 ): Promise<void> {
   const { issuedAt } = await holdCodeLimits(tx, digest, now);

@@ -2,11 +2,11 @@ import type { Tx } from "../../../db/client.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { addMs, isoInstant } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
+import { digestOf } from "../../lib/kind-key.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { hashSecret } from "../../lib/secrets.ts";
 import { lockedUntil, retryAfterS } from "../decide.ts";
-import { emailDigest } from "../email.ts";
 import { OPTIONS_TTL_MS, plainRecoveryCode, stepOfCode } from "../factor-rules.ts";
 import type { AssertionBody, FactorMethod, ProofBody } from "../factor-model.ts";
 import { type Passkey, requestOptions, verifyAssertion } from "../passkeys.ts";
@@ -81,8 +81,8 @@ export async function dropFactors(tx: Tx, userId: number): Promise<number> {
   return queries.deleteFactorsOf(tx, userId);
 }
 
-/** The key of a user's lock of codes beside the locks of emails; no email has this form. */
-const lockKey = (userId: number): string => emailDigest(`second-factor:${userId}`);
+/** The key of a user's lock of codes, beside the locks of emails. */
+const lockKey = (userId: number) => digestOf("second-factor", userId);
 
 async function byCode(
   tx: Tx,

@@ -3,6 +3,7 @@ import { recordAudit } from "../queries/audit.ts";
 import type { FailureAudit } from "../audit-failures.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
+import type { Digest } from "../../lib/kind-key.ts";
 import { networkOf } from "../../lib/network.ts";
 import { invalid } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
@@ -55,7 +56,7 @@ const NOBODY = 0;
 interface Try {
   readonly email: string;
   /** Source of the attempt: the digest of the email, and the network of the client that sends the code. */
-  readonly origin: { readonly emailDigest: string; readonly network: string };
+  readonly origin: { readonly emailDigest: Digest<"email">; readonly network: string };
   readonly otp: string;
   readonly type: CodeType;
   readonly now: Date;

@@ -3,6 +3,7 @@ import { and, asc, desc, eq, gte, lt, lte, or, sql, type SQL } from "drizzle-orm
 import type { DbOrTx } from "../../../db/client.ts";
 import { anyOf, idAfter, idBefore } from "../../../db/conditions.ts";
 import { auditLog, companies, users } from "../../../db/schema/companies.ts";
+import { waitForLock } from "../../../db/server.ts";
 import type { Found, Page } from "../../http/list.ts";
 import type { Principal } from "../../http/principal.ts";
 import type { RequestContext } from "../../http/request-context.ts";
@@ -66,7 +67,7 @@ export async function recordAuditHourly(
 ): Promise<void> {
   const { at, action, actor, details } = entry;
   const key = JSON.stringify([action, actor.userId, details]);
-  await tx.execute(sql`select from pg_advisory_xact_lock(hashtextextended(${key}::text, 0))`);
+  await waitForLock(tx, "hourlyAudit", key);
   const since = sql`date_trunc('hour', ${sql.param(at, auditLog.at)}::timestamptz, 'UTC')`;
   const [written] = await tx
     .select({ id: auditLog.id })

@@ -2,6 +2,7 @@ import { and, eq, sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { emailCodeLimits, emailCodes, emailCodeTries } from "../../../db/schema/sign-in.ts";
+import type { Digest } from "../../lib/kind-key.ts";
 import type { CodeLimits } from "../decide.ts";
 import type { CodeType } from "../password-model.ts";
 
@@ -11,7 +12,7 @@ const { emailDigest, issuedAt, wrongAt, touchedAt } = emailCodeLimits;
  * Locks the code counters of an email until the commit, whether or not the email is known, and returns them. Requests
  * that issue or verify a code for the same email therefore run one after the other.
  */
-export async function holdCodeLimits(tx: Tx, digest: string, now: Date): Promise<CodeLimits> {
+export async function holdCodeLimits(tx: Tx, digest: Digest, now: Date): Promise<CodeLimits> {
   const [row] = await tx
     .insert(emailCodeLimits)
     .values({ emailDigest: digest, touchedAt: now, issuedAt: [], wrongAt: [] })
@@ -23,15 +24,22 @@ export async function holdCodeLimits(tx: Tx, digest: string, now: Date): Promise
   return row ?? { issuedAt: [], wrongAt: [] };
 }
 
-export async function saveIssues(tx: Tx, digest: string, instants: Date[]): Promise<void> {
+export async function saveIssues(tx: Tx, digest: Digest, instants: Date[]): Promise<void> {
   await tx.update(emailCodeLimits).set({ issuedAt: instants }).where(eq(emailDigest, digest));
 }
 
-export async function saveWrongTries(tx: Tx, digest: string, instants: Date[]): Promise<void> {
+export async function saveWrongTries(
+  tx: Tx,
+  digest: Digest<"email">,
+  instants: Date[],
+): Promise<void> {
   await tx.update(emailCodeLimits).set({ wrongAt: instants }).where(eq(emailDigest, digest));
 }
 
-type EmailAndNetwork = Pick<typeof emailCodeTries.$inferSelect, "emailDigest" | "network">;
+interface EmailAndNetwork {
+  readonly emailDigest: Digest<"email">;
+  readonly network: string;
+}
 
 /**
  * Reads the instants of wrong codes for an email from one network. The caller must hold the lock on the email's code
@@ -64,12 +72,12 @@ export async function saveWrongTriesFrom(
 type Code = typeof emailCodes.$inferSelect;
 export type CodeRow = Omit<Code, "emailDigest" | "type">;
 
-const isOfPurpose = (digest: string, type: CodeType) =>
+const isOfPurpose = (digest: Digest<"email">, type: CodeType) =>
   and(eq(emailCodes.emailDigest, digest), eq(emailCodes.type, type));
 
 export async function findCode(
   db: DbOrTx,
-  digest: string,
+  digest: Digest<"email">,
   type: CodeType,
 ): Promise<CodeRow | undefined> {
   const [row] = await db.select().from(emailCodes).where(isOfPurpose(digest, type));
@@ -77,7 +85,10 @@ export async function findCode(
 }
 
 /** Stores a code in place of the last code for the same email and purpose, which stops working. */
-export async function saveCode(tx: Tx, code: Omit<Code, "tries" | "consumedAt">): Promise<void> {
+export async function saveCode(
+  tx: Tx,
+  code: Omit<Code, "tries" | "consumedAt"> & { readonly emailDigest: Digest<"email"> },
+): Promise<void> {
   const { emailDigest: digest, type, ...issued } = code;
   const set = { ...issued, tries: 0, consumedAt: null };
   await tx
@@ -86,7 +97,7 @@ export async function saveCode(tx: Tx, code: Omit<Code, "tries" | "consumedAt">)
     .onConflictDoUpdate({ target: [emailCodes.emailDigest, emailCodes.type], set });
 }
 
-export async function countTry(tx: Tx, digest: string, type: CodeType): Promise<void> {
+export async function countTry(tx: Tx, digest: Digest<"email">, type: CodeType): Promise<void> {
   await tx
     .update(emailCodes)
     .set({ tries: sql`${emailCodes.tries} + 1` })
@@ -95,7 +106,7 @@ export async function countTry(tx: Tx, digest: string, type: CodeType): Promise<
 
 export async function consumeCode(
   tx: Tx,
-  { digest, type, now }: { digest: string; type: CodeType; now: Date },
+  { digest, type, now }: { digest: Digest<"email">; type: CodeType; now: Date },
 ): Promise<void> {
   await tx.update(emailCodes).set({ consumedAt: now }).where(isOfPurpose(digest, type));
 }

@@ -14,6 +14,7 @@ import { authenticationEvents } from "../../../db/schema/tokens.ts";
 import { instant, statement, value } from "../../../db/statement.ts";
 import { addMs } from "../../lib/clock.ts";
 import { FORGET_FAILURES_AFTER_MS, type SignInLock, WRONG_ATTEMPTS_TO_LOCK } from "../decide.ts";
+import type { Digest } from "../../lib/kind-key.ts";
 import { emailDomain } from "../email.ts";
 
 /** Returns the SQL condition that no identity provider of the user's company forbids passwords for this domain. */
@@ -98,11 +99,13 @@ export async function replaceHash(
     .where(and(eq(users.id, userId), eq(users.passwordHash, from)));
 }
 
+/** The key of a lock: of sign-ins with an email, or of codes of a user's app. */
+type LockKey = Digest<"email" | "second-factor">;
 type LockTime = Pick<SignInLock, "lockedUntil">;
 
 const { emailDigest, failures, locks, lockedUntil } = signInLocks;
 
-export async function findLockTime(db: DbOrTx, digest: string): Promise<LockTime | undefined> {
+export async function findLockTime(db: DbOrTx, digest: LockKey): Promise<LockTime | undefined> {
   const [row] = await db.select({ lockedUntil }).from(signInLocks).where(eq(emailDigest, digest));
   return row;
 }
@@ -145,7 +148,7 @@ const wrongAttempt = statement({
  */
 export async function settleWrongAttempt(
   tx: DbOrTx,
-  attempt: { digest: string; now: Date; scheduleS: readonly number[] },
+  attempt: { digest: LockKey; now: Date; scheduleS: readonly number[] },
 ): Promise<LockTime | undefined> {
   const { digest, now, scheduleS } = attempt;
   const forgottenBefore = addMs(now, -FORGET_FAILURES_AFTER_MS);
@@ -159,7 +162,7 @@ export async function settleWrongAttempt(
  */
 export async function settleRightAttempt(
   tx: DbOrTx,
-  { digest, now }: { digest: string; now: Date },
+  { digest, now }: { digest: LockKey; now: Date },
 ): Promise<LockTime | undefined> {
   const isLocked = gt(lockedUntil, now);
   const [row] = await tx
@@ -174,7 +177,7 @@ export async function settleRightAttempt(
   return row;
 }
 
-export async function forgetLock(tx: DbOrTx, digest: string): Promise<void> {
+export async function forgetLock(tx: DbOrTx, digest: LockKey): Promise<void> {
   await tx.delete(signInLocks).where(eq(emailDigest, digest));
 }
 

@@ -13,6 +13,7 @@ import {
   value,
   type ValuesOf,
 } from "../../../db/statement.ts";
+import { type Key, keyOf } from "../../lib/kind-key.ts";
 
 // Statements of a batch. Each runs once for all requests and takes a table as its parameter, so that its text is the
 // same for any number of rows; the query builder would bind 500 rows one column at a time.
@@ -169,13 +170,14 @@ export type LookedUp = Awaited<ReturnType<typeof lookUp>>[number];
  * locked by other transactions, and sets a lock timeout of 100 ms for the rest of the transaction.
  */
 export async function lookUp<A extends LookUpRow>(tx: Tx, asked: readonly A[]) {
-  const shown = new Set<string>();
+  const shown = new Set<Key<"provider" | "provider-site">>();
   const given = asked.map((one, ord) => {
-    const key = `${one.slug} ${one.siteId}`;
+    const key = keyOf("provider-site", one.slug, one.siteId ?? "");
     const showsSite = !one.changesSite && !shown.has(key);
     if (showsSite) shown.add(key);
-    const showsSecret = !shown.has(one.slug);
-    shown.add(one.slug);
+    const provider = keyOf("provider", one.slug);
+    const showsSecret = !shown.has(provider);
+    shown.add(provider);
     return { ...one, ord, showsSecret, showsSite };
   });
   const found = await tx.run(lookUpStatement, { given });

@@ -22,6 +22,7 @@ import {
 import { recoveryCodes, secondFactors } from "../../../db/schema/second-factors.ts";
 import { authenticationEvents, portalLinks } from "../../../db/schema/tokens.ts";
 import { rows, statement } from "../../../db/statement.ts";
+import type { Digest } from "../../lib/kind-key.ts";
 import type { Selector } from "../erasure-model.ts";
 import { erasedEmail, ERASED_NAME, type Personal } from "../erasure-rules.ts";
 
@@ -264,7 +265,7 @@ export async function deleteKeys(tx: Tx, keys: readonly string[]): Promise<numbe
 export async function eraseUser(
   tx: Tx,
   userId: number,
-  { digests }: { readonly digests: readonly string[] },
+  { digests }: { readonly digests: readonly Digest[] },
 ): Promise<number> {
   const erased = {
     email: erasedEmail(userId),
@@ -295,7 +296,7 @@ export async function deleteSignInOf(tx: Tx, userIds: readonly number[]): Promis
 }
 
 /** Deletes the counters and codes of an address, by the digests under which they are stored. */
-export async function forgetEmail(tx: Tx, digests: readonly string[]): Promise<void> {
+export async function forgetEmail(tx: Tx, digests: readonly Digest[]): Promise<void> {
   for (const column of [
     signInLocks.emailDigest,
     emailCodes.emailDigest,
@@ -365,7 +366,11 @@ export async function eraseAudit(tx: Tx, where: SQL, after: number): Promise<Wal
 }
 
 /** Removes the digest of an address, and the callers' addresses, from the next audit rows of wrong codes after an id. */
-export async function eraseWrongCodes(tx: Tx, digest: string, after: number): Promise<Walked> {
+export async function eraseWrongCodes(
+  tx: Tx,
+  digest: Digest<"email">,
+  after: number,
+): Promise<Walked> {
   const { id, action, details } = auditLog;
   const looked = await tx
     .select({ id, isOwn: sql`${details} ->> 'email_digest' = ${digest}`.mapWith(Boolean) })

@@ -94,7 +94,7 @@ describe("a reference", () => {
   });
   const fieldErrors = (
     references: readonly Omit<Reference, "index">[],
-    existing: readonly string[] = [],
+    existing: readonly ReturnType<typeof reviewKey>[] = [],
   ) =>
     Object.keys(
       referenceErrors(
