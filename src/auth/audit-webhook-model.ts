@@ -2,13 +2,13 @@ import { Type, type Static } from "@sinclair/typebox";
 
 import { literals } from "../http/principal.ts";
 import type { RowOf } from "../http/shown.ts";
-import { instantAnswer, orNull, storableText } from "../http/text.ts";
+import { instantAnswer, orNull, receiving, secretText, storableText } from "../http/text.ts";
 import { MAX_URL_CHARS } from "../lib/egress.ts";
 
 /** Body that sets the audit webhook. Each request makes a new secret (contract 3.12). */
 export const AuditWebhookBody = Type.Object(
   {
-    url: Object.assign(storableText([1, MAX_URL_CHARS]), {
+    url: Object.assign(receiving(storableText([1, MAX_URL_CHARS])), {
       description: "URL that gets the rows.",
     }),
     start: Type.Optional(
@@ -64,7 +64,7 @@ export type AuditWebhookShown = RowOf<typeof AuditWebhookObject>;
 export const AuditWebhookWithSecret = Type.Object(
   {
     ...AuditWebhookObject.properties,
-    secret: Type.String({
+    secret: secretText({
       pattern: "^whsec_",
       description: "The secret for libraries of Standard Webhooks. It is shown only here.",
     }),

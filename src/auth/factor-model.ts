@@ -1,7 +1,7 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 
 import { type RowOf, shown } from "../http/shown.ts";
-import { instantAnswer, lineText, orNull, storableText } from "../http/text.ts";
+import { instantAnswer, lineText, orNull, secretText, storableText } from "../http/text.ts";
 import { literals } from "../http/principal.ts";
 import { loginAnswer } from "./model.ts";
 
@@ -111,8 +111,8 @@ export const confirmTotpBody = Type.Object(
 
 export const newTotpAnswer = Type.Object(
   {
-    secret: Type.String({ description: "The secret in base 32.", examples: ["JBSWY3DPEHPK3PXP"] }),
-    uri: Type.String({
+    secret: secretText({ description: "The secret in base 32.", examples: ["JBSWY3DPEHPK3PXP"] }),
+    uri: secretText({
       description: "The `otpauth://` URI for a QR code.",
       examples: ["otpauth://totp/ReviewRelay:owner%40partner.example?secret=JBSWY3DPEHPK3PXP"],
     }),
@@ -156,7 +156,7 @@ export const factorsAnswer = Type.Object(
 );
 export type FactorsAnswer = Static<typeof factorsAnswer>;
 
-const codes = Type.Array(Type.String({ examples: ["7k2m-9xw4-p0qe-3rtz-v8h5-6cjd"] }));
+const codes = Type.Array(secretText({ examples: ["7k2m-9xw4-p0qe-3rtz-v8h5-6cjd"] }));
 
 export const newFactorAnswer = Type.Object(
   {

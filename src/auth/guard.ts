@@ -1,6 +1,6 @@
 import type { Access, TokenDemand } from "../http/access.ts";
 import type { Principal, Scope, SERVICE_SCOPES } from "../http/principal.ts";
-import type { ProblemCode } from "../lib/problem.ts";
+import { Problem, type ProblemCode } from "../lib/problem.ts";
 import { coversScopes } from "./decide.ts";
 import { everything, nothing, type Opens } from "./portal-pages.ts";
 import { isTaken } from "./authority.ts";
@@ -92,6 +92,27 @@ export function withStepUp(access: Access): Access {
     refuse: (principal) =>
       access.refuse(principal) ?? (principal.needsStepUp ? "step_up_required" : undefined),
   };
+}
+
+/**
+ * Declares the step-up of a route that changes addresses which receive data, besides other fields. It is asked for only
+ * where an address changes, so the action compares them under the lock of their row, by `guardReceivers`.
+ */
+export function withStepUpOfReceivers(access: Access): Access {
+  return { ...access, stepUp: true };
+}
+
+/**
+ * Refuses a session that is not fresh if a request changes addresses that receive data, in whatever order they are given.
+ * Null stands for no address.
+ */
+export function guardReceivers(
+  { needsStepUp }: Pick<Principal, "needsStepUp">,
+  before: readonly (string | null)[] | null,
+  after: readonly (string | null)[] | null,
+): void {
+  const changed = new Set(before).symmetricDifference(new Set(after));
+  if (needsStepUp && changed.size > 0) throw new Problem("step_up_required");
 }
 
 /**

@@ -1,6 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { orNull, storableText } from "../http/text.ts";
+import { orNull, receiving, secretText, storableText } from "../http/text.ts";
 
 /** Allowed lengths of a new password, in characters (contract 4.17). Sign-in has the same upper limit. */
 export const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
@@ -21,15 +21,17 @@ const EMAIL_MAX_LENGTH = 254;
  * Schema of an email in a request. It checks only the form, because no answer may reveal whether the address belongs
  * to a user.
  */
-export const email = Type.String({
-  minLength: 3,
-  maxLength: EMAIL_MAX_LENGTH,
-  pattern: "^\\s*[^\\s@]+@[^\\s@]+\\s*$",
-  explain: `must be an email address of at most ${EMAIL_MAX_LENGTH} characters`,
-  title: "EmailAddress",
-  examples: ["owner@partner.example"],
-  description: "An email address.",
-});
+export const email = receiving(
+  Type.String({
+    minLength: 3,
+    maxLength: EMAIL_MAX_LENGTH,
+    pattern: "^\\s*[^\\s@]+@[^\\s@]+\\s*$",
+    explain: `must be an email address of at most ${EMAIL_MAX_LENGTH} characters`,
+    title: "EmailAddress",
+    examples: ["owner@partner.example"],
+    description: "An email address.",
+  }),
+);
 
 /**
  * Schema of a password that is to be verified. A text longer than any allowed password is rejected before it is
@@ -117,7 +119,7 @@ const sessionContextObject = Type.Object(sessionContext, { title: "SessionContex
 export type SessionContext = Static<typeof sessionContextObject>;
 
 const freshToken = {
-  token: Type.String(),
+  token: secretText(),
   token_type: Type.Literal("Bearer"),
   expires_in: Type.Integer(),
 };

@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { dictionary } from "@zxcvbn-ts/language-common";
 
+import { secretText } from "../http/text.ts";
 import { email, newPassword, PASSWORD_LENGTH, presentedPassword } from "./model.ts";
 
 const codeType = Type.Union([
@@ -54,12 +55,12 @@ export type VerifyBody = Static<typeof verifyBody>;
 export const verifyCodeAnswer = Type.Union(
   [
     Type.Object({
-      token: Type.String(),
+      token: secretText(),
       token_type: Type.Literal("Bearer"),
       expires_in: Type.Integer(),
     }),
     // The response for a signup, where no user exists yet.
-    Type.Object({ verification_token: Type.String() }),
+    Type.Object({ verification_token: secretText() }),
   ],
   { title: "VerifiedCode" },
 );

@@ -3,7 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { listSchema } from "../http/list.ts";
 import { type Principal, scopeValue } from "../http/principal.ts";
 import { type RowOf, shown } from "../http/shown.ts";
-import { instantAnswer, lineText, orNull, rowId, storableText } from "../http/text.ts";
+import { instantAnswer, lineText, orNull, rowId, secretText, storableText } from "../http/text.ts";
 import { companyObject, userObject } from "./model.ts";
 
 const closed = { additionalProperties: false } as const;
@@ -15,7 +15,7 @@ const instantOrNull = orNull(instant);
 /** Response with the dashboard's personal access token. */
 export const dashboardTokenAnswer = Type.Object(
   {
-    token: Type.String(),
+    token: secretText(),
     created_at: instant,
     last_used_at: instantOrNull,
   },
@@ -44,7 +44,7 @@ export type ApiTokenBody = Static<typeof apiTokenBody>;
 
 export const newApiTokenAnswer = Type.Object(
   {
-    access_token: Type.String(),
+    access_token: secretText(),
     token: Type.Object({ id: Type.String(), name: Type.String(), expires_at: instant }),
   },
   {
@@ -151,7 +151,7 @@ export type ImpersonationBody = Static<typeof impersonationBody>;
 
 export const impersonationAnswer = Type.Object(
   {
-    access_token: Type.String(),
+    access_token: secretText(),
     token_type: Type.Literal("Bearer"),
     expires_in: Type.Integer(),
     /** The account owner as whom the token acts, and the owner's account. */

@@ -1,4 +1,10 @@
-import { FormatRegistry, type TSchema, type TString, Type } from "@sinclair/typebox";
+import {
+  FormatRegistry,
+  type StringOptions,
+  type TSchema,
+  type TString,
+  Type,
+} from "@sinclair/typebox";
 
 import { parseInstant } from "../lib/clock.ts";
 
@@ -61,6 +67,19 @@ export function instantAnswer(): TInstant {
   // The format is given twice: to TypeBox, so that it is the first key in the API description, and to the type.
   return Object.assign(Type.String({ format: INSTANT }), { format: INSTANT } as const);
 }
+
+/**
+ * Declares the schema of a secret, a token or a link in a response. A route that answers one asks for a step-up
+ * (contract 4.27); tests/integration/auth/step-up.test.ts finds these routes by this mark.
+ */
+export const secretText = (options: StringOptions = {}): TString =>
+  Type.String({ ...options, isSecret: true });
+
+/**
+ * Marks the schema of an address in a request that data is sent to, or that opens pages to others. A route that changes
+ * one asks for a step-up, which the same test proves.
+ */
+export const receiving = <T extends TSchema>(schema: T): T => ({ ...schema, isReceiver: true });
 
 /** Declares a schema whose value may be null. */
 export function orNull<T extends TSchema>(schema: T, options: { [name: string]: unknown } = {}) {

@@ -2,7 +2,7 @@ import { Type, type Static } from "@sinclair/typebox";
 
 import type { authorizationCodes, oauthClients } from "../../db/schema/tokens.ts";
 import { literals, scopeValue } from "../http/principal.ts";
-import { instantAnswer, lineText, orNull } from "../http/text.ts";
+import { instantAnswer, lineText, orNull, receiving, secretText } from "../http/text.ts";
 
 export const GRANT_TYPES = ["password", "refresh_token", "authorization_code"] as const;
 
@@ -39,13 +39,15 @@ const MAX_REDIRECT_URIS = 20;
 
 const fields = {
   name: lineText(NAME_LENGTH),
-  redirect_uris: Type.Array(Type.String({ minLength: 1, maxLength: URI_LENGTH }), {
-    maxItems: MAX_REDIRECT_URIS,
-    uniqueItems: true,
-    title: "RedirectUris",
-    examples: [["https://partner.example/callback"]],
-    description: "Allowed redirect URIs.",
-  }),
+  redirect_uris: receiving(
+    Type.Array(Type.String({ minLength: 1, maxLength: URI_LENGTH }), {
+      maxItems: MAX_REDIRECT_URIS,
+      uniqueItems: true,
+      title: "RedirectUris",
+      examples: [["https://partner.example/callback"]],
+      description: "Allowed redirect URIs.",
+    }),
+  ),
   scopes: Type.Array(scopeValue, { minItems: 1, uniqueItems: true }),
   grant_types: Type.Array(literals(GRANT_TYPES), {
     minItems: 1,
@@ -113,7 +115,7 @@ export const clientObject = Type.Object(clientFields, {
 export const newClientObject = Type.Object(
   {
     ...clientFields,
-    client_secret: orNull(Type.String()),
+    client_secret: orNull(secretText()),
   },
   { title: "OAuthClientWithSecret", extends: clientObject },
 );

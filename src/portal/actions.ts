@@ -7,6 +7,7 @@ import { holdCaller } from "../auth/actions/open-session.ts";
 import { openPortalSession, type PortalSessionDeps } from "../auth/actions/open-portal-session.ts";
 import { refuseExcess } from "../auth/actions/access-denied.ts";
 import { authorityOf } from "../auth/authority.ts";
+import { guardReceivers } from "../auth/guard.ts";
 import { subscriptionsOf } from "../auth/portal-pages.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import type { ValidParts } from "../http/fields.ts";
@@ -153,6 +154,7 @@ export async function updateEmbedding(
   const at = deps.clock.now();
   await deps.db.transaction(async (tx) => {
     const before = { origins: (await queries.settingsOf(tx, partnerId))?.origins ?? [] };
+    guardReceivers(principal, before.origins, origins);
     await queries.updateOrigins(tx, { partnerId, origins });
     const changes = changesOf(["origins"], before, { origins });
     const details = { origins: origins.length, changes };

@@ -2,7 +2,7 @@ import { Type, type Static } from "@sinclair/typebox";
 
 import { PORTAL_PAGE } from "../auth/portal-pages.ts";
 import { literals } from "../http/principal.ts";
-import { instantAnswer, storableText } from "../http/text.ts";
+import { instantAnswer, receiving, secretText, storableText } from "../http/text.ts";
 
 const closed = { additionalProperties: false } as const;
 /** The most pages that a link may open, because a partner has at most this many subscriptions. */
@@ -53,7 +53,7 @@ export type PortalLinkBody = Static<typeof portalLinkBody>;
 
 export const portalLinkAnswer = Type.Object(
   {
-    url: Type.String({ description: "The link." }),
+    url: secretText({ description: "The link." }),
     expires_at: instantAnswer(),
   },
   {
@@ -74,7 +74,7 @@ export const redeemBody = Type.Object(
 
 export const portalSessionAnswer = Type.Object(
   {
-    token: Type.String(),
+    token: secretText(),
     token_type: Type.Literal("Bearer"),
     expires_in: Type.Integer(),
     scope: Type.String(),
@@ -85,11 +85,13 @@ export const portalSessionAnswer = Type.Object(
 export type PortalSession = Static<typeof portalSessionAnswer>;
 
 const embedding = {
-  origins: Type.Array(storableText([1, ORIGIN_CHARS]), {
-    maxItems: MAX_ORIGINS,
-    uniqueItems: true,
-    description: "Origins that may frame the portal.",
-  }),
+  origins: receiving(
+    Type.Array(storableText([1, ORIGIN_CHARS]), {
+      maxItems: MAX_ORIGINS,
+      uniqueItems: true,
+      description: "Origins that may frame the portal.",
+    }),
+  ),
 };
 export const embeddingBody = Type.Object(embedding, {
   ...closed,

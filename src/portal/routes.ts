@@ -4,7 +4,13 @@ import { Elysia } from "elysia";
 import { findCompany } from "../tenants/actions/companies.ts";
 import type { Company } from "../tenants/model.ts";
 import { adminRoutesBase, changing } from "../tenants/routes/base.ts";
-import { firstHand, inPerson, partnerAdmin, withStepUp } from "../auth/guard.ts";
+import {
+  firstHand,
+  inPerson,
+  partnerAdmin,
+  withStepUp,
+  withStepUpOfReceivers,
+} from "../auth/guard.ts";
 import { BASE_PATH } from "../http/access.ts";
 import { tenantOf } from "../http/principal.ts";
 import type { Checks } from "../http/checks.ts";
@@ -32,7 +38,7 @@ import {
 } from "./model.ts";
 
 const reading = firstHand(partnerAdmin("*"));
-const managing = inPerson(partnerAdmin("*"));
+const managing = withStepUpOfReceivers(inPerson(partnerAdmin("*")));
 
 interface PortalRouteDeps extends PortalDeps {
   readonly checks: Checks;
@@ -131,7 +137,8 @@ function linkRoutes(deps: PortalRouteDeps) {
         detail: {
           operationId: "updateEmbedding",
           summary: "Set the origins that may frame the portal",
-          description: "Origins are https, or http on localhost.",
+          description:
+            "Origins are https, or http on localhost. A change of them asks for a fresh session.",
         },
       },
     );

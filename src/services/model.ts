@@ -3,7 +3,15 @@ import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox
 import { literals, SERVICE_SCOPES } from "../http/principal.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
 import { type RowOf, storedJson } from "../http/shown.ts";
-import { instantAnswer, instantText, lineText, orNull, rowId, storableText } from "../http/text.ts";
+import {
+  instantAnswer,
+  instantText,
+  lineText,
+  orNull,
+  rowId,
+  secretText,
+  storableText,
+} from "../http/text.ts";
 import { CATALOG, CONNECTION_EVENTS, TEST_EVENT } from "../outbox/event.ts";
 import { METADATA } from "../reviews/events.ts";
 
@@ -96,7 +104,7 @@ export const ServiceTokenObject = Type.Object(token, {
 });
 
 export const ServiceTokenWithSecret = Type.Object(
-  { ...token, access_token: Type.String({ description: "The token, shown once." }) },
+  { ...token, access_token: secretText({ description: "The token, shown once." }) },
   { title: "ServiceTokenWithSecret", extends: ServiceTokenObject },
 );
 

@@ -4,7 +4,7 @@ import type { ssoConnections } from "../../db/schema/sign-in.ts";
 import { isUlid, pageQuery } from "../http/list.ts";
 import { literals } from "../http/principal.ts";
 import { type RowOf, shown } from "../http/shown.ts";
-import { instantAnswer, orNull, rowId, storableText } from "../http/text.ts";
+import { instantAnswer, orNull, receiving, rowId, storableText } from "../http/text.ts";
 
 /** The reason why a sign-in through an identity provider failed. Only the audit log shows the reason. */
 export type SsoErrorReason =
@@ -98,11 +98,13 @@ const MAX_DOMAINS = 100;
 const MAX_STORES = 500;
 
 const settings = {
-  issuer: Type.String({
-    minLength: 1,
-    maxLength: URL_CHARS,
-    explain: "must be the provider's issuer, an https URL without query or fragment",
-  }),
+  issuer: receiving(
+    Type.String({
+      minLength: 1,
+      maxLength: URL_CHARS,
+      explain: "must be the provider's issuer, an https URL without query or fragment",
+    }),
+  ),
   client_id: storableText([1, 255]),
   client_secret: {
     ...storableText([1, 512]),

@@ -4,7 +4,7 @@ import type { reviewSites, storeReviewSites } from "../../db/schema/providers.ts
 import type { planObject } from "../auth/model.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
 import { type RowOf, shown } from "../http/shown.ts";
-import { instantAnswer, orNull, rowId } from "../http/text.ts";
+import { instantAnswer, orNull, rowId, secretText } from "../http/text.ts";
 import { PROVIDER_SLUG } from "../providers/model.ts";
 import {
   changedExternalId,
@@ -215,7 +215,7 @@ export type StoredProvider = Omit<Provider, "secretFingerprint"> &
 
 /** A provider with its secret. Only the response that creates or rotates the secret contains it. */
 export const ProviderWithSecret = Type.Object(
-  { ...provider, secret: Type.String() },
+  { ...provider, secret: secretText() },
   {
     title: "ProviderWithSecret",
     examples: [{ secret: "9d41a7be52c0f863e1d7094b6a2c58f3b7e60d914c8f25a3e07b1d6c94f8a250" }],

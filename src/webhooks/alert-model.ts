@@ -3,7 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import type { alertSettings } from "../../db/schema/alerts.ts";
 import { literals } from "../http/principal.ts";
 import { shown } from "../http/shown.ts";
-import { instantAnswer, orNull, storableText } from "../http/text.ts";
+import { instantAnswer, orNull, receiving, storableText } from "../http/text.ts";
 import { MAX_URL_CHARS } from "../lib/egress.ts";
 import { ALERT_DEFAULTS, ALERT_KINDS } from "../outbox/mail.ts";
 import { SecretAnswer } from "./model.ts";
@@ -29,17 +29,19 @@ const minutes = (minimum: number, description: string) =>
   });
 
 const fields = {
-  recipients: orNull(
-    Type.Array(storableText([3, ADDRESS_CHARS]), {
-      minItems: 1,
-      maxItems: MAX_RECIPIENTS,
-      uniqueItems: true,
-    }),
-    {
-      explain: `must be null for the owners, or a list of 1 to ${MAX_RECIPIENTS} addresses`,
-      description:
-        "Recipients of mails; null for the partner's owners. Each address confirms by a mailed link.",
-    },
+  recipients: receiving(
+    orNull(
+      Type.Array(storableText([3, ADDRESS_CHARS]), {
+        minItems: 1,
+        maxItems: MAX_RECIPIENTS,
+        uniqueItems: true,
+      }),
+      {
+        explain: `must be null for the owners, or a list of 1 to ${MAX_RECIPIENTS} addresses`,
+        description:
+          "Recipients of mails; null for the partner's owners. Each address confirms by a mailed link.",
+      },
+    ),
   ),
   kinds: Type.Array(literals(ALERT_KINDS), {
     uniqueItems: true,
@@ -50,9 +52,11 @@ const fields = {
     "Minutes that an event may wait before `oldest_waiting` is raised.",
   ),
   digest_minutes: minutes(0, "Minimum minutes between two mails; a disabling is mailed at once."),
-  webhook_url: orNull(storableText([1, MAX_URL_CHARS]), {
-    description: "URL that receives alerts.",
-  }),
+  webhook_url: receiving(
+    orNull(storableText([1, MAX_URL_CHARS]), {
+      description: "URL that receives alerts.",
+    }),
+  ),
 };
 
 export const AlertSettingsUpdate = Type.Partial(Type.Object(fields), {

@@ -4,7 +4,14 @@ import type { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import EXAMPLES from "../docs/event-examples.json";
 import { literals } from "../http/principal.ts";
 import { shown } from "../http/shown.ts";
-import { instantAnswer, lineText, orNull, storableText } from "../http/text.ts";
+import {
+  instantAnswer,
+  lineText,
+  orNull,
+  receiving,
+  secretText,
+  storableText,
+} from "../http/text.ts";
 import { MAX_URL_CHARS } from "../lib/egress.ts";
 import { standardSecret } from "../lib/secrets.ts";
 import { CATALOG, SUBSCRIBABLE_EVENTS } from "../outbox/event.ts";
@@ -35,7 +42,7 @@ const deliveryKind = literals(DELIVERY_KINDS, {
 
 const settingsFields = {
   label: lineText([1, LABEL_CHARS]),
-  webhook_url: storableText([1, MAX_URL_CHARS]),
+  webhook_url: receiving(storableText([1, MAX_URL_CHARS])),
   delivery_kind: deliveryKind,
   batch_interval_hours: orNull(batchInterval, {
     explain: `must be one of ${intervals}`,
@@ -193,7 +200,7 @@ const fingerprintText = Type.String({
   pattern: "^[0-9a-f]{16}$",
   description: "The first 8 bytes of the secret's SHA-256.",
 });
-const secretText = Type.String({
+const signingSecret = secretText({
   pattern: "^[0-9a-f]{64}$",
   description:
     "The key of the signatures: the text itself, not the bytes that its digits stand for.",
@@ -201,8 +208,8 @@ const secretText = Type.String({
 
 /** Both forms of a signing secret, as the API shows it (contract 6.6). */
 const secretFields = {
-  secret: secretText,
-  standard_webhooks_secret: orNull(Type.String(), {
+  secret: signingSecret,
+  standard_webhooks_secret: orNull(secretText(), {
     description:
       "The same key in the form of Standard Webhooks: `whsec_` and base64. Null without `standard_webhooks`.",
     examples: [
@@ -280,7 +287,7 @@ export const EnabledSubscription = Type.Object(
 
 export const SecretAnswer = Type.Object(
   {
-    secret: secretText,
+    secret: signingSecret,
     secret_fingerprint: fingerprintText,
   },
   { title: "Secret" },

@@ -58,6 +58,8 @@ const OWN_KEYWORDS = new Set([
   "explain",
   "extends",
   "isKey",
+  "isReceiver",
+  "isSecret",
   "noValidate",
   "problems",
   "repeatable",

@@ -2,6 +2,8 @@ import { ulid } from "ulid";
 
 import type { Tx } from "../../../db/client.ts";
 import { changesOf } from "../../auth/audit-changes.ts";
+import { normaliseEmail } from "../../auth/email.ts";
+import { guardReceivers } from "../../auth/guard.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import type { AuditAction } from "../../auth/audit-model.ts";
 import { type Caller, type Principal, tenantOf } from "../../http/principal.ts";
@@ -88,6 +90,9 @@ export async function updateSettings(
       ...(body.digest_minutes !== undefined && { digestMinutes: body.digest_minutes }),
       ...(body.webhook_url !== undefined && { webhookUrl: body.webhook_url }),
     };
+    const inOneForm = (some: typeof recipients) => some && some.map(normaliseEmail);
+    guardReceivers(caller.principal, inOneForm(before.recipients), inOneForm(recipients));
+    guardReceivers(caller.principal, [before.webhookUrl], [after.webhookUrl]);
     const fields = Object.keys(body);
     // Recipients are persons, and an erasure would not find their addresses in the audit log.
     const named = fields.filter((field) => field !== "recipients");

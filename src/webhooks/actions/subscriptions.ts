@@ -6,6 +6,7 @@ import { violatedIndex } from "../../../db/errors.ts";
 import { skipQueued } from "../../../db/log.ts";
 import { tellOfWebhook } from "../../auth/actions/security-mails.ts";
 import { changesOf } from "../../auth/audit-changes.ts";
+import { guardReceivers } from "../../auth/guard.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import { isUlid } from "../../http/list.ts";
 import { type Caller, tenantOf } from "../../http/principal.ts";
@@ -164,6 +165,7 @@ export async function updateSubscription(
   const { before, after } = await deps.db.transaction(async (tx) => {
     const current = orNotFound(await queries.lockSubscription(tx, found.partnerId, found.id));
     const settings = updatedSettings(current, update);
+    guardReceivers(principal, [current.webhookUrl], [settings.webhookUrl]);
     const fields = changedFields(current, settings);
     if (fields.length === 0) return { before: current, after: current };
     const times = { now, hourMs: deps.config.batchHourMs };

@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 
-import { partnerAdmin, withStepUp } from "../../auth/guard.ts";
+import { partnerAdmin, withStepUp, withStepUpOfReceivers } from "../../auth/guard.ts";
 import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
@@ -52,7 +52,7 @@ export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
         return { ...showSettings(settings), secret };
       },
       {
-        access: writing,
+        access: withStepUpOfReceivers(writing),
         body: AlertSettingsUpdate,
         rules: ({ principal, body }: RuleInput<typeof AlertSettingsUpdate>) =>
           settingsErrors(deps, principal, body),
@@ -60,7 +60,8 @@ export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
         detail: {
           operationId: "updateAlerts",
           summary: "Change the alert settings",
-          description: "Send only the fields to change. The first `webhook_url` makes a secret.",
+          description:
+            "Send only the fields to change. The first `webhook_url` makes a secret. Another `webhook_url` or other `recipients` ask for a fresh session.",
         },
       },
     )

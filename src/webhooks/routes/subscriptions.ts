@@ -1,6 +1,7 @@
 import { join } from "../../http/join.ts";
 import { Type } from "@sinclair/typebox";
 
+import { withStepUpOfReceivers } from "../../auth/guard.ts";
 import { opensSubscription } from "../../auth/portal-pages.ts";
 import { checkedByHandler, examine } from "../../http/fields.ts";
 import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
@@ -242,14 +243,14 @@ export function changeRoutes(deps: WebhookRouteDeps) {
     return showSubscription(await updateSubscription(deps, caller, found, changes));
   };
   const updating = {
-    access: writing,
+    access: withStepUpOfReceivers(writing),
     subscription: true,
     body: updateBody,
     response: { 200: SubscriptionObject },
     detail: {
       summary: "Update a subscription",
       description:
-        "Send only the fields to change. `delivery_kind` may be sent unchanged. A URL, an ordering and `standard_webhooks` hold from the next attempt on; filter and payload mode for events recorded from now on.",
+        "Send only the fields to change. `delivery_kind` may be sent unchanged. A URL, an ordering and `standard_webhooks` hold from the next attempt on; filter and payload mode for events recorded from now on. Another URL asks for a fresh session.",
     },
   } as const;
   return (

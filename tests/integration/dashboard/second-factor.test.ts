@@ -315,6 +315,43 @@ describe.skipIf(lacks("chromium"))("a request that demands a proof", () => {
     await page.close();
   });
 
+  test("of a form with an address that receives data keeps what was typed", async () => {
+    const requires = (is: boolean) =>
+      database.db.sql`update companies set require_second_factor = ${is}
+        where id = ${tenants.partners[1].id}`;
+    await requires(false);
+    const holder = await withApp({ api, clock }, await freshUser("partner_owner", 1));
+    const body = { label: "One", webhook_url: `${root}/one`, delivery_kind: "immediate" };
+    const made = await api.call("POST", "/partner/webhooks", { token: holder.token, body });
+    await requires(true);
+    const forms = [
+      ["/webhooks/alerts", "Alert URL", /^Save/],
+      [`/webhooks/${String(made.body["id"])}?tab=settings`, "Endpoint URL", /^Save/],
+    ] as const;
+    const { page } = await openDashboard(browser, { root, path: "/security" });
+    await toSecondStep(page, holder.user.email);
+    await page.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+    await isIn(page);
+    const asked = page.getByRole("dialog", { name: "Confirm that it is you" });
+    for (const [path, label, save] of forms) {
+      // The moved clock ends the waits of requests that are under way, so that the page may have faults.
+      clock.advance(STALE_MS);
+      await page.goto(`${root}/dashboard${path}`);
+      const url = `${root}/typed${path.length}`;
+      await page.getByLabel(label).fill(url);
+      await page.getByRole("button", { name: save }).click();
+      await asked.getByLabel("Code of your authenticator app").waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByText("You did not confirm that it is you.").waitFor();
+      expect(await page.getByLabel(label).inputValue()).toBe(url);
+      await page.getByRole("button", { name: save }).click();
+      await asked.getByLabel("Code of your authenticator app").fill(codeOf(holder));
+      await page.getByText("Saved.").waitFor();
+      expect(await page.getByLabel(label).inputValue()).toBe(url);
+    }
+    await page.close();
+  });
+
   test("leads a user without a factor to the sign-in, which leads back", async () => {
     const { email } = await freshUser();
     const { page } = await openDashboard(browser, { root, path: "/security" });

@@ -1668,7 +1668,7 @@ class Operations(Requests):
         return self._send("DELETE", f"/api/v1/partner/webhooks/{segment(id)}")
 
     def update_subscription(self, id: str | int, body: SubscriptionUpdate) -> Subscription:
-        """Update a subscription. Send only the fields to change. `delivery_kind` may be sent unchanged. A URL, an ordering and `standard_webhooks` hold from the next attempt on; filter and payload mode for events recorded from now on."""
+        """Update a subscription. Send only the fields to change. `delivery_kind` may be sent unchanged. A URL, an ordering and `standard_webhooks` hold from the next attempt on; filter and payload mode for events recorded from now on. Another URL asks for a fresh session."""
         return self._send("POST", f"/api/v1/partner/webhooks/{segment(id)}", body=body)
 
     def list_attempts(self, id: str | int, *, limit: int | None = None, cursor: str | None = None, event: EventValue | None = None, event_id: str | None = None, outcome: Literal["delivered", "retry", "failed", "interrupted"] | None = None, since: str | None = None, until: str | None = None) -> Pages[Attempt]:
@@ -1740,7 +1740,7 @@ class Operations(Requests):
         return self._send("GET", "/api/v1/partner/alerts")
 
     def update_alerts(self, body: AlertSettingsUpdate) -> AlertSettingsWithSecret:
-        """Change the alert settings. Send only the fields to change. The first `webhook_url` makes a secret."""
+        """Change the alert settings. Send only the fields to change. The first `webhook_url` makes a secret. Another `webhook_url` or other `recipients` ask for a fresh session."""
         return self._send("PATCH", "/api/v1/partner/alerts", body=body)
 
     def confirm_alert_recipient(self, body: RecipientCode) -> ConfirmedRecipient:
@@ -1764,7 +1764,7 @@ class Operations(Requests):
         return self._send("GET", "/api/v1/partner/embedding")
 
     def update_embedding(self, body: Embedding) -> Embedding:
-        """Set the origins that may frame the portal. Origins are https, or http on localhost."""
+        """Set the origins that may frame the portal. Origins are https, or http on localhost. A change of them asks for a fresh session."""
         return self._send("PATCH", "/api/v1/partner/embedding", body=body)
 
     def list_reviews(self, *, limit: int | None = None, cursor: str | None = None, external_review_id: str | None = None, q: str | None = None, store_id: int | None = None, rate: int | None = None, source_platform: str | None = None, assigned_user_id: int | None = None, responded: Literal["true", "false"] | None = None, flag_status: Literal["open", "under_review", "accepted", "rejected", "withdrawn"] | None = None) -> Pages[Review]:

@@ -1708,7 +1708,7 @@ export abstract class Operations {
     return this.send({ method: "DELETE", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}`, options });
   }
 
-  /** Update a subscription. Send only the fields to change. `delivery_kind` may be sent unchanged. A URL, an ordering and `standard_webhooks` hold from the next attempt on; filter and payload mode for events recorded from now on. */
+  /** Update a subscription. Send only the fields to change. `delivery_kind` may be sent unchanged. A URL, an ordering and `standard_webhooks` hold from the next attempt on; filter and payload mode for events recorded from now on. Another URL asks for a fresh session. */
   updateSubscription(id: string | number, body: SubscriptionUpdate, options: RequestOptions = {}): Promise<Subscription> {
     return this.send({ method: "POST", path: `/api/v1/partner/webhooks/${encodeURIComponent(id)}`, body, options });
   }
@@ -1847,7 +1847,7 @@ export abstract class Operations {
     return this.send({ method: "GET", path: `/api/v1/partner/alerts`, options });
   }
 
-  /** Change the alert settings. Send only the fields to change. The first `webhook_url` makes a secret. */
+  /** Change the alert settings. Send only the fields to change. The first `webhook_url` makes a secret. Another `webhook_url` or other `recipients` ask for a fresh session. */
   updateAlerts(body: AlertSettingsUpdate, options: RequestOptions = {}): Promise<AlertSettingsWithSecret> {
     return this.send({ method: "PATCH", path: `/api/v1/partner/alerts`, body, options });
   }
@@ -1877,7 +1877,7 @@ export abstract class Operations {
     return this.send({ method: "GET", path: `/api/v1/partner/embedding`, options });
   }
 
-  /** Set the origins that may frame the portal. Origins are https, or http on localhost. */
+  /** Set the origins that may frame the portal. Origins are https, or http on localhost. A change of them asks for a fresh session. */
   updateEmbedding(body: Embedding, options: RequestOptions = {}): Promise<Embedding> {
     return this.send({ method: "PATCH", path: `/api/v1/partner/embedding`, body, options });
   }
