@@ -67,6 +67,7 @@ const limiter = config.rateLimits
 const spans = config.traces && (await openSpans(config.traces, "api", clock));
 const traces = spans && new RequestTraces(spans);
 const schedule = createSchedule(redis, config.redisPrefix, log);
+const { countInbox, ...counters } = apiMetrics(operations.metrics, { passwords, limiter });
 const app = createApp({
   config,
   db,
@@ -83,9 +84,9 @@ const app = createApp({
   clockSkewMs: operations.clockSkewMs,
   isDraining,
   stopping: closing.signal,
-  ...apiMetrics(operations.metrics, { passwords, limiter }),
+  ...counters,
 });
-void followInbox({ db, clock, writerPool, schedule, log }, stop);
+void followInbox({ db, clock, writerPool, schedule, log, countInbox }, stop);
 operations.serve();
 // `reusePort` is off, because a second process on the same port would silently take a part of the connections.
 listenOrExit("PORT", config, () =>

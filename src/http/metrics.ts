@@ -23,13 +23,21 @@ export type CountRequest = (request: {
   readonly durationMs: number;
 }) => void;
 
+/** The numbers of actions of the inbox that were taken over, by result. */
+interface InboxResults {
+  readonly recorded: number;
+  readonly unchanged: number;
+  readonly duplicate: number;
+}
+export type CountInbox = (results: InboxResults) => void;
+
 interface Measured {
   readonly passwords: { load(): Load };
   /** The rate limiter; undefined with `RATE_LIMITS=off`. */
   readonly limiter: { readonly unchecked: number } | undefined;
 }
 
-/** Declares the metrics of the API and returns the counters for its routes and actions. */
+/** Declares the metrics of the API and returns the counters for its routes, its actions and the inbox. */
 export function apiMetrics(registry: Registry, { passwords, limiter }: Measured) {
   const signIns = new Counter({
     name: "reviewrelay_sign_ins_total",
@@ -37,6 +45,17 @@ export function apiMetrics(registry: Registry, { passwords, limiter }: Measured)
     labelNames: ["result"],
     registers: [registry],
   });
+  const inbox = new Counter({
+    name: "reviewrelay_inbox_actions_total",
+    help: "Actions of the inbox that were taken over, by result: recorded, unchanged, or duplicate.",
+    labelNames: ["result"],
+    registers: [registry],
+  });
+  const countInbox: CountInbox = (results) => {
+    for (const [result, count] of Object.entries(results)) inbox.inc({ result }, count);
+  };
+  // A counter with labels is shown from its first count on.
+  countInbox({ recorded: 0, unchanged: 0, duplicate: 0 });
   readCounter(
     registry,
     {
@@ -63,6 +82,7 @@ export function apiMetrics(registry: Registry, { passwords, limiter }: Measured)
   return {
     countRequest: countRequests(registry),
     countSignIn: (result: string) => signIns.inc({ result }),
+    countInbox,
   };
 }
 

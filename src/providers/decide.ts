@@ -1,6 +1,6 @@
 import { isoInstant } from "../lib/clock.ts";
 import type { Key } from "../lib/kind-key.ts";
-import type { Metadata, NativeEmail } from "../reviews/events.ts";
+import { decideRemoval, type Metadata, type NativeEmail } from "../reviews/events.ts";
 import type { Axis, ConnectionEventValue, RecordedAction } from "../outbox/event.ts";
 import type { Reference } from "./input.ts";
 import { reviewKey, type ProviderEvent, type ReportedReview } from "./model.ts";
@@ -195,8 +195,9 @@ interface ReviewOfSite {
 
 /** Records the removal; a repeated removal changes nothing. */
 function applyRemoval(draft: Draft, event: ReviewEvent, { site, review }: ReviewOfSite): void {
-  if (review.removedAt !== null) return;
-  const next = { ...review, removedAt: event.occurredAt };
+  const changes = decideRemoval(review, event.occurredAt);
+  if (changes === "unchanged") return;
+  const next = { ...review, ...changes };
   draft.reviews.set(reviewKey(site.id, review.externalReviewId), next);
   record(draft, event, { site, review: next }, { event: "review_removed", metadata: {} });
 }
@@ -227,18 +228,41 @@ const CONNECTION_EVENTS = {
   post: { connected: "response_post_connected", disconnected: "response_post_disconnected" },
 } as const satisfies Record<Axis, Record<string, ConnectionEventValue>>;
 
+type AxisColumns = Pick<
+  Site,
+  "pullConnected" | "pullErrorCode" | "postConnected" | "postErrorCode"
+>;
+
+/** What a report, an action or a row of the history says about an axis. */
+interface AxisReport extends Cause {
+  readonly isConnected: boolean;
+}
+
+/** Returns a connection with an axis in the reported state. */
+export function withAxis<S extends AxisColumns>(site: S, report: AxisReport): S {
+  const { axis, isConnected, errorCode } = report;
+  return axis === "pull"
+    ? { ...site, pullConnected: isConnected, pullErrorCode: errorCode }
+    : { ...site, postConnected: isConnected, postErrorCode: errorCode };
+}
+
 /**
- * Records an event only when the axis connects or disconnects (contract 8.3). A different error code alone is stored
- * without an event.
+ * Decides about a report of an axis: an event is recorded only when the axis connects or disconnects (contract 8.3). A
+ * different error code alone is stored without an event. A report of the present state returns the same object.
  */
+export function decideAxis<S extends AxisColumns>(site: S, report: AxisReport) {
+  const [state, code] = [`${report.axis}Connected`, `${report.axis}ErrorCode`] as const;
+  const isEvent = site[state] !== report.isConnected;
+  const isSame = !isEvent && site[code] === report.errorCode;
+  return { next: isSame ? site : withAxis(site, report), isEvent };
+}
+
 function applyConnection(draft: Draft, event: Connection, site: Site): void {
   const { axis, errorCode } = event;
-  const [state, code] = [`${axis}Connected`, `${axis}ErrorCode`] as const;
   const isConnected = errorCode === null;
-  if (site[state] === isConnected && site[code] === errorCode) return;
-  const next = { ...site, [state]: isConnected, [code]: errorCode };
+  const { next, isEvent } = decideAxis(site, { axis, isConnected, errorCode });
   draft.sites.set(site.id, next);
-  if (site[state] === isConnected) return;
+  if (!isEvent) return;
   const name = CONNECTION_EVENTS[axis][isConnected ? "connected" : "disconnected"];
   const cause = { axis, errorCode };
   record(draft, event, { site: next, cause }, { event: name, metadata: {} });

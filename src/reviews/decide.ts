@@ -1,44 +1,62 @@
 import type { ProblemCode } from "../lib/problem.ts";
-import type { FlagMove, NativeEmail, ReviewEvent } from "./events.ts";
-import type { Review } from "./model.ts";
+import {
+  type Act,
+  decideEvent,
+  type FlagMove,
+  isOpen,
+  type NativeEmail,
+  type ReviewChanges,
+  type ReviewEvent,
+  type ReviewState,
+} from "./events.ts";
 
-/** The effect of an account's action on a review: one event, which changes its columns, no effect, or an error code. */
-export type ReviewDecision =
-  | { readonly kind: "write"; readonly event: ReviewEvent }
-  | { readonly kind: "nothing" }
-  | { readonly kind: "refuse"; readonly code: ProblemCode };
+/** The effect of an account's action on a review: one event with its changes, no effect, or an error code. */
+export type ReviewDecision = Written | Nothing | Refused;
 
-const write = (event: ReviewEvent): ReviewDecision => ({ kind: "write", event });
+interface Written {
+  readonly kind: "write";
+  readonly event: ReviewEvent;
+  readonly changes: ReviewChanges;
+}
+interface Nothing {
+  readonly kind: "nothing";
+}
+interface Refused {
+  readonly kind: "refuse";
+  readonly code: ProblemCode;
+}
 
-type State = Pick<Review, "removedAt" | "responseBody" | "flagStatus">;
+function write(review: ReviewState, event: ReviewEvent, act: Act): Written | Nothing {
+  const changes = decideEvent(review, event, act);
+  return changes === "unchanged" ? { kind: "nothing" } : { kind: "write", event, changes };
+}
+
+const refuse = (code: ProblemCode): Refused => ({ kind: "refuse", code });
 
 /**
  * Decides about a response. The first response of a review is the event `response_submitted`, every later one
  * `response_updated`, even with the same text (contract 9.2).
  */
-export function decideResponse(
-  review: Pick<State, "removedAt" | "responseBody">,
-  body: string,
-): ReviewDecision {
-  if (review.removedAt !== null) return { kind: "refuse", code: "review_removed" };
+export function decideResponse(review: ReviewState, body: string, act: Act): ReviewDecision {
+  if (review.removedAt !== null) return refuse("review_removed");
   const name = review.responseBody === null ? "response_submitted" : "response_updated";
-  return write({ name, metadata: { body } });
+  return write(review, { name, metadata: { body } }, act);
 }
 
 /**
  * Deletes the response to a review. The response to a removed review is deleted, too, because it may still be shown
  * somewhere.
  */
-export function decideResponseDeletion(review: State): ReviewDecision {
-  if (review.responseBody === null) return { kind: "refuse", code: "no_response" };
-  return write({ name: "response_deleted", metadata: {} });
+export function decideResponseDeletion(review: ReviewState, act: Act): ReviewDecision {
+  const decision = write(review, { name: "response_deleted", metadata: {} }, act);
+  return decision.kind === "nothing" ? refuse("no_response") : decision;
 }
 
 /** Opens a flag on a review. A review has at most one open flag; after it is closed the review may be flagged again. */
-export function decideFlag(review: State, reason: string): ReviewDecision {
-  if (review.removedAt !== null) return { kind: "refuse", code: "review_removed" };
-  if (isOpen(review)) return { kind: "refuse", code: "flag_open" };
-  return write({ name: "review_flagged", metadata: { reason } });
+export function decideFlag(review: ReviewState, reason: string, act: Act): ReviewDecision {
+  if (review.removedAt !== null) return refuse("review_removed");
+  const decision = write(review, { name: "review_flagged", metadata: { reason } }, act);
+  return decision.kind === "nothing" ? refuse("flag_open") : decision;
 }
 
 /**
@@ -47,33 +65,26 @@ export function decideFlag(review: State, reason: string): ReviewDecision {
  * ask for a removal.
  */
 export function decideFlagStatus(
-  review: Pick<State, "flagStatus">,
-  to: FlagMove,
-  nativeEmail: NativeEmail,
+  review: ReviewState,
+  { to, native_email }: { readonly to: FlagMove; readonly native_email: NativeEmail },
+  act: Act,
 ): ReviewDecision {
-  const from = review.flagStatus;
-  if (from === to) return { kind: "nothing" };
-  if (from === null || !isOpen(review)) return { kind: "refuse", code: "no_open_flag" };
-  return write({ name: "flag_status_changed", metadata: { from, to, native_email: nativeEmail } });
+  const { flagStatus: from } = review;
+  if (from === null) return refuse("no_open_flag");
+  const metadata = { from, to, native_email };
+  const decision = write(review, { name: "flag_status_changed", metadata }, act);
+  return decision.kind === "write" && !isOpen(review) ? refuse("no_open_flag") : decision;
 }
 
 /**
  * Assigns the review to a user. Assigning it to its present assignee writes nothing. Removed reviews are accepted,
  * because somebody may have to look into them.
  */
-export function decideAssignment(
-  review: Pick<Review, "assignedUserId">,
-  userId: number,
-): ReviewDecision {
-  if (review.assignedUserId === userId) return { kind: "nothing" };
-  return write({ name: "review_assigned", metadata: { user_id: userId } });
+export function decideAssignment(review: ReviewState, userId: number, act: Act): ReviewDecision {
+  return write(review, { name: "review_assigned", metadata: { user_id: userId } }, act);
 }
 
 /** Adds a note to a review. The note exists in the history only, so the same text twice is two notes. */
-export function decideNote(body: string): ReviewDecision {
-  return write({ name: "note_added", metadata: { body } });
-}
-
-function isOpen({ flagStatus }: Pick<State, "flagStatus">): boolean {
-  return flagStatus === "open" || flagStatus === "under_review";
+export function decideNote(review: ReviewState, body: string, act: Act): ReviewDecision {
+  return write(review, { name: "note_added", metadata: { body } }, act);
 }

@@ -59,10 +59,13 @@ export type ReviewEvent = {
   [E in ReviewEventValue]: { readonly name: E; readonly metadata: Metadata[E] };
 }[ReviewEventValue];
 
+type Columns = typeof reviews.$inferSelect;
+
 /** The columns of a review that events change; an absent column keeps its value. */
 export type ReviewChanges = Partial<
   Pick<
-    typeof reviews.$inferSelect,
+    Columns,
+    | "removedAt"
     | "responseBody"
     | "responseUserId"
     | "respondedAt"
@@ -73,61 +76,95 @@ export type ReviewChanges = Partial<
 >;
 
 /** No other column, because the type check accepts additional fields of a function's result. */
-type NoOther = Partial<
-  Record<Exclude<keyof typeof reviews.$inferSelect, keyof ReviewChanges>, never>
+type NoOther = Partial<Record<Exclude<keyof Columns, keyof ReviewChanges>, never>>;
+
+/** The columns of a review that decide whether an event changes something. */
+export type ReviewState = Pick<
+  Columns,
+  "removedAt" | "responseBody" | "flagStatus" | "assignedUserId"
 >;
 
 /** The origin of an event. */
-interface Act {
+export interface Act {
   /** The acting user; null if the review site caused the event. */
   readonly userId: number | null;
   /** The time of the action. */
   readonly at: Date;
 }
 
-const nothing = (): ReviewChanges => ({});
-const respond = ({ body }: { readonly body: string }, { userId, at }: Act): ReviewChanges => ({
-  responseBody: body,
-  responseUserId: userId,
-  respondedAt: at,
-});
+/** The changes of an event, or that the review is already as the event says, so that nothing is recorded. */
+type Effect = ReviewChanges | "unchanged";
+
+export function isOpen({ flagStatus }: Pick<ReviewState, "flagStatus">): boolean {
+  return flagStatus === "open" || flagStatus === "under_review";
+}
+
+/** Decides about the removal of a review. Reports of providers, which know fewer columns, call it as well. */
+export function decideRemoval({ removedAt }: Pick<ReviewState, "removedAt">, at: Date) {
+  return removedAt === null ? { removedAt: at } : "unchanged";
+}
+
+const nothing = () => ({});
+const respond = (
+  _review: ReviewState,
+  { body }: { readonly body: string },
+  { userId, at }: Act,
+) => ({ responseBody: body, responseUserId: userId, respondedAt: at });
 
 /**
- * The function that returns the changed columns of the review, by event. Actions of accounts and of services both use
- * this table (contract 9.2 and 9.7).
+ * The rule of each event: the columns of the review that it changes, or that it changes nothing. Actions of accounts and
+ * of services both use this table (contract 9.2 and 9.7).
  */
 const EFFECTS: {
   readonly [E in ReviewEventValue]: (
+    review: ReviewState,
     metadata: (typeof METADATA)[E]["static"],
     act: Act,
-  ) => ReviewChanges & NoOther;
+  ) => (ReviewChanges & NoOther) | "unchanged";
 } = {
-  // The reports of providers write the review themselves (`src/providers/decide.ts`).
-  review_received: nothing,
-  review_updated: nothing,
-  review_removed: nothing,
+  // The reports of providers write the text of the review themselves (`src/providers/decide.ts`).
+  review_received: () => ({ removedAt: null }),
+  review_updated: (_, { restored }) => (restored ? { removedAt: null } : {}),
+  review_removed: (review, _, { at }) => decideRemoval(review, at),
   profanity_detected: nothing,
-  review_flagged: ({ reason }) => ({ flagStatus: "open", flagReason: reason }),
-  flag_status_changed: ({ to }) => ({ flagStatus: to }),
-  review_assigned: ({ user_id: userId }) => ({ assignedUserId: userId }),
+  review_flagged: (review, { reason }) =>
+    isOpen(review) ? "unchanged" : { flagStatus: "open", flagReason: reason },
+  flag_status_changed: ({ flagStatus }, { to }) =>
+    flagStatus === to ? "unchanged" : { flagStatus: to },
+  review_assigned: ({ assignedUserId }, { user_id: userId }) =>
+    assignedUserId === userId ? "unchanged" : { assignedUserId: userId },
   note_added: nothing,
   response_submitted: respond,
   response_updated: respond,
-  response_deleted: () => ({ responseBody: null, responseUserId: null, respondedAt: null }),
+  response_deleted: ({ responseBody }) =>
+    responseBody === null
+      ? "unchanged"
+      : { responseBody: null, responseUserId: null, respondedAt: null },
   homeowner_notified_of_response: nothing,
 };
 
 const isReviewEvent = (event: string): event is ReviewEventValue => Object.hasOwn(METADATA, event);
 
-/** Returns the columns that an event with validated metadata changes at its review; none for an event about a site. */
-export function changesOf(event: string, metadata: unknown, act: Act): ReviewChanges {
-  return isReviewEvent(event) ? effectOf(event, metadata, act) : {};
+/**
+ * Decides what an event with validated metadata changes at its review. An event about a site changes none of the columns.
+ */
+export function decideEvent(
+  review: ReviewState,
+  event: { readonly name: string; readonly metadata: unknown },
+  act: Act,
+): Effect {
+  return isReviewEvent(event.name) ? effectOf(review, event.name, event.metadata, act) : {};
 }
 
 // The type parameter ties the schema of an event to its effect.
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
-function effectOf<E extends ReviewEventValue>(event: E, metadata: unknown, act: Act) {
+function effectOf<E extends ReviewEventValue>(
+  review: ReviewState,
+  event: E,
+  metadata: unknown,
+  act: Act,
+) {
   if (!Value.Check(METADATA[event], metadata))
     throw new Error("Validated metadata does not match its schema.");
-  return EFFECTS[event](metadata, act);
+  return EFFECTS[event](review, metadata, act);
 }

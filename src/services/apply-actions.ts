@@ -3,10 +3,12 @@ import { ulid } from "ulid";
 import type { Tx } from "../../db/client.ts";
 import { parseInstant } from "../lib/clock.ts";
 import { Problem } from "../lib/problem.ts";
-import { type Axis, type RecordedAction, siteStateOf } from "../outbox/event.ts";
+import { type RecordedAction, siteStateOf } from "../outbox/event.ts";
 import { holdSequences, recordActions } from "../outbox/queries.ts";
 import { siteFacts } from "../providers/batch.ts";
-import { changesOf } from "../reviews/events.ts";
+import { decideAxis } from "../providers/decide.ts";
+import { updateSites } from "../providers/queries/write.ts";
+import { decideEvent } from "../reviews/events.ts";
 import { type Review, reviewFacts } from "../reviews/model.ts";
 import { lockReviews, updateReviews } from "../reviews/queries/reviews.ts";
 import type { Action } from "./model.ts";
@@ -29,19 +31,28 @@ export async function writeActions(tx: Tx, placed: readonly PlacedAction[], now:
   return writeDraft(tx, draft, placed, now);
 }
 
-/** Writes actions on subjects that are locked, at the end of their transaction. */
+/**
+ * Writes actions on subjects that are locked, at the end of their transaction. An action that changes nothing is not
+ * recorded. Returns the wakes for the dispatcher and the actions that changed nothing.
+ */
 export async function writeDraft(tx: Tx, draft: Draft, placed: readonly PlacedAction[], now: Date) {
-  const made = placed.map((one) => apply(one, draft, now));
-  for (const [id, changes] of draft.siteChanges) await queries.updateSite(tx, id, changes);
-  const changed = [...draft.changedReviews]
+  const unchanged = new Set<PlacedAction>();
+  const made = placed.flatMap((one) => {
+    const action = apply(one, draft, now);
+    if (action === undefined) unchanged.add(one);
+    return action ?? [];
+  });
+  const reviews = [...draft.changedReviews]
     .flatMap((id) => draft.reviews.get(id) ?? [])
     .map((review) => ({ ...review, updatedAt: now }));
-  // Both statements are sent together.
-  const [, recorded] = await Promise.all([
-    updateReviews(tx, changed),
+  const sites = [...draft.changedSites].flatMap((id) => draft.sites.get(id) ?? []);
+  // The statements are sent together.
+  const [, , wakes] = await Promise.all([
+    sites.length > 0 && updateSites(tx, sites),
+    updateReviews(tx, reviews),
     recordActions(tx, made, now),
   ]);
-  return recorded;
+  return { wakes, unchanged };
 }
 
 /** The reviews and connections after the actions so far, and what these actions have changed. */
@@ -51,7 +62,7 @@ export interface Draft {
   /** The connections that are locked. The others are only shown, with a posting at them. */
   readonly lockedSites: ReadonlySet<number>;
   readonly changedReviews: Set<number>;
-  readonly siteChanges: Map<number, queries.SiteChanges>;
+  readonly changedSites: Set<number>;
 }
 
 /** Locks the reviews and connections of actions. With `skipLocked` it leaves out those that are locked already. */
@@ -85,15 +96,16 @@ export async function lockSubjects(
     sites: new Map(sites.map((one) => [one.id, one])),
     lockedSites: new Set(locked.map(({ id }) => id)),
     changedReviews: new Set(),
-    siteChanges: new Map(),
+    changedSites: new Set(),
   };
 }
 
+/** Applies an action to the draft. Returns undefined if the review or the axis is already as the action says. */
 function apply(
   { action, actor, ...tenant }: PlacedAction,
   draft: Draft,
   now: Date,
-): RecordedAction {
+): RecordedAction | undefined {
   const occurredAt = parseInstant(action.occurred_at) ?? now;
   const review = draft.reviews.get(action.review_id ?? 0);
   const site = draft.sites.get(review?.storeReviewSiteId ?? action.store_review_site_id ?? 0);
@@ -116,29 +128,23 @@ function apply(
     if (site === undefined) throw new Problem("not_found");
     const { axis, isConnected } = state;
     const errorCode = action.error_code ?? null;
-    const next =
-      review === undefined ? connect(draft, site, { axis, isConnected, errorCode }) : site;
-    return { ...common, about: { site: siteFacts(next, { axis, errorCode }) } };
+    const facts = (one: queries.SiteRow) => ({ site: siteFacts(one, { axis, errorCode }) });
+    // A posting tells about a response, and leaves the axis as it is.
+    if (review !== undefined) return { ...common, about: facts(site) };
+    const { next, isEvent } = decideAxis(site, { axis, isConnected, errorCode });
+    draft.sites.set(site.id, next);
+    if (next !== site) draft.changedSites.add(site.id);
+    return isEvent ? { ...common, about: facts(next) } : undefined;
   }
   if (review === undefined) throw new Problem("not_found");
-  const changes = changesOf(action.event, metadata, { userId: actor.id, at: occurredAt });
+  const changes = decideEvent(
+    review,
+    { name: action.event, metadata },
+    { userId: actor.id, at: occurredAt },
+  );
+  if (changes === "unchanged") return undefined;
   const changed = { ...review, ...changes };
   draft.reviews.set(review.id, changed);
   if (Object.keys(changes).length > 0) draft.changedReviews.add(review.id);
   return { ...common, about: { review: reviewFacts(changed) } };
-}
-
-function connect(
-  draft: Draft,
-  site: queries.SiteRow,
-  { axis, isConnected, errorCode }: { axis: Axis; isConnected: boolean; errorCode: string | null },
-): queries.SiteRow {
-  const changes =
-    axis === "pull"
-      ? { pullConnected: isConnected, pullErrorCode: errorCode }
-      : { postConnected: isConnected, postErrorCode: errorCode };
-  const next = { ...site, ...changes };
-  draft.sites.set(site.id, next);
-  draft.siteChanges.set(site.id, { ...draft.siteChanges.get(site.id), ...changes });
-  return next;
 }

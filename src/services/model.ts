@@ -220,10 +220,13 @@ export const ActionsBody = Type.Object(
 
 export const ActionsAnswer = Type.Object(
   {
-    accepted: Type.Integer({ description: "Actions that were recorded." }),
+    accepted: Type.Integer({ description: "Actions whose ids were new." }),
+    unchanged: Type.Integer({
+      description: "Accepted actions that say what is so already, and were not recorded.",
+    }),
     duplicates: Type.Integer({ description: "Actions whose ids were known." }),
   },
-  { title: "TakenActions", examples: [{ accepted: 12, duplicates: 1 }] },
+  { title: "TakenActions", examples: [{ accepted: 12, unchanged: 2, duplicates: 1 }] },
 );
 
 const METADATA_OF = new Map<string, TObject>(

@@ -208,15 +208,6 @@ export function ownersOf(db: DbOrTx, accountIds: readonly number[]) {
     .orderBy(companyId, users.id);
 }
 
-/** New states of the axes of a connection. */
-export type SiteChanges = Partial<
-  Pick<SiteRow, "pullConnected" | "pullErrorCode" | "postConnected" | "postErrorCode">
->;
-
-export async function updateSite(tx: Tx, siteId: number, changes: SiteChanges): Promise<void> {
-  await tx.update(storeReviewSites).set(changes).where(eq(storeReviewSites.id, siteId));
-}
-
 // ------------------------------------------------------------------------------------------------ inbox
 
 /** The most partners whose actions one round takes over. */

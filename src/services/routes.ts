@@ -309,7 +309,7 @@ function platformRoutes(deps: ServiceRouteDeps) {
           operationId: "recordActions",
           summary: "Record actions on reviews and connections",
           description:
-            "All or none. Each is written to the history and queued for webhooks like an action at this API.",
+            "All or none. Each that changes something is written to the history and queued for webhooks like an action at this API.",
         },
       },
     )

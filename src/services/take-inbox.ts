@@ -4,6 +4,7 @@ import type { Tx } from "../../db/client.ts";
 import { isLockTimeout, isStoreFailure } from "../../db/errors.ts";
 import { examine } from "../http/fields.ts";
 import { errorFields, type Log } from "../lib/log.ts";
+import type { CountInbox } from "../http/metrics.ts";
 import { Problem } from "../lib/problem.ts";
 import { type Action, ActionBody, MAX_ACTIONS } from "./model.ts";
 import { writeActions } from "./apply-actions.ts";
@@ -18,6 +19,8 @@ import {
 
 interface InboxDeps extends TakingDeps {
   readonly log: Log;
+  /** Adds actions that were taken over to the metrics. */
+  readonly countInbox: CountInbox;
 }
 
 /** The pause in milliseconds before the inbox is read again once it is empty. */
@@ -87,8 +90,8 @@ function setFirstAside({ db }: InboxDeps, partnerId: number): Promise<void> {
  */
 async function takeOfPartner(deps: InboxDeps, partnerId: number, limit: number): Promise<boolean> {
   const now = deps.clock.now();
-  const { recorded, count } = await deps.writerPool.transaction([partnerId], async (tx) => {
-    if (!(await queries.lockInbox(tx, partnerId))) return { recorded: [], count: 0 };
+  const round = await deps.writerPool.transaction([partnerId], async (tx) => {
+    if (!(await queries.lockInbox(tx, partnerId))) return undefined;
     const rows = await queries.nextOfInbox(tx, partnerId, limit);
     const { taken, rejected } = await judge(deps, tx, rows);
     for (const { position, errors } of rejected) await queries.rejectInInbox(tx, position, errors);
@@ -97,10 +100,18 @@ async function takeOfPartner(deps: InboxDeps, partnerId: number, limit: number):
       taken.map(({ position }) => position),
     );
     const fresh = (await claimFresh(tx, taken, now)).map(({ placed }) => placed);
-    return { recorded: await writeActions(tx, fresh, now), count: rows.length };
+    const { wakes, unchanged } = await writeActions(tx, fresh, now);
+    const results = {
+      recorded: fresh.length - unchanged.size,
+      unchanged: unchanged.size,
+      duplicate: taken.length - fresh.length,
+    };
+    return { wakes, results, isFull: rows.length === limit };
   });
-  await deps.schedule.wake(recorded);
-  return count === limit;
+  if (round === undefined) return false;
+  deps.countInbox(round.results);
+  await deps.schedule.wake(round.wakes);
+  return round.isFull;
 }
 
 interface Taken {

@@ -31,9 +31,10 @@ interface TakingRequest extends Caller {
   readonly actions: readonly Action[];
 }
 
-/** How many of the actions of a request were new, and the wake of the dispatcher after their commit. */
+/** How many actions of a request were new and how many of these changed nothing, and the wake after their commit. */
 interface Taken {
   readonly accepted: number;
+  readonly unchanged: number;
   readonly woken: Promise<void>;
 }
 
@@ -69,9 +70,9 @@ export function createTaker(deps: TogetherDeps) {
   return async (request: TakingRequest) => {
     const { actions } = request;
     const together = actions.length > MAX_ACTIONS ? undefined : await join(request);
-    const { accepted, woken } = together ?? (await takeAlone(deps, request));
+    const { woken, ...counts } = together ?? (await takeAlone(deps, request));
     await woken;
-    return { accepted, duplicates: actions.length - accepted };
+    return { ...counts, duplicates: actions.length - counts.accepted };
   };
 }
 
@@ -90,17 +91,17 @@ async function takeAlone(
     throw new Problem("forbidden");
   }
   const now = deps.clock.now();
-  const { recorded, accepted } = await deps.writerPool.transaction(partners, async (tx) => {
+  const { wakes, accepted, unchanged } = await deps.writerPool.transaction(partners, async (tx) => {
     const given = placed.map((one) => ({
       serviceId: principal.userId,
       id: one.action.id,
       placed: one,
     }));
     const fresh = (await claimFresh(tx, given, now)).map((one) => one.placed);
-    return { recorded: await writeActions(tx, fresh, now), accepted: fresh.length };
+    return { ...(await writeActions(tx, fresh, now)), accepted: fresh.length };
   });
   // Wakes the dispatcher after the commit, because an earlier wake could find the entries still invisible.
-  return { accepted, woken: deps.schedule.wake(recorded) };
+  return { accepted, unchanged: unchanged.size, woken: deps.schedule.wake(wakes) };
 }
 
 function throwErrors(found: readonly Placed[]): void {
@@ -165,16 +166,23 @@ async function takeGroup(
         );
       const fresh = claimed.filter(({ request }) => free.has(request));
       const written = fresh.flatMap(({ request, index }) => free.get(request)?.[index] ?? []);
+      const { wakes, unchanged } = await writeDraft(tx, draft, written, now);
       return {
-        counts: requests.map((one) =>
-          free.has(one) ? fresh.filter(({ request }) => request === one).length : undefined,
-        ),
-        recorded: await writeDraft(tx, draft, written, now),
+        recorded: wakes,
+        counts: requests.map((one) => {
+          const placed = free.get(one);
+          return (
+            placed && {
+              accepted: fresh.filter(({ request }) => request === one).length,
+              unchanged: placed.filter((action) => unchanged.has(action)).length,
+            }
+          );
+        }),
       };
     });
     // The next group does not wait for Redis.
     const woken = deps.schedule.wake(recorded);
-    return counts.map((accepted) => (accepted === undefined ? undefined : { accepted, woken }));
+    return counts.map((one) => one && { ...one, woken });
   } catch (error) {
     // After a store failure the result of the commit is unknown. After any other error nothing was written.
     if (isStoreFailure(error)) throw error;

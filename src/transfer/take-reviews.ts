@@ -7,6 +7,7 @@ import { parseInstant } from "../lib/clock.ts";
 import { siteStateOf, type RecordedAction } from "../outbox/event.ts";
 import { holdSequences, recordActions } from "../outbox/queries.ts";
 import { siteFacts } from "../providers/batch.ts";
+import { withAxis } from "../providers/decide.ts";
 import type { ProfanityFinder } from "../providers/profanity.ts";
 import { reviewFacts } from "../reviews/model.ts";
 import { updateReviews } from "../reviews/queries/reviews.ts";
@@ -262,11 +263,8 @@ function subjectOf(line: LineOf<"history">, { reviews, sites }: Subjects) {
   if (site === undefined) return fault("connection_id", "names no connection");
   if (state !== undefined) {
     const { axis, isConnected } = state;
-    const then =
-      axis === "pull"
-        ? { pullConnected: isConnected, pullErrorCode: errorCode }
-        : { postConnected: isConnected, postErrorCode: errorCode };
-    return { site, review, facts: { site: siteFacts({ ...site, ...then }, { axis, errorCode }) } };
+    const then = withAxis(site, { axis, isConnected, errorCode });
+    return { site, review, facts: { site: siteFacts(then, { axis, errorCode }) } };
   }
   const { rate = review?.rate ?? 1, reviewer = review?.reviewer ?? null } = line;
   const facts = {

@@ -15,7 +15,7 @@ import type { WriterPool } from "../../outbox/writer-pool.ts";
 import { recordActions } from "../../outbox/queries.ts";
 import type { Waker } from "../../outbox/schedule.ts";
 import * as decide from "../decide.ts";
-import { changesOf, type FlagMove, type ReviewEvent } from "../events.ts";
+import type { Act, FlagMove, ReviewEvent } from "../events.ts";
 import {
   reviewFacts,
   type Colleague,
@@ -83,7 +83,7 @@ export function respond(
   { id }: Pick<Review, "id">,
   body: string,
 ): Promise<Review> {
-  return act(deps, principal, id, (review) => decide.decideResponse(review, body));
+  return act(deps, principal, id, (review, doing) => decide.decideResponse(review, body, doing));
 }
 
 export function deleteResponse(
@@ -100,7 +100,7 @@ export function flag(
   { id }: Pick<Review, "id">,
   reason: string,
 ): Promise<Review> {
-  return act(deps, principal, id, (review) => decide.decideFlag(review, reason));
+  return act(deps, principal, id, (review, doing) => decide.decideFlag(review, reason, doing));
 }
 
 /** Moves the flag and mails the account owner, unless the partner suppresses our mails (contract 9.5). */
@@ -110,11 +110,12 @@ export function moveFlag(
   { id }: Pick<Review, "id">,
   to: FlagMove,
 ): Promise<Review> {
-  return act(deps, principal, id, async (review, now, tx) => {
+  return act(deps, principal, id, async (review, doing, tx) => {
     const notice = await planFlagNotice(tx, review);
-    const decision = decide.decideFlagStatus(review, to, notice.nativeEmail);
+    const move = { to, native_email: notice.nativeEmail };
+    const decision = decide.decideFlagStatus(review, move, doing);
     if (decision.kind === "write" && notice.nativeEmail === "queued")
-      await queueFlagNotice(tx, deps, { owner: notice.owner, reviewId: id, to }, now);
+      await queueFlagNotice(tx, deps, { owner: notice.owner, reviewId: id, to }, doing.at);
     return decision;
   });
 }
@@ -140,9 +141,9 @@ export function assign(
   { id }: Pick<Review, "id">,
   userId: number,
 ): Promise<Review> {
-  return act(deps, principal, id, async (review, _now, tx) => {
+  return act(deps, principal, id, async (review, doing, tx) => {
     if (!(await queries.maySee(tx, review, userId))) throw invalid({ user_id: [CANNOT_SEE_STORE] });
-    return decide.decideAssignment(review, userId);
+    return decide.decideAssignment(review, userId, doing);
   });
 }
 
@@ -152,12 +153,12 @@ export function addNote(
   { id }: Pick<Review, "id">,
   body: string,
 ): Promise<Review> {
-  return act(deps, principal, id, () => decide.decideNote(body));
+  return act(deps, principal, id, (review, doing) => decide.decideNote(review, body, doing));
 }
 
 type Rule = (
   review: Review,
-  now: Date,
+  doing: Act,
   tx: Tx,
 ) => decide.ReviewDecision | Promise<decide.ReviewDecision>;
 
@@ -176,11 +177,10 @@ async function act(
   const work = async (tx: Tx) => {
     const current = await queries.lockReview(tx, id);
     if (current === undefined) throw new Problem("not_found");
-    const decision = await rule(current, now, tx);
+    const decision = await rule(current, { userId: principal.userId, at: now }, tx);
     if (decision.kind === "refuse") throw new Problem(decision.code);
     if (decision.kind === "nothing") return { review: current, wakes: [] };
-    const { name, metadata } = decision.event;
-    const changes = changesOf(name, metadata, { userId: principal.userId, at: now });
+    const { changes } = decision;
     await queries.updateReview(tx, id, changes, now);
     const changed = { ...current, ...changes, updatedAt: now };
     const action = actionOf(changed, decision.event, { principal, now });

@@ -194,6 +194,7 @@ export async function updateReview(
 }
 
 const CHANGED = {
+  removedAt: reviews.removedAt,
   responseBody: reviews.responseBody,
   responseUserId: reviews.responseUserId,
   respondedAt: reviews.respondedAt,

@@ -139,7 +139,8 @@ describe("the inbox", () => {
       await insert(action());
       await insert({
         ...action({ metadata: undefined }),
-        event: "response_post_connected",
+        event: "response_post_disconnected",
+        error_code: "E-001",
         review_id: undefined,
         store_review_site_id: site,
       });
@@ -235,7 +236,14 @@ async function take(): Promise<boolean> {
   });
   const writerPool = createWriterPool(writerDb, clock, { connections: 2, share: 2, waitMs: 6_000 });
   try {
-    return await takeInbox({ db, clock, writerPool, schedule, log: silentLog });
+    return await takeInbox({
+      db,
+      clock,
+      writerPool,
+      schedule,
+      log: silentLog,
+      countInbox: () => {},
+    });
   } finally {
     await writerDb.close();
   }

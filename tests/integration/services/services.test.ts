@@ -150,7 +150,7 @@ describe("actions", () => {
       action("response_post_failed", { error_code: "E-001" }),
       action("review_pull_disconnected", { error_code: "E-001" }),
     ]);
-    expect(body).toEqual({ accepted: 6, duplicates: 0 });
+    expect(body).toEqual({ accepted: 6, unchanged: 0, duplicates: 0 });
     const review = await world.api.call("GET", `/account/reviews/${reviewId}`, {
       token: world.tokens.account,
     });
@@ -219,7 +219,7 @@ describe("actions", () => {
 
   test("of other requests are taken, while one of the group is refused and one waits for a locked sequence", async () => {
     const one = async (fields: object) => {
-      const { status, body } = await record(writer, [action("response_post_connected", fields)]);
+      const { status, body } = await record(writer, [disconnection("response_post", fields)]);
       return [status, body["accepted"]];
     };
     let isWaiting = true;
@@ -249,11 +249,12 @@ describe("actions", () => {
     expect([sums.reduce((a, b) => a + b), await historyLength()]).toEqual([2, before + 2]);
     expect((await record(writer, [...some, action("note_added")])).body).toEqual({
       accepted: 1,
+      unchanged: 0,
       duplicates: 2,
     });
     // Another service has ids of its own.
     const other = await issue(await make({ scopes: ["actions:write"] }), 1);
-    expect((await record(other, some)).body).toEqual({ accepted: 2, duplicates: 0 });
+    expect((await record(other, some)).body).toEqual({ accepted: 2, unchanged: 0, duplicates: 0 });
   });
 
   test("for a partner that the service may not act for are a 403, audited, and nothing is written", async () => {
@@ -273,9 +274,9 @@ describe("actions", () => {
   test("of several partners are written together", async () => {
     const { body } = await record(writer, [
       action("note_added"),
-      action("response_post_connected", { store_review_site_id: otherSite }),
+      disconnection("review_pull", { store_review_site_id: otherSite }),
     ]);
-    expect(body).toEqual({ accepted: 2, duplicates: 0 });
+    expect(body).toEqual({ accepted: 2, unchanged: 0, duplicates: 0 });
   });
 
   test.each([
@@ -307,9 +308,11 @@ describe("actions", () => {
     const [, two] = world.tenants.partners;
     const provider = await addProvider(world.database.db, world.api.deps.box, "second");
     const site = await connectStore(world.database.db, two.accounts[0], { provider });
-    const pair = () => [
+    const pair = (i: number) => [
       action("note_added"),
-      action("response_post_connected", { store_review_site_id: site }),
+      i % 2 === 0
+        ? disconnection("response_post", { store_review_site_id: site })
+        : action("response_post_connected", { store_review_site_id: site }),
     ];
     const answers = await Promise.all(
       Array.from({ length: 24 }, (_, i) =>
@@ -318,7 +321,7 @@ describe("actions", () => {
               token: world.tokens.account,
               body: { body: "Beside" },
             })
-          : record(writer, i % 3 === 1 ? pair() : pair().toReversed()),
+          : record(writer, i % 3 === 1 ? pair(i) : pair(i).toReversed()),
       ),
     );
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
@@ -396,6 +399,10 @@ function action(event: string, fields: object = {}) {
   const base = { id: `action-${++count}`, event, actor: { type: "system" }, occurred_at: AT };
   return { ...base, ...subject, ...metadata, ...fields };
 }
+
+/** Makes an action that disconnects an axis. */
+const disconnection = (axis: "review_pull" | "response_post", fields: object) =>
+  action(`${axis}_disconnected`, { error_code: "E-001", ...fields });
 
 async function historyLength(): Promise<number> {
   const rows = await world.database.db.sql`select from review_history`;

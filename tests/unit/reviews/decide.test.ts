@@ -10,9 +10,15 @@ import {
   type ReviewDecision,
 } from "../../../src/reviews/decide.ts";
 import type { ReviewEventValue } from "../../../src/outbox/event.ts";
-import { changesOf, type FlagMove, type FlagStatus } from "../../../src/reviews/events.ts";
+import {
+  decideEvent,
+  type FlagMove,
+  type FlagStatus,
+  type ReviewState,
+} from "../../../src/reviews/events.ts";
 
 const now = new Date("2026-06-01T12:00:00Z");
+const ACT = { userId: 7, at: now };
 const RESPONSE = { responseBody: "Thanks", responseUserId: 7, respondedAt: now };
 
 describe("a response", () => {
@@ -22,13 +28,14 @@ describe("a response", () => {
     ["the same answer", { ...fresh, responseBody: "Thanks" }, "response_updated"],
     ["a removed review", removed, "review_removed"],
   ])("to %s is %s", (_, review, expected) => {
-    expect(short(decideResponse(review, "Thanks"))).toBe(expected);
+    expect(short(decideResponse(review, "Thanks", ACT))).toBe(expected);
   });
 
   test("is recorded with its text", () => {
-    expect(decideResponse(fresh, "Thanks")).toEqual({
+    expect(decideResponse(fresh, "Thanks", ACT)).toEqual({
       kind: "write",
       event: { name: "response_submitted", metadata: { body: "Thanks" } },
+      changes: RESPONSE,
     });
   });
 
@@ -37,7 +44,7 @@ describe("a response", () => {
     ["an answer", { ...fresh, responseBody: "Hi" }, "response_deleted"],
     ["an answer to a removed review", { ...removed, responseBody: "Hi" }, "response_deleted"],
   ])("deletion with %s is decided as %s", (_, review, expected) => {
-    expect(short(decideResponseDeletion(review))).toBe(expected);
+    expect(short(decideResponseDeletion(review, ACT))).toBe(expected);
   });
 });
 
@@ -54,12 +61,12 @@ describe("a flag", () => {
   ] as [FlagStatus | null, string][])(
     "on a review with a flag %p is decided as %s",
     (status, expected) => {
-      expect(short(decideFlag({ ...fresh, flagStatus: status }, "Spam"))).toBe(expected);
+      expect(short(decideFlag({ ...fresh, flagStatus: status }, "Spam", ACT))).toBe(expected);
     },
   );
 
   test("on a removed review is rejected", () => {
-    expect(short(decideFlag(removed, "Spam"))).toBe("review_removed");
+    expect(short(decideFlag(removed, "Spam", ACT))).toBe("review_removed");
   });
 
   // Rows: the requested status; columns: the present one.
@@ -75,18 +82,27 @@ describe("a flag", () => {
       (Object.keys(expected) as FlagMove[]).map((to) => [from, to, expected[to][i]] as const),
     ),
   )("from %p to %s: %s", (from, to, word) => {
-    const decision = decideFlagStatus({ ...fresh, flagStatus: from }, to, "queued");
+    const decision = decideFlagStatus(
+      { ...fresh, flagStatus: from },
+      { to, native_email: "queued" },
+      ACT,
+    );
     expect(short(decision)).toBe(words[word as keyof typeof words]);
   });
 
   test("on a removed review can be moved", () => {
-    const decision = decideFlagStatus({ ...removed, flagStatus: "open" }, "accepted", "suppressed");
+    const decision = decideFlagStatus(
+      { ...removed, flagStatus: "open" },
+      { to: "accepted", native_email: "suppressed" },
+      ACT,
+    );
     expect(decision).toEqual({
       kind: "write",
       event: {
         name: "flag_status_changed",
         metadata: { from: "open", to: "accepted", native_email: "suppressed" },
       },
+      changes: { flagStatus: "accepted" },
     });
   });
 });
@@ -97,56 +113,86 @@ describe("an assignment", () => {
     [8, "review_assigned"],
     [7, "nothing"],
   ])("to user 7 of a review assigned to %p is decided as %s", (assignedUserId, expected) => {
-    expect(short(decideAssignment({ assignedUserId }, 7))).toBe(expected);
+    expect(short(decideAssignment({ ...fresh, assignedUserId }, 7, ACT))).toBe(expected);
   });
 
   test("is recorded with the user", () => {
-    expect(decideAssignment({ assignedUserId: null }, 7)).toEqual({
+    expect(decideAssignment(fresh, 7, ACT)).toEqual({
       kind: "write",
       event: { name: "review_assigned", metadata: { user_id: 7 } },
+      changes: { assignedUserId: 7 },
     });
   });
 });
 
 test("a note is an event with its text", () => {
-  expect(decideNote("Call her.")).toEqual({
+  expect(decideNote(fresh, "Call her.", ACT)).toEqual({
     kind: "write",
     event: { name: "note_added", metadata: { body: "Call her." } },
+    changes: {},
   });
 });
 
 const REVIEWED = { content: "Late.", reviewed_at: "2026-06-01T12:00:00.000+00:00" };
-const EFFECTS: Readonly<Record<ReviewEventValue, readonly [metadata: object, changes: object]>> = {
-  review_received: [REVIEWED, {}],
-  review_updated: [{ ...REVIEWED, changed: ["content"], restored: false }, {}],
-  review_removed: [{}, {}],
+const UPDATED = { ...REVIEWED, changed: ["content"] };
+/** The changes of each event at a review without a response, a flag and an assignee, and where it changes nothing. */
+const EFFECTS: Readonly<
+  Record<
+    ReviewEventValue,
+    readonly [metadata: object, changes: object, unchanged?: readonly Partial<ReviewState>[]]
+  >
+> = {
+  review_received: [REVIEWED, { removedAt: null }],
+  review_updated: [{ ...UPDATED, restored: false }, {}],
+  review_removed: [{}, { removedAt: now }, [{ removedAt: new Date(0) }]],
   profanity_detected: [{ words: ["damn"] }, {}],
-  review_flagged: [{ reason: "Spam" }, { flagStatus: "open", flagReason: "Spam" }],
+  review_flagged: [
+    { reason: "Spam" },
+    { flagStatus: "open", flagReason: "Spam" },
+    [{ flagStatus: "open" }, { flagStatus: "under_review" }],
+  ],
   flag_status_changed: [
     { from: "open", to: "accepted", native_email: "queued" },
     { flagStatus: "accepted" },
+    [{ flagStatus: "accepted" }],
   ],
-  review_assigned: [{ user_id: 8 }, { assignedUserId: 8 }],
+  review_assigned: [{ user_id: 8 }, { assignedUserId: 8 }, [{ assignedUserId: 8 }]],
   note_added: [{ body: "Call her." }, {}],
   response_submitted: [{ body: "Thanks" }, RESPONSE],
   response_updated: [{ body: "Thanks" }, RESPONSE],
-  response_deleted: [{}, { responseBody: null, responseUserId: null, respondedAt: null }],
+  response_deleted: [
+    {},
+    { responseBody: null, responseUserId: null, respondedAt: null },
+    [{ responseBody: null }],
+  ],
   homeowner_notified_of_response: [{ native_email: "queued" }, {}],
 };
 
-test.each(Object.entries(EFFECTS))("%s changes its columns of the review alone", (event, one) => {
-  const [metadata, changes] = one;
-  expect(changesOf(event, metadata, { userId: 7, at: now })).toEqual(changes);
+test.each(Object.entries(EFFECTS))(
+  "%s changes its columns of the review alone, or nothing if they are so already",
+  (name, [metadata, changes, unchanged = []]) => {
+    const decide = (state: Partial<ReviewState>) =>
+      decideEvent({ ...fresh, responseBody: "Hi", ...state }, { name, metadata }, ACT);
+    expect(decide({})).toEqual(changes);
+    for (const state of unchanged) expect(decide(state)).toBe("unchanged");
+  },
+);
+
+test("an update that restores a removed review clears its removal", () => {
+  const event = { name: "review_updated", metadata: { ...UPDATED, restored: true } };
+  expect(decideEvent(removed, event, ACT)).toEqual({ removedAt: null });
 });
 
 test("an event about a site changes no review", () => {
-  expect(changesOf("review_pull_connected", {}, { userId: null, at: now })).toEqual({});
+  const event = { name: "review_pull_connected", metadata: {} };
+  expect(decideEvent(fresh, event, ACT)).toEqual({});
 });
 
 test("metadata of another event is refused", () => {
-  expect(() => changesOf("note_added", { reason: "Spam" }, { userId: 7, at: now })).toThrow();
+  const event = { name: "note_added", metadata: { reason: "Spam" } };
+  expect(() => decideEvent(fresh, event, ACT)).toThrow();
 });
-const fresh = { removedAt: null, responseBody: null, flagStatus: null };
+const fresh = { removedAt: null, responseBody: null, flagStatus: null, assignedUserId: null };
 const removed = { ...fresh, removedAt: now };
 
 function short(decision: ReviewDecision): string {
