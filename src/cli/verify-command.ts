@@ -32,6 +32,10 @@ export const verify: Command = {
       const server = connect(context, given);
       secret = await secretOf(env, server, await chooseSubscription(server, given.text("webhook")));
     }
+    if (secret.startsWith("whsec_"))
+      throw usage(
+        "The secret is in the form of Standard Webhooks. Give the plain one, which is the text of its base64.",
+      );
     const verdict = verdictOf(secret, body, [signature, given.text("previous")]);
     const isTooOld = maxAgeS !== undefined && !isRecent(context, body, maxAgeS);
     const isGood = verdict === "valid" && !isTooOld;

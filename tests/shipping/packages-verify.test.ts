@@ -1,6 +1,7 @@
 // Gives deliveries of a real dispatcher, and all vectors, to `verify` of each package.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createHmac } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -44,10 +45,10 @@ const LANGUAGES: readonly Language[] = [
 for (const { name, needs, load } of LANGUAGES) {
   const title = `the package in ${name} accepts real deliveries and refuses forged and old ones`;
   test.skipIf(lacks(...needs))(title, async () => {
-    const cases = [...ofDeliveries, ...ofVectors()];
+    const cases = [...ofDeliveries, ...ofVectors(), ...ofSecrets()];
     const ids = await load(folder)(cases);
     expect(cases.map((one, i) => [one.name, ids[i] ?? null])).toEqual(
-      cases.map((one) => [one.name, one.isAccepted ? idOf(one) : null]),
+      cases.map((one) => [one.name, expectedOf(one)]),
     );
   });
 }
@@ -61,9 +62,11 @@ interface Case {
   readonly now: number;
   readonly isMinimal: boolean;
   readonly isAccepted: boolean;
+  /** Whether the secrets are no secrets, which is an error of the caller. */
+  readonly isWrongSecret?: boolean;
 }
 
-/** Returns the id of the event of each delivery, or null if it is refused. */
+/** Returns the id of the event of each delivery, null if it is refused, and `WRONG_SECRET` if a secret is none. */
 type VerifyAll = (cases: readonly Case[]) => Promise<(string | null)[]>;
 
 interface Language {
@@ -158,6 +161,81 @@ function ofVectors(): Case[] {
     });
 }
 
+const WRONG_SECRET = "wrong secret";
+
+/** Returns the cases of secrets in the form of Standard Webhooks, with a signature of whatever a decoder reads in them. */
+function ofSecrets(): Case[] {
+  const [{ body, now } = { body: "", now: 0 }] = ofVectors().filter(
+    (one) => one.isAccepted && !one.isMinimal,
+  );
+  const signedBy = (secret: string, key: Buffer) => {
+    const hmac = (text: string) => createHmac("sha256", key).update(text);
+    const standard = {
+      "webhook-id": "01JWNB9PR0ZV8X2D3F4G5H6J00",
+      "webhook-timestamp": String(now),
+      "webhook-signature": `v1,${hmac(`01JWNB9PR0ZV8X2D3F4G5H6J00.${now}.${body}`).digest("base64")}`,
+    };
+    const headers = { ...standard, "x-svc-signature": `sha256=${hmac(body).digest("hex")}` };
+    return {
+      name: `the secret ${JSON.stringify(secret)}`,
+      body,
+      headers,
+      secrets: [secret],
+      now,
+      isMinimal: false,
+    };
+  };
+  const signed = (secret: string) =>
+    signedBy(secret, Buffer.from(secret.replace("whsec_", ""), "base64"));
+  const whole = "whsec_c2VjcmV0fj8/fj8/"; // secret~??~??
+  const accepted = ["whsec_MTIzNDU2Nzg=", "whsec_MTIzNDU2Nzg5MA==", whole].map(signed);
+  const wrong = [
+    "whsec_",
+    "whsec_%%%",
+    "whsec_=",
+    "whsec_MTIzNDU2Nw==",
+    "whsec_c2VjcmV0fj8_fj8_",
+    "whsec_c2Vj cmV0fj8/fj8/",
+    "whsec_c2VjcmV0fj8/\nfj8/",
+    `${whole}\n`,
+    `${whole}=`,
+    "whsec_MTIzNDU2Nzg",
+    "whsec_MTIzNDU2Nzh=",
+    "whsec_MTIzNDU2Nzg==",
+    `${whole}é`,
+  ].map(signed);
+  const [good] = [signed(whole)];
+  const names = Object.keys(good.headers).filter((name) => name.startsWith("webhook-"));
+  const without = (left: readonly string[]) => ({
+    ...good,
+    name: `a secret as whsec_ without ${left.join(", ")}`,
+    headers: Object.fromEntries(
+      Object.entries(good.headers).filter(([name]) => !left.includes(name)),
+    ),
+  });
+  const refused = [without(names), ...names.map((name) => without([name]))];
+  const mixed = {
+    ...without(names),
+    name: "a plain secret beside one as whsec_",
+    secrets: [whole, "secret~??~??"],
+  };
+  const second = { ...good, name: "a wrong second secret", secrets: [whole, "whsec_"] };
+  return [
+    ...[...accepted, mixed].map((one) => ({ ...one, isAccepted: true })),
+    ...refused.map((one) => ({ ...one, isAccepted: false })),
+    ...[...wrong, second, { ...signedBy("", Buffer.of()), name: "an empty secret" }].map((one) => ({
+      ...one,
+      isAccepted: false,
+      isWrongSecret: true,
+    })),
+  ];
+}
+
+function expectedOf(one: Case): string | null {
+  if (one.isWrongSecret) return WRONG_SECRET;
+  return one.isAccepted ? idOf(one) : null;
+}
+
 const idOf = ({ body }: Case): string => JSON.parse(body).event_id;
 
 async function verifyInTypescript(cases: readonly Case[]): Promise<(string | null)[]> {
@@ -165,8 +243,8 @@ async function verifyInTypescript(cases: readonly Case[]): Promise<(string | nul
     const check = isMinimal ? verifyMinimal : verify;
     try {
       return check(body, new Headers(headers), secrets, { now: now * 1_000 }).event_id;
-    } catch {
-      return null;
+    } catch (error) {
+      return error instanceof TypeError ? WRONG_SECRET : null;
     }
   });
 }
@@ -203,6 +281,8 @@ def event_id(case):
         return check(case["body"].encode(), case["headers"], case["secrets"], now=case["now"])["event_id"]
     except SignatureError:
         return None
+    except ValueError as error:
+        return "wrong secret" if "secret" in str(error) else None
 
 print(json.dumps([event_id(case) for case in json.load(sys.stdin)]))
 `;
@@ -219,6 +299,8 @@ $ids = array_map(function ($case) {
         return array_intersect_key((array) $event, $fields) == $fields ? $event->event_id : 'a field is missing';
     } catch (ReviewRelay\\SignatureError) {
         return null;
+    } catch (InvalidArgumentException) {
+        return 'wrong secret';
     }
 }, json_decode(file_get_contents('php://stdin'), true));
 echo json_encode($ids);
@@ -274,7 +356,8 @@ func main() {
 				panic(err)
 			}
 		} else if !errors.Is(err, reviewrelay.ErrSignature) && !errors.Is(err, reviewrelay.ErrTooOld) {
-			panic(err)
+			wrong := "wrong secret"
+			ids[i] = &wrong
 		}
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(ids); err != nil {

@@ -32,11 +32,15 @@ type Verifier struct {
 // Verify returns the event of a delivery. body is the raw body as it arrived. The age of a minimal body is checked only if
 // the subscription has standard_webhooks, because the body has no time.
 func (v Verifier) Verify(body []byte, header http.Header) (*Event, error) {
+	keys, plain, err := v.keys()
+	if err != nil {
+		return nil, err
+	}
 	id, timestamp := header.Get("webhook-id"), header.Get("webhook-timestamp")
 	if signatures := header.Get("webhook-signature"); id != "" && timestamp != "" && signatures != "" {
 		signed := append([]byte(id+"."+timestamp+"."), body...)
 		sign := func(digest []byte) string { return "v1," + base64.StdEncoding.EncodeToString(digest) }
-		if err := v.match(strings.Split(signatures, " "), signed, sign); err != nil {
+		if err := match(keys, strings.Split(signatures, " "), signed, sign); err != nil {
 			return nil, err
 		}
 		seconds, err := strconv.ParseInt(timestamp, 10, 64)
@@ -44,9 +48,10 @@ func (v Verifier) Verify(body []byte, header http.Header) (*Event, error) {
 			return nil, ErrTooOld
 		}
 	} else {
+		// A secret as whsec_ demands the headers above, which have the time: a replayed delivery may have lost them.
 		given := []string{header.Get("X-SVC-Signature"), header.Get("X-SVC-Signature-Previous")}
 		sign := func(digest []byte) string { return "sha256=" + hex.EncodeToString(digest) }
-		if err := v.match(given, body, sign); err != nil {
+		if err := match(plain, given, body, sign); err != nil {
 			return nil, err
 		}
 	}
@@ -60,13 +65,24 @@ func (v Verifier) Verify(body []byte, header http.Header) (*Event, error) {
 	return &event, nil
 }
 
-// match returns nil if one of the given signatures is that of a secret.
-func (v Verifier) match(given []string, signed []byte, sign func([]byte) string) error {
+// keys returns the keys of all secrets, and those of the secrets that are no whsec_….
+func (v Verifier) keys() (all, plain [][]byte, err error) {
 	for _, secret := range v.Secrets {
 		key, err := keyOf(secret)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
+		all = append(all, key)
+		if !strings.HasPrefix(secret, standard) {
+			plain = append(plain, key)
+		}
+	}
+	return all, plain, nil
+}
+
+// match returns nil if one of the given signatures is that of a key.
+func match(keys [][]byte, given []string, signed []byte, sign func([]byte) string) error {
+	for _, key := range keys {
 		mac := hmac.New(sha256.New, key)
 		mac.Write(signed)
 		expected := []byte(sign(mac.Sum(nil)))
@@ -79,15 +95,26 @@ func (v Verifier) match(given []string, signed []byte, sign func([]byte) string)
 	return ErrSignature
 }
 
+const standard = "whsec_"
+
+// leastBytes is the fewest bytes of a key as whsec_…: those of the shortest secret that a subscription can have.
+const leastBytes = 8
+
 // keyOf returns the key of a secret. whsec_… is the base64 of the plain secret.
 func keyOf(secret string) ([]byte, error) {
 	if secret == "" {
 		return nil, errors.New("reviewrelay: a secret is empty")
 	}
-	if encoded, found := strings.CutPrefix(secret, "whsec_"); found {
-		return base64.StdEncoding.DecodeString(encoded)
+	encoded, found := strings.CutPrefix(secret, standard)
+	if !found {
+		return []byte(secret), nil
 	}
-	return []byte(secret), nil
+	key, err := base64.StdEncoding.DecodeString(encoded)
+	// The decoder skips line breaks.
+	if err != nil || base64.StdEncoding.EncodeToString(key) != encoded || len(key) < leastBytes {
+		return nil, errors.New("reviewrelay: a secret is not whsec_ and the base64 of at least 8 bytes")
+	}
+	return key, nil
 }
 
 func (v Verifier) isRecent(at time.Time) bool {

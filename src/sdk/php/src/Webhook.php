@@ -7,6 +7,11 @@ namespace ReviewRelay;
 /** Verifies the deliveries of a subscription. */
 final readonly class Webhook
 {
+    private const STANDARD = 'whsec_';
+
+    /** The fewest bytes of a key as `whsec_…`, which are those of the shortest secret that a subscription can have. */
+    private const LEAST_BYTES = 8;
+
     /**
      * @param list<string> $secrets the secrets that you hold, which are two during a rotation; they may have the form
      *     `whsec_…` of Standard Webhooks
@@ -28,16 +33,21 @@ final readonly class Webhook
     public function verify(string $body, array $headers, ?int $now = null): Event
     {
         $given = array_change_key_case($headers);
+        $keys = array_map(self::keyOf(...), $this->secrets);
+        $isPlain = fn (string $secret) => !str_starts_with($secret, self::STANDARD);
         $id = $given['webhook-id'] ?? '';
         $timestamp = $given['webhook-timestamp'] ?? '';
         $signatures = $given['webhook-signature'] ?? '';
         if ($id !== '' && $timestamp !== '' && $signatures !== '') {
             $sign = fn (string $key) => 'v1,' . base64_encode(hash_hmac('sha256', "$id.$timestamp.$body", $key, true));
-            $this->requireMatch(explode(' ', $signatures), $sign);
+            self::requireMatch(explode(' ', $signatures), array_map($sign, $keys));
             $this->checkTime((int) $timestamp, $now);
         } else {
+            // A secret as whsec_… demands the headers above, which have the time: a replayed delivery may have lost them.
             $sign = fn (string $key) => 'sha256=' . hash_hmac('sha256', $body, $key);
-            $this->requireMatch([$given['x-svc-signature'] ?? '', $given['x-svc-signature-previous'] ?? ''], $sign);
+            $expected = array_map($sign, array_filter($this->secrets, $isPlain));
+            $header = fn (string $name) => $given[$name] ?? '';
+            self::requireMatch(array_map($header, ['x-svc-signature', 'x-svc-signature-previous']), $expected);
         }
         $event = Event::fromJson($body);
         if ($event->delivered_at !== null) {
@@ -48,14 +58,13 @@ final readonly class Webhook
 
     /**
      * @param list<string> $given
-     * @param callable(string): string $sign
+     * @param array<string> $expected
      */
-    private function requireMatch(array $given, callable $sign): void
+    private static function requireMatch(array $given, array $expected): void
     {
-        foreach ($this->secrets as $secret) {
-            $expected = $sign(self::keyOf($secret));
+        foreach ($expected as $signature) {
             foreach ($given as $one) {
-                if (hash_equals($expected, $one)) {
+                if (hash_equals($signature, $one)) {
                     return;
                 }
             }
@@ -69,7 +78,16 @@ final readonly class Webhook
         if ($secret === '') {
             throw new \InvalidArgumentException('A secret is empty.');
         }
-        return str_starts_with($secret, 'whsec_') ? (string) base64_decode(substr($secret, 6)) : $secret;
+        if (!str_starts_with($secret, self::STANDARD)) {
+            return $secret;
+        }
+        $encoded = substr($secret, strlen(self::STANDARD));
+        $key = (string) base64_decode($encoded, true);
+        // The decoder skips white space.
+        if (base64_encode($key) !== $encoded || strlen($key) < self::LEAST_BYTES) {
+            throw new \InvalidArgumentException('A secret is not whsec_ and the base64 of at least 8 bytes.');
+        }
+        return $key;
     }
 
     private function checkTime(int $at, ?int $now): void

@@ -67,7 +67,8 @@ def _verified(
     now: float | None,
 ) -> Any:
     given = {name.lower(): value for name, value in headers.items()}
-    keys = [_key_of(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
+    named = [secrets] if isinstance(secrets, str) else list(secrets)
+    keys = [_key_of(secret) for secret in named]
     if {"webhook-id", "webhook-timestamp", "webhook-signature"} <= given.keys():
         timestamp = given["webhook-timestamp"]
         signed = f"{given['webhook-id']}.{timestamp}.".encode() + body
@@ -77,19 +78,34 @@ def _verified(
         _check_time(float(timestamp), tolerance, now)
     else:
         names = ("x-svc-signature", "x-svc-signature-previous")
-        digests = (hmac.digest(key, body, hashlib.sha256) for key in keys)
+        # A secret as whsec_ demands the headers above, which have the time: a replayed delivery may have lost them.
+        plain = [secret.encode() for secret in named if not secret.startswith(_STANDARD)]
+        digests = (hmac.digest(key, body, hashlib.sha256) for key in plain)
         expected = [f"sha256={digest.hex()}" for digest in digests]
         _require_match([given.get(name, "") for name in names], expected)
     return json.loads(body)
+
+
+_STANDARD = "whsec_"
+_LEAST_BYTES = 8
+"""The fewest bytes of a key as `whsec_`, which are those of the shortest secret that a subscription can have."""
 
 
 def _key_of(secret: str) -> bytes:
     """Returns the key of a secret. `whsec_` is the form of Standard Webhooks, the base64 of the plain secret."""
     if secret == "":
         raise ValueError("A secret is empty.")
-    if secret.startswith("whsec_"):
-        return base64.b64decode(secret.removeprefix("whsec_"))
-    return secret.encode()
+    if not secret.startswith(_STANDARD):
+        return secret.encode()
+    encoded = secret.removeprefix(_STANDARD)
+    try:
+        key = base64.b64decode(encoded)
+    except ValueError:
+        key = b""
+    # The decoder skips what is no base64.
+    if base64.b64encode(key).decode() != encoded or len(key) < _LEAST_BYTES:
+        raise ValueError("A secret is not whsec_ and the base64 of at least 8 bytes.")
+    return key
 
 
 def _require_match(given: list[str], expected: list[str]) -> None:

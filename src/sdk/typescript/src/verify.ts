@@ -58,31 +58,41 @@ function checkedBody(
   settings: VerifySettings,
 ): string {
   const keys = (typeof secrets === "string" ? [secrets] : secrets).map(keyOf);
+  const plain = keys.filter(({ isStandard }) => !isStandard);
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
   const id = headerOf(headers, "webhook-id");
   const timestamp = headerOf(headers, "webhook-timestamp");
   const signatures = headerOf(headers, "webhook-signature");
   if (id !== undefined && timestamp !== undefined && signatures !== undefined) {
     const signed = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), bytes]);
-    const expected = keys.map((key) => `v1,${hmac(key, signed).toString("base64")}`);
+    const expected = keys.map(({ key }) => `v1,${hmac(key, signed).toString("base64")}`);
     requireMatch(signatures.split(" "), expected);
     checkTime(Number(timestamp) * 1_000, settings);
   } else {
     const given = ["x-svc-signature", "x-svc-signature-previous"].map(
       (name) => headerOf(headers, name) ?? "",
     );
-    const expected = keys.map((key) => `sha256=${hmac(key, bytes).toString("hex")}`);
+    // A secret as whsec_ demands the headers above, which have the time: a replayed delivery may have lost them.
+    const expected = plain.map(({ key }) => `sha256=${hmac(key, bytes).toString("hex")}`);
     requireMatch(given, expected);
   }
   return new TextDecoder().decode(bytes);
 }
 
+const STANDARD = "whsec_";
+/** The fewest bytes of a key as `whsec_`, which are those of the shortest secret that a subscription can have. */
+const LEAST_BYTES = 8;
+
 /** Returns the key of a secret. `whsec_` is the form of Standard Webhooks, the base64 of the plain secret. */
-function keyOf(secret: string): Buffer {
+function keyOf(secret: string): { readonly key: Buffer; readonly isStandard: boolean } {
   if (secret === "") throw new TypeError("A secret is empty.");
-  return secret.startsWith("whsec_")
-    ? Buffer.from(secret.slice("whsec_".length), "base64")
-    : Buffer.from(secret);
+  if (!secret.startsWith(STANDARD)) return { key: Buffer.from(secret), isStandard: false };
+  const encoded = secret.slice(STANDARD.length);
+  const key = Buffer.from(encoded, "base64");
+  // The decoder skips what is no base64.
+  if (key.toString("base64") !== encoded || key.length < LEAST_BYTES)
+    throw new TypeError(`A secret is not ${STANDARD} and the base64 of at least 8 bytes.`);
+  return { key, isStandard: true };
 }
 
 const hmac = (key: Buffer, message: Uint8Array) =>
