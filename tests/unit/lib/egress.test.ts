@@ -12,14 +12,26 @@ import type { Lookup } from "../../../src/lib/name-resolver.ts";
 import { PRIVATE_SPELLINGS } from "../../support/network/private-spellings.ts";
 
 describe("addressRefusal", () => {
-  test.each(EDGES)(
-    "refuses %s up to its first and last address, but not the neighbours",
-    (_range, inside, outside) => {
-      for (const address of inside) expect(addressRefusal(address, STRICT)).toStartWith(address);
-      for (const address of outside)
-        expect([address, addressRefusal(address, STRICT)]).toEqual([address, undefined]);
+  test.each(RANGES)(
+    "refuses %s up to its first and last address, and not its neighbours",
+    (_, range) => {
+      const { first, last } = range;
+      const middle = { ...first, value: (first.value + last.value) / 2n };
+      const neighbours = [
+        { ...first, value: first.value - 1n },
+        { ...last, value: last.value + 1n },
+      ].filter(({ bits, value }) => value >= 0n && value < 2n ** BigInt(bits));
+      for (const point of [first, middle, last, ...neighbours]) {
+        const text = textOf(point);
+        const refusal = addressRefusal(text, STRICT);
+        expect([text, refusal?.startsWith(text)]).toEqual([text, isSpecial(point) || undefined]);
+      }
     },
   );
+
+  test.each(["::8.8.8.8", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8"])("refuses %s", (text) => {
+    expect(addressRefusal(text, STRICT)).toStartWith(text);
+  });
 
   test("lets ordinary public addresses pass", () => {
     for (const address of ["8.8.8.8", "93.184.216.34", "2606:4700::1111", "2a00:1450:4001::200e"])
@@ -244,43 +256,61 @@ describe("checkNewWebhookUrl", () => {
   });
 });
 
-/** Every blocked range with its first, last and neighbouring addresses. */
-const EDGES: [range: string, inside: string[], outside: string[]][] = [
-  ["0.0.0.0/8", ["0.0.0.0", "0.255.255.255"], ["1.0.0.0"]],
-  ["10.0.0.0/8", ["10.0.0.0", "10.255.255.255"], ["9.255.255.255", "11.0.0.0"]],
-  ["100.64.0.0/10", ["100.64.0.0", "100.127.255.255"], ["100.63.255.255", "100.128.0.0"]],
-  ["127.0.0.0/8", ["127.0.0.0", "127.255.255.255"], ["126.255.255.255", "128.0.0.0"]],
-  ["169.254.0.0/16", ["169.254.0.0", "169.254.169.254"], ["169.253.255.255", "169.255.0.0"]],
-  ["168.63.129.16/32", ["168.63.129.16"], ["168.63.129.15", "168.63.129.17"]],
-  ["172.16.0.0/12", ["172.16.0.0", "172.31.255.255"], ["172.15.255.255", "172.32.0.0"]],
-  ["192.0.0.0/24", ["192.0.0.0", "192.0.0.255"], ["191.255.255.255", "192.0.1.0"]],
-  ["192.0.2.0/24", ["192.0.2.0", "192.0.2.255"], ["192.0.1.255", "192.0.3.0"]],
-  ["192.88.99.0/24", ["192.88.99.0", "192.88.99.255"], ["192.88.98.255", "192.88.100.0"]],
-  ["192.168.0.0/16", ["192.168.0.0", "192.168.255.255"], ["192.167.255.255", "192.169.0.0"]],
-  ["198.18.0.0/15", ["198.18.0.0", "198.19.255.255"], ["198.17.255.255", "198.20.0.0"]],
-  ["198.51.100.0/24", ["198.51.100.0", "198.51.100.255"], ["198.51.99.255", "198.51.101.0"]],
-  ["203.0.113.0/24", ["203.0.113.0", "203.0.113.255"], ["203.0.112.255", "203.0.114.0"]],
-  ["224.0.0.0/4", ["224.0.0.0", "239.255.255.255"], ["223.255.255.255"]],
-  ["240.0.0.0/4", ["240.0.0.0", "255.255.255.254", "255.255.255.255"], []],
-  ["::/128 and ::1/128", ["::", "::1"], []],
-  ["::/96", ["::7f00:1", "::8.8.8.8"], []],
-  ["::ffff:0:0/96", ["::ffff:0:0", "::ffff:8.8.8.8", "0:0:0:0:0:ffff:808:808"], []],
-  ["64:ff9b::/96", ["64:ff9b::", "64:ff9b::8.8.8.8"], []],
-  ["64:ff9b:1::/48", ["64:ff9b:1::", "64:ff9b:1:ffff:ffff:ffff:ffff:ffff"], []],
-  [
-    "2001::/23",
-    ["2001::", "2001:0:5ef5:79fd::1", "2001:1ff:ffff::"],
-    ["2001:200::", "2000:ffff::"],
-  ],
-  ["2001:db8::/32", ["2001:db8::", "2001:db8:ffff::1"], ["2001:db7:ffff::1", "2001:db9::"]],
-  ["2002::/16", ["2002::", "2002:7f00:1::"], ["2003::1", "2001:ffff::1"]],
-  ["3fff::/20", ["3fff::", "3fff:fff:ffff::1"], ["3ffe:ffff::1", "3fff:1000::"]],
-  ["beyond 2000::/3", ["1fff:ffff::1", "4000::", "8000::1"], ["2600::1", "3fff:ffff::1"]],
-  ["fc00::/7", ["fc00::", "fd00:ec2::254", "fdff:ffff::1"], []],
-  ["fe80::/10", ["fe80::", "fe80::1", "febf:ffff::1"], []],
-  ["fec0::/10", ["fec0::", "feff:ffff::1"], []],
-  ["ff00::/8", ["ff00::", "ff02::1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"], []],
-];
+/**
+ * The rows of the IANA registries of IPv4 and IPv6 special-purpose addresses, and what is blocked besides: multicast, a
+ * metadata address of Azure, and earlier forms of IPv6 addresses.
+ */
+const SPECIAL = `
+  0.0.0.0/8 0.0.0.0/32 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.0.0/29
+  192.0.0.8/32 192.0.0.9/32 192.0.0.10/32 192.0.0.170/32 192.0.0.171/32 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24
+  192.88.99.0/24 192.88.99.2/32 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4
+  255.255.255.255/32
+  ::1/128 ::/128 ::ffff:0:0/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 100:0:0:1::/64 2001::/23 2001::/32 2001:1::1/128
+  2001:1::2/128 2001:1::3/128 2001:2::/48 2001:3::/32 2001:4:112::/48 2001:10::/28 2001:20::/28 2001:30::/28 2001:db8::/32
+  2002::/16 2620:4f:8000::/48 3fff::/20 5f00::/16 fc00::/7 fe80::/10
+  224.0.0.0/4 168.63.129.16/32 ::/96 fec0::/10 ff00::/8 ::/3 4000::/2 8000::/1`
+  .trim()
+  .split(/\s+/);
+
+/** An address as a number, and a number as an address. */
+interface Point {
+  readonly bits: 32 | 128;
+  readonly value: bigint;
+}
+
+function pointOf(text: string): Point {
+  if (!text.includes(":"))
+    return { bits: 32, value: text.split(".").reduce((sum, one) => sum * 256n + BigInt(one), 0n) };
+  const [head = "", tail] = text.split("::").map((side) => side.split(":").filter(Boolean));
+  const zeros = Array.from({ length: 8 - head.length - (tail?.length ?? 0) }, () => "0");
+  const groups = [...head, ...zeros, ...(tail ?? [])];
+  return { bits: 128, value: groups.reduce((sum, one) => sum * 65_536n + BigInt(`0x${one}`), 0n) };
+}
+
+function textOf({ bits, value }: Point): string {
+  const [size, radix, mark] = bits === 32 ? ([8n, 10, "."] as const) : ([16n, 16, ":"] as const);
+  const parts = Array.from({ length: bits / Number(size) }, (_, i) =>
+    ((value >> (size * BigInt(i))) % 2n ** size).toString(radix),
+  );
+  return parts.toReversed().join(mark);
+}
+
+interface Range {
+  readonly first: Point;
+  readonly last: Point;
+}
+
+const RANGES: readonly (readonly [string, Range])[] = SPECIAL.map((row) => {
+  const [base = "", length] = row.split("/");
+  const first = pointOf(base);
+  const last = { ...first, value: first.value + 2n ** BigInt(first.bits - Number(length)) - 1n };
+  return [row, { first, last }];
+});
+
+const isSpecial = ({ bits, value }: Point) =>
+  RANGES.some(
+    ([, { first, last }]) => first.bits === bits && first.value <= value && value <= last.value,
+  );
 
 const STRICT: EgressPolicy = { allowHttp: false, allowedNetworks: [] };
 
