@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
 
 import { asCurl } from "../../../src/dashboard/app/pages/webhooks/deliveries/attempt-words.ts";
 import {
@@ -29,13 +30,64 @@ describe("a line of CSV", () => {
     ["-1", `"'-1"`],
     ["@SUM(A1)", `"'@SUM(A1)"`],
     ["  =1", `"'  =1"`],
-    ["\t=1", `"'\t=1"`],
-    ["\r=1", `"'\r=1"`],
+    ["\t=1", `"'\t'=1"`],
+    ["\r=1", `"'\r'=1"`],
     ['say "hi", you', '"say ""hi"", you"'],
     ["two\nlines", '"two\nlines"'],
     ["a=1", "a=1"],
+    ["x;=1+1", `"x;'=1+1"`],
+    ['x;"=1+1;y', `"x;'""=1+1;y"`],
+    ["x;\u200b-1", `"x;'\u200b-1"`],
+    ["x\n=1\t+2", `"x\n'=1\t'+2"`],
+    ["x; y, =1", '"x; y, =1"'],
+    ...["\uff1d", "\uff0b", "\uff0d", "\uff20", "\u2212", "\ufe66"].map((one) => [
+      `${one}1`,
+      `"'${one}1"`,
+    ]),
+    ...["\u200b", "\ufeff", "\u00a0", "\u3164", "\u200f", "\u0000", "\u2800"].map((one) => [
+      `${one}=1`,
+      `"'${one}=1"`,
+    ]),
+    ["\u200fשלום", "\u200fשלום"],
   ])("writes %j as %s", (text, cell) => {
     expect(csvLine({ text })).toBe(`${cell}\r\n`);
+  });
+
+  test("has no cell that begins with a formula, wherever a spreadsheet separates cells", () => {
+    const parts = [
+      "=",
+      "+",
+      "-",
+      "@",
+      "\uff1d",
+      ";",
+      ",",
+      "\t",
+      "\r",
+      "\n",
+      '"',
+      "'",
+      " ",
+      "\u200b",
+      "a1",
+    ];
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...parts), { maxLength: 12 }), (some) => {
+        const text = some.join("");
+        const line = csvLine({ id: 1, text, name: "x" });
+        // With commas the cell is one; without the apostrophes, it is the text.
+        const [, cell = "", ...more] = cellsOf(line, ",");
+        expect([more, cell.replaceAll("'", "")]).toEqual([["x"], text.replaceAll("'", "")]);
+        for (const separator of [",", ";", "\t"])
+          for (const one of cellsOf(line, separator))
+            expect(one).not.toMatch(/^[\s\u200b]*[=+\-@\uff1d]/);
+      }),
+    );
+  });
+
+  test("of a long text takes linear time", () => {
+    const text = [";", "\t", " ", "\u200b", '"'].map((one) => one.repeat(200_000)).join("=");
+    expect(csvLine({ text }).length).toBeGreaterThan(1_000_000);
   });
 
   test("writes numbers unchanged, and null as an empty cell", () => {
@@ -181,3 +233,27 @@ test("the search finds settings and actions of the pages that the role may open,
   expect(shown("redirect", "/keys", "account_owner")).toEqual([]);
   expect(shown("new sub", "/webhooks")).toEqual([["New subscription", "/webhooks/new"]]);
 });
+
+/**
+ * Reads the cells of CSV as spreadsheets do: quotes count only at the start of a cell, text after the closing quote is kept,
+ * and a line break ends the cell.
+ */
+function cellsOf(csv: string, separator: string): string[] {
+  const cells: string[] = [];
+  for (let at = 0; at < csv.length; at++) {
+    let cell = "";
+    if (csv[at] === '"') {
+      for (at++; at < csv.length; at++) {
+        if (csv[at] !== '"') cell += csv[at];
+        else if (csv[at + 1] === '"') cell += csv[at++];
+        else break;
+      }
+      at++;
+    }
+    while (at < csv.length && csv[at] !== separator && !/[\r\n]/.test(csv[at] ?? ""))
+      cell += csv[at++];
+    if (csv.startsWith("\r\n", at)) at++;
+    cells.push(cell);
+  }
+  return cells;
+}

@@ -63,11 +63,26 @@ export function csvLine(line: Line): string {
   return `${Object.values(line).map(csvCell).join(",")}\r\n`;
 }
 
-/** Escapes a CSV cell. An apostrophe is put before a text that a spreadsheet would evaluate as a formula. */
+/** Characters that begin a formula, in every width, and characters before them that a spreadsheet may skip. */
+const FORMULA =
+  "[=+\\-@|%\u2212\u207a-\u207c\u208a-\u208c\ufe62\ufe63\ufe66\ufe6a\ufe6b\uff05\uff0b\uff0d\uff1d\uff20\uff5c]";
+const SKIPPED = "\\s\\p{C}\\p{Z}\\p{Default_Ignorable_Code_Point}\\u2800";
+const AT_START = new RegExp(`^(?:\\s|[${SKIPPED}]*${FORMULA})`, "u");
+/** A separator of cells inside a text, before a formula. No run of characters is read twice. */
+const SEPARATED = new RegExp(
+  `([;\\t\\r\\n])(?=(?:(?![;\\t\\r\\n])[${SKIPPED}"])*${FORMULA})`,
+  "gu",
+);
+
+/**
+ * Escapes a CSV cell. An apostrophe is put before each part of a text that a spreadsheet would evaluate as a formula: at
+ * the start, and after a separator, because where cells are separated by semicolons, quotes that do not begin a cell do
+ * not protect it. A JSON export has the exact text.
+ */
 function csvCell(value: Cell): string {
   if (value === null) return "";
   if (typeof value === "number") return String(value);
-  const text =
-    /^[=+\-@\t\r\n|%]/.test(value.trimStart()) || /^\s/.test(value) ? `'${value}` : value;
-  return /[",\r\n']/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  const parts = value.replaceAll(SEPARATED, "$1'");
+  const text = AT_START.test(value) ? `'${parts}` : parts;
+  return /[",;\t\r\n']/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
