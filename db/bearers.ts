@@ -33,7 +33,7 @@ export function liveBearer(jti: SQL, limits: SessionLimits): SQL {
       t.impersonator_id as "impersonatorId", t.scope, t.pages, t.expires_at as "expiresAt", t.last_used_at as "lastUsedAt",
       ${sessionEnd({ token: sql`t`, signIn: sql`e` }, limits)} as "sessionEndsAt",
       e.method as "signInMethod", e.at as "signedInAt", e.factor_at as "factorAt",
-      c.require_second_factor as "requiresFactor", o.first_party as "clientIsFirstParty",
+      c.require_second_factor as "requiresFactor", o.first_party as "clientIsFirstParty", o.scopes as "clientScopes",
       u.name as "userName", u.role, u.company_id as "companyId",
       c.type as "companyType", c.partner_id as "companyPartnerId",
       case when u.role = 'location_user'

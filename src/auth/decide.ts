@@ -251,7 +251,8 @@ export function secondsToRefresh(
   return (addMs(signedInAt, maxDays * DAY_MS).getTime() - now.getTime()) / 1000;
 }
 
-function withinCeiling(
+/** Returns the scopes that a holder of `scopes` has whose client or service has the scopes `ceiling` now. */
+export function withinCeiling(
   scopes: readonly string[],
   ceiling: readonly string[] = ["*"],
 ): readonly string[] {

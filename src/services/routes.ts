@@ -40,7 +40,7 @@ import { actionErrors, type TakingDeps } from "./take-actions.ts";
 import { createTaker } from "./take-together.ts";
 
 interface ServiceRouteDeps extends actions.ServiceDeps, TakingDeps {
-  readonly config: Pick<Config, "sessionLimits">;
+  readonly config: Pick<Config, "sessionLimits" | "operatorsRequireSecondFactor">;
   readonly log: Log;
   readonly checks: Checks;
 }
@@ -313,15 +313,19 @@ function platformRoutes(deps: ServiceRouteDeps) {
         },
       },
     )
-    .post("/introspect", ({ body }) => tokens.introspect(deps, body.token), {
-      access: platformService("tokens:introspect"),
-      body: IntrospectBody,
-      response: { 200: IntrospectAnswer },
-      detail: {
-        operationId: "introspectToken",
-        summary: "Introspect any token of this service",
-        description:
-          "Tells whose token it is and what it may do now; every invalid one is only inactive.",
+    .post(
+      "/introspect",
+      ({ body, requestContext }) => tokens.introspect(deps, body.token, requestContext),
+      {
+        access: platformService("tokens:introspect"),
+        body: IntrospectBody,
+        response: { 200: IntrospectAnswer },
+        detail: {
+          operationId: "introspectToken",
+          summary: "Introspect any token of this service",
+          description:
+            "Tells whose token it is and what it may do now; every invalid one is only inactive.",
+        },
       },
-    });
+    );
 }

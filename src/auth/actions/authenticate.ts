@@ -9,10 +9,11 @@ import type { Config } from "../../lib/config.ts";
 import { type Key, keyOf } from "../../lib/kind-key.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import { Problem } from "../../lib/problem.ts";
+import { withinCeiling } from "../decide.ts";
 import { isFresh, isSession, requiresFactor } from "../factor-rules.ts";
 import { claimsMatch, type KeyRing } from "../key-ring.ts";
 import { keepNewestUses, saveUse } from "../queries/token-uses.ts";
-import { type BearerRow, findBearers, hasEnded, stampLastUse } from "../queries/tokens.ts";
+import { type BearerRow, findBearers, stampLastUse } from "../queries/tokens.ts";
 import type { FailureAudit } from "../audit-failures.ts";
 
 /**
@@ -29,12 +30,49 @@ const HOUR_MS = 3_600_000;
  */
 const BEARER = /^bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i;
 
-interface AuthenticateDeps {
-  readonly db: Db;
+interface ReadDeps {
   readonly clock: Clock;
-  readonly log: Log;
   readonly keys: KeyRing;
   readonly config: Pick<Config, "sessionLimits" | "operatorsRequireSecondFactor">;
+}
+
+interface AuthenticateDeps extends ReadDeps {
+  readonly db: Db;
+  readonly log: Log;
+}
+
+/** A token that is valid now, and what it may do now. */
+export interface LiveToken {
+  readonly principal: Principal;
+  /** The earliest instant at which the token ends; null if it only ends by a revocation. */
+  readonly endsAt: Date | null;
+  readonly use: Use;
+}
+
+/**
+ * Reads a bearer token as it counts now (contract 4.3): whether it is valid, for whom, with which scopes, and until when.
+ * The check of requests and introspection call this function, so that they never disagree. Returns undefined for a
+ * text that no request may use.
+ */
+export async function readToken(
+  { keys, clock, config }: ReadDeps,
+  findBearer: (jti: string) => Promise<BearerRow | undefined>,
+  token: string,
+): Promise<LiveToken | undefined> {
+  const claims = await keys.verify("at+jwt", token);
+  const row = claims && (await findBearer(claims.jti));
+  if (claims === undefined || row === undefined || !claimsMatch(claims, row)) return undefined;
+  const now = clock.now();
+  const endsAt = earliest(row.expiresAt, row.sessionEndsAt);
+  if (endsAt !== null && endsAt <= now) return undefined;
+  const principal = principalOf(config, row, { jti: claims.jti, now });
+  return { principal, endsAt, use: { seen: row.lastUsedAt, at: now } };
+}
+
+/** Returns the end of a token: by its expiry, or by the policy for its session or its sign-in. */
+export function earliest(expiry: Date | null, policy: Date | null): Date | null {
+  if (expiry === null || policy === null) return expiry ?? policy;
+  return expiry < policy ? expiry : policy;
 }
 
 const LOOK_UPS = {
@@ -52,7 +90,6 @@ const LOOK_UPS = {
 export function createAuthenticate(
   deps: AuthenticateDeps,
 ): (requestContext: RequestContext) => Promise<Principal> {
-  const stampUse = createUseStamp(deps);
   const findBearer = inBatches(
     deps.clock,
     (jtis: readonly string[]) => lookUp(deps, jtis),
@@ -61,15 +98,10 @@ export function createAuthenticate(
   return async (requestContext) => {
     // HTTP joins two Authorization headers with a comma. The result never matches a token.
     const token = BEARER.exec(requestContext.headers.get("authorization") ?? "")?.[1];
-    const claims = token === undefined ? undefined : await deps.keys.verify("at+jwt", token);
-    if (claims === undefined) throw new Problem("unauthenticated");
-    const row = await findBearer(claims.jti);
-    const now = deps.clock.now();
-    if (row === undefined || hasEnded(row, now) || !claimsMatch(claims, row))
-      throw new Problem("unauthenticated");
-    const principal = principalOf(deps.config, row, { jti: claims.jti, now });
-    stampUse(principal, requestContext, { seen: row.lastUsedAt, at: now });
-    return principal;
+    const live = token === undefined ? undefined : await readToken(deps, findBearer, token);
+    if (live === undefined) throw new Problem("unauthenticated");
+    stampUse(deps, live, requestContext);
+    return live.principal;
   };
 }
 
@@ -96,7 +128,7 @@ function principalOf(
     partnerId: isPartner ? row.companyId : row.companyPartnerId,
     accountId: row.companyType === "account" ? row.companyId : null,
     storeIds: row.storeIds,
-    scopes: new Set(row.scope.split(" ").filter((one) => row.serviceScopes?.includes(one) ?? true)),
+    scopes: new Set(scopesOf(row)),
     tokenKind: row.kind,
     jti,
     familyId: row.familyId,
@@ -112,26 +144,35 @@ function principalOf(
   };
 }
 
+/** Returns the scopes of a token as far as its service or its OAuth client still has them. */
+function scopesOf({ scope, serviceScopes, clientScopes }: BearerRow): readonly string[] {
+  return withinCeiling(scope.split(" "), serviceScopes ?? clientScopes ?? undefined);
+}
+
 interface Use {
   readonly seen: Date | null;
   readonly at: Date;
 }
 
+/** The tokens whose `last_used_at` this process is writing. */
+const inFlight = new Set<string>();
+
 /**
- * Creates the function that writes a token's `last_used_at`, with at most one write in progress per token. The
- * request does not wait for the write, and succeeds even if the write fails.
+ * Writes a token's `last_used_at`, with at most one write in progress per token. The request does not wait for the write,
+ * and succeeds even if the write fails.
  */
-function createUseStamp(deps: Pick<AuthenticateDeps, "db" | "log">) {
-  const inFlight = new Set<string>();
-  return (principal: Principal, requestContext: RequestContext, use: Use): void => {
-    const { jti } = principal;
-    const isRecent = use.seen !== null && addMs(use.seen, LAST_USE_STEP_MS) > use.at;
-    if (isRecent || inFlight.has(jti)) return;
-    inFlight.add(jti);
-    void recordUse(deps.db, principal, { requestContext, use })
-      .catch((error: unknown) => deps.log.warn("token.stamp_failed", errorFields(error)))
-      .finally(() => inFlight.delete(jti));
-  };
+export function stampUse(
+  deps: Pick<AuthenticateDeps, "db" | "log">,
+  { principal, use }: Pick<LiveToken, "principal" | "use">,
+  requestContext: RequestContext,
+): void {
+  const { jti } = principal;
+  const isRecent = use.seen !== null && addMs(use.seen, LAST_USE_STEP_MS) > use.at;
+  if (isRecent || inFlight.has(jti)) return;
+  inFlight.add(jti);
+  void recordUse(deps.db, principal, { requestContext, use })
+    .catch((error: unknown) => deps.log.warn("token.stamp_failed", errorFields(error)))
+    .finally(() => inFlight.delete(jti));
 }
 
 /**

@@ -1,63 +1,119 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../queries/audit.ts";
 import type { RequestContext } from "../../http/request-context.ts";
-import type { Clock } from "../../lib/clock.ts";
+import { addMs, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
-import { type Claims, claimsMatch, type KeyRing } from "../key-ring.ts";
+import { decideRefresh, secondsToRefresh } from "../decide.ts";
+import { type Claims, claimsMatch, claimsOf, type KeyRing } from "../key-ring.ts";
 import type { TokenKind } from "../../http/principal.ts";
 import { deleteFamily, deleteGrant, lockFamily } from "../queries/sessions.ts";
 import { deleteToken, findBearers, findRefreshToken } from "../queries/tokens.ts";
+import { earliest, readToken } from "./authenticate.ts";
 
 interface InspectDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly keys: KeyRing;
-  readonly config: Pick<Config, "sessionLimits">;
+  readonly config: Pick<
+    Config,
+    "sessionLimits" | "operatorsRequireSecondFactor" | "refreshLeewayS" | "refreshMaxDays"
+  >;
 }
 
-interface LiveToken {
+/** A token that a client shows, as its row and its claims say. */
+interface ClientToken {
   readonly kind: TokenKind;
   readonly claims: Claims;
   readonly userId: number;
   readonly companyId: number;
   readonly impersonatorId: number | null;
   readonly familyId: string | null;
-  /**
-   * Whether the token is a refresh token that was already used. Such a token can no longer refresh, but a client can
-   * still revoke the sign-in that it belongs to.
-   */
-  readonly isRedeemed: boolean;
 }
 
-/** Finds the token if it was issued to this client and has not expired; returns undefined for any other text. */
-export async function findClientToken(
+/**
+ * Finds the token if it was issued to this client and has not expired; returns undefined for any other text. A refresh token
+ * that was already used can no longer refresh, but a client can still revoke the sign-in that it belongs to.
+ */
+async function findClientToken(
   deps: InspectDeps,
   token: string,
   clientId: string,
-): Promise<LiveToken | undefined> {
+): Promise<ClientToken | undefined> {
   const claims =
     (await deps.keys.verify("at+jwt", token)) ?? (await deps.keys.verify("rt+jwt", token));
   if (claims === undefined || claims.client_id !== clientId) return undefined;
   const now = deps.clock.now();
-  const found = await findBearers(deps.db, [claims.jti], deps.config.sessionLimits);
-  const bearer = found.get(claims.jti);
+  const bearer = await findBearer(deps, claims.jti);
   const row = bearer?.kind === "refresh" ? await findRefreshToken(deps.db, claims.jti) : bearer;
   if (row === undefined || row.clientId !== clientId || !claimsMatch(claims, row)) return undefined;
   if (row.expiresAt !== null && row.expiresAt <= now) return undefined;
-  const isRedeemed = "redeemedAt" in row && row.redeemedAt !== null;
   const { kind, userId, companyId, impersonatorId, familyId } = row;
-  return { kind, claims, userId, companyId, impersonatorId, familyId, isRedeemed };
+  return { kind, claims, userId, companyId, impersonatorId, familyId };
+}
+
+const findBearer = async ({ db, config }: InspectDeps, jti: string) =>
+  (await findBearers(db, [jti], config.sessionLimits)).get(jti);
+
+/** An OAuth client that asks about a token, and its scopes and grants at present. */
+interface AskingClient {
+  readonly clientId: string;
+  readonly scopes: readonly string[];
+  readonly grantTypes: readonly string[];
 }
 
 /**
- * Revokes a token by the rules of RFC 7009, 2.1. A refresh token ends its whole sign-in. An access token ends
- * together with the refresh tokens of its sign-in and every token that was made in that sign-in.
+ * Tells a client what one of its tokens can do now: claims with the scopes that the token has now and its earliest end.
+ * Returns undefined for every text that could not be used now, as a bearer token or to refresh.
+ */
+export async function inspectClientToken(
+  deps: InspectDeps,
+  token: string,
+  client: AskingClient,
+): Promise<{ readonly claims: Claims; readonly isBearer: boolean } | undefined> {
+  const live = await readToken(deps, (jti) => findBearer(deps, jti), token);
+  if (live === undefined) return inspectRefreshToken(deps, token, client);
+  const { principal, endsAt: expiresAt } = live;
+  if (principal.clientId !== client.clientId) return undefined;
+  const scope = [...principal.scopes].join(" ");
+  return { claims: claimsOf({ ...principal, scope, expiresAt }, principal.jti), isBearer: true };
+}
+
+/** Tells what a refresh token would give now, by the rule with which it is redeemed (contract 5.3). */
+async function inspectRefreshToken(
+  { db, clock, keys, config }: InspectDeps,
+  token: string,
+  { clientId, scopes: ceiling, grantTypes }: AskingClient,
+) {
+  const claims = await keys.verify("rt+jwt", token);
+  const row = claims && (await findRefreshToken(db, claims.jti));
+  if (claims === undefined || !row?.isActive || row.signedInAt === null) return undefined;
+  if (!claimsMatch(claims, row) || !grantTypes.includes("refresh_token")) return undefined;
+  const { signedInAt } = row;
+  const now = clock.now();
+  const { refreshLeewayS: leewayS, refreshMaxDays: maxDays } = config;
+  const request = { clientId, scopes: undefined, ceiling };
+  const decision = decideRefresh({ ...row, signedInAt }, request, { now, leewayS, maxDays });
+  if (decision.kind !== "redeem") return undefined;
+  const leftS = secondsToRefresh(signedInAt, { now, maxDays });
+  const lastDay = Number.isFinite(leftS) ? addMs(now, leftS * 1000) : null;
+  const expiresAt = earliest(row.expiresAt, lastDay);
+  const { scope } = decision;
+  return { claims: claimsOf({ ...row, scope, expiresAt }, claims.jti), isBearer: false };
+}
+
+/**
+ * Revokes a token of a client by the rules of RFC 7009, 2.1. A refresh token ends its whole sign-in. An access token ends
+ * together with the refresh tokens of its sign-in and every token that was made in that sign-in. Any other text changes
+ * nothing.
  */
 export async function revokeClientToken(
-  deps: Pick<InspectDeps, "db" | "clock">,
-  { kind, claims, familyId, ...actor }: LiveToken,
+  deps: InspectDeps,
+  { token, clientId }: { readonly token: string; readonly clientId: string },
   requestContext: RequestContext,
 ): Promise<void> {
+  const found = await findClientToken(deps, token, clientId);
+  if (found === undefined) return;
+  const { kind, claims, familyId, ...actor } = found;
   const at = deps.clock.now();
   const details = { kind, jti: claims.jti };
   await deps.db.transaction(async (tx) => {
@@ -69,7 +125,7 @@ export async function revokeClientToken(
 /** Revokes a client's token. Returns false if the token had already ended. */
 async function endClientToken(
   tx: Tx,
-  { kind, jti, familyId }: Pick<LiveToken, "kind" | "familyId"> & { readonly jti: string },
+  { kind, jti, familyId }: Pick<ClientToken, "kind" | "familyId"> & { readonly jti: string },
 ): Promise<boolean> {
   if (familyId === null) return deleteToken(tx, jti);
   await lockFamily(tx, familyId);

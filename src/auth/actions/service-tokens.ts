@@ -1,16 +1,19 @@
 import type { Db } from "../../../db/client.ts";
 import type { Page } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import { addMs, type Clock, isoInstant, parseInstant } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
+import type { Log } from "../../lib/log.ts";
 import { Problem } from "../../lib/problem.ts";
-import { claimsMatch, type KeyRing } from "../key-ring.ts";
+import type { KeyRing } from "../key-ring.ts";
 import { recordAudit } from "../queries/audit.ts";
 import * as queries from "../queries/service-tokens.ts";
-import { deleteToken, findBearers, hasEnded } from "../queries/tokens.ts";
+import { deleteToken, findBearers } from "../queries/tokens.ts";
 import { holdUser } from "../queries/users.ts";
 import { TOKEN_ID } from "./api-tokens.ts";
+import { readToken, stampUse } from "./authenticate.ts";
 import { issueToken } from "./open-session.ts";
 
 /** The dependencies of the tokens of services (contract 10.7). */
@@ -99,29 +102,37 @@ export async function revokeServiceToken(
   });
 }
 
-/** Tells a service about any token of ours (like RFC 7662): whose it is, and what it may do now. */
+/**
+ * Tells a service about any token of ours (like RFC 7662): whose it is, and what it may do now. The service asks because
+ * somebody uses the token with it, so that this counts as a use.
+ */
 export async function introspect(
-  { db, clock, keys, config }: ServiceDeps & { readonly config: Pick<Config, "sessionLimits"> },
+  deps: ServiceDeps & {
+    readonly log: Log;
+    readonly config: Pick<Config, "sessionLimits" | "operatorsRequireSecondFactor">;
+  },
   token: string,
+  requestContext: RequestContext,
 ) {
-  const claims = await keys.verify("at+jwt", token);
-  const row = claims && (await findBearers(db, [claims.jti], config.sessionLimits)).get(claims.jti);
+  const find = async (jti: string) =>
+    (await findBearers(deps.db, [jti], deps.config.sessionLimits)).get(jti);
+  const live = await readToken(deps, find, token);
   // A sign-in that waits for a second factor is none yet (contract 4.27).
-  const isWhole = row !== undefined && row.kind !== "challenge";
-  const isLive = isWhole && !hasEnded(row, clock.now());
-  if (claims === undefined || !isLive || !claimsMatch(claims, row)) return { active: false };
+  if (live === undefined || live.principal.tokenKind === "challenge") return { active: false };
+  stampUse(deps, live, requestContext);
+  const { principal, endsAt } = live;
   return {
     active: true,
-    kind: row.kind,
-    user_id: row.userId,
-    role: row.role,
-    company_id: row.companyId,
-    partner_id: row.companyType === "partner" ? row.companyId : row.companyPartnerId,
-    account_id: row.companyType === "account" ? row.companyId : null,
-    store_ids: row.storeIds === null ? null : [...row.storeIds],
-    impersonator_id: row.impersonatorId,
-    client_id: row.clientId,
-    scope: row.scope,
-    expires_at: row.expiresAt === null ? null : isoInstant(row.expiresAt),
+    kind: principal.tokenKind,
+    user_id: principal.userId,
+    role: principal.role,
+    company_id: principal.companyId,
+    partner_id: principal.partnerId,
+    account_id: principal.accountId,
+    store_ids: principal.storeIds === null ? null : [...principal.storeIds],
+    impersonator_id: principal.impersonatorId,
+    client_id: principal.clientId,
+    scope: [...principal.scopes].join(" "),
+    expires_at: endsAt === null ? null : isoInstant(endsAt),
   };
 }

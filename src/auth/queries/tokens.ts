@@ -75,6 +75,7 @@ const BEARER = {
   factorAt: authenticationEvents.factorAt,
   requiresFactor: companies.requireSecondFactor,
   clientIsFirstParty: nullable(oauthClients.firstParty),
+  clientScopes: nullable(oauthClients.scopes),
   userName: users.name,
   role: users.role,
   companyId: users.companyId,
@@ -103,12 +104,12 @@ const bearers = statement({
   text: ({ jtis, ...limits }) => liveBearers(jtis, limits),
 });
 
-/** A live token with all data about its user and company that the handling of a request needs. */
+/** A live token with all data about its user and company that the handling of a request needs; `readToken` interprets it. */
 export type BearerRow = ValuesOf<typeof BEARER>;
 
 /**
- * Looks up tokens for the bearer check, by `jti`. A token that is not valid has no entry in the result. The caller checks
- * the two instants at which a token ends with `hasEnded`.
+ * Looks up tokens for the bearer check, by `jti`. A token that is not valid has no entry in the result, but one that has
+ * ended by time may have one.
  */
 export async function findBearers(
   db: DbOrTx,
@@ -122,14 +123,6 @@ export async function findBearers(
     ? db.run(bearer, { jti: first, ...limits })
     : db.run(bearers, { jtis, ...limits }));
   return new Map(found.map((row) => [row.jti, row]));
-}
-
-/** Whether a token has expired, or its session has passed an end by policy (contract 4.24). */
-export function hasEnded(
-  { expiresAt: expiry, sessionEndsAt }: Pick<BearerRow, "expiresAt" | "sessionEndsAt">,
-  now: Date,
-): boolean {
-  return (expiry !== null && expiry <= now) || (sessionEndsAt !== null && sessionEndsAt <= now);
 }
 
 const made = alias(tokens, "made");

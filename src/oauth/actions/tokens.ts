@@ -8,7 +8,7 @@ import {
   holdPersonInClient,
   openClientSession,
 } from "../../auth/actions/client-session.ts";
-import { findClientToken, revokeClientToken } from "../../auth/actions/inspect-token.ts";
+import { inspectClientToken, revokeClientToken } from "../../auth/actions/inspect-token.ts";
 import { attemptSignIn } from "../../auth/actions/log-in.ts";
 import { neededStep } from "../../auth/actions/second-step.ts";
 import { refreshSession } from "../../auth/actions/refresh-session.ts";
@@ -226,8 +226,7 @@ export async function revokeToken(
   { credentials, requestContext }: { credentials: Credentials; requestContext: RequestContext },
 ): Promise<void> {
   const { clientId } = await authenticateClient(deps, credentials, requestContext);
-  const found = await findClientToken(deps, token, clientId);
-  if (found !== undefined) await revokeClientToken(deps, found, requestContext);
+  await revokeClientToken(deps, { token, clientId }, requestContext);
 }
 
 /**
@@ -241,18 +240,17 @@ export async function introspectToken(
 ): Promise<Readonly<Record<string, unknown>>> {
   const client = await authenticateClient(deps, credentials, requestContext);
   if (!client.confidential) throw invalidClient(credentials.isBasic);
-  const found = await findClientToken(deps, token, client.clientId);
-  if (found === undefined || found.isRedeemed) return { active: false };
+  const found = await inspectClientToken(deps, token, client);
+  if (found === undefined) return { active: false };
   const { serverRoot } = deps.config;
-  const { kind, claims } = found;
   return {
     active: true,
-    ...claims,
-    // The signature is not verified here, because `findClientToken` has verified the token.
+    ...found.claims,
+    // The signature is not verified here, because `inspectClientToken` has verified the token.
     iat: decodeJwt(token).iat,
     iss: serverRoot,
     aud: `${serverRoot}/api`,
-    ...(kind !== "refresh" && { token_type: "Bearer" }),
+    ...(found.isBearer && { token_type: "Bearer" }),
   };
 }
 

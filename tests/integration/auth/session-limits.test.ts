@@ -22,8 +22,8 @@ describe("the absolute end of a session", () => {
     expect(await statusOf(token, absolute)).toBe(200);
     clock.advance(1);
     expect(await statusOf(token, absolute)).toBe(401);
-    expect(await introspect(absolute.deps, token)).toEqual({ active: false });
-    expect(await introspect(api.deps, token)).toMatchObject({ active: true });
+    expect(await introspect(absolute.deps, token, CALL)).toEqual({ active: false });
+    expect(await introspect(api.deps, token, CALL)).toMatchObject({ active: true });
     expect(await statusOf(token, api)).toBe(200);
   });
 
@@ -147,6 +147,8 @@ async function signedIn(method: "login" | "sso" | "password_reset"): Promise<str
   const { id: userId } = await freshUser();
   return grant({ userId, familyId: await signIn(method, userId) });
 }
+
+const CALL = { requestId: "r", ip: "192.0.2.1", userAgent: null, headers: new Headers() };
 
 const statusOf = async (token: string, on: TestApi) =>
   (await on.call("GET", "/verify-token", { token })).status;
