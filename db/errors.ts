@@ -74,7 +74,8 @@ export function violatedIndex(error: unknown): string | undefined {
   return isUniqueViolation(error) ? String(fieldOf(error, "constraint_name")) : undefined;
 }
 
-const isReferenceViolation = hasCode("23503");
+/** Whether a statement refers to a row that does not exist, or deletes a row to which others refer. */
+export const isReferenceViolation = hasCode("23503");
 
 /** Returns the table whose rows refer to a row that a statement tried to delete; undefined for any other error. */
 export function referringTable(error: unknown): string | undefined {

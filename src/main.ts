@@ -1,12 +1,14 @@
 import { LIMITS } from "../db/limits.ts";
 import { poolsOf } from "../db/pools.ts";
 import { createApp } from "./app.ts";
+import { FailureAudit } from "./auth/audit-failures.ts";
 import { openKeyRing } from "./auth/key-ring.ts";
 import { IDLE_TIMEOUT_S } from "./http/edge.ts";
 import { apiMetrics } from "./http/metrics.ts";
 import { createRateLimiter } from "./http/rate-limit.ts";
 import { dropNewConnections } from "./lib/last-connections.ts";
 import { listenOrExit, stopSignal } from "./lib/lifecycle.ts";
+import { errorFields } from "./lib/log.ts";
 import { createPasswords } from "./lib/password.ts";
 import { followInbox } from "./services/take-inbox.ts";
 import { openSpans } from "./lib/spans.ts";
@@ -68,6 +70,8 @@ const spans = config.traces && (await openSpans(config.traces, "api", clock));
 const traces = spans && new RequestTraces(spans);
 const schedule = createSchedule(redis, config.redisPrefix, log);
 const { countInbox, ...counters } = apiMetrics(operations.metrics, { passwords, limiter });
+const failures = new FailureAudit({ db, clock, log });
+void failures.follow(stop);
 const app = createApp({
   config,
   db,
@@ -76,6 +80,7 @@ const app = createApp({
   clock,
   log,
   box,
+  failures,
   keys,
   passwords,
   schedule: traces?.waker(schedule) ?? schedule,
@@ -111,6 +116,9 @@ async function drain(): Promise<void> {
   closing.abort();
   await Promise.race([app.server?.stop(), clock.sleep(DRAIN_MS)]);
   await app.stop(true);
+  await failures
+    .flush()
+    .catch((error: unknown) => log.warn("audit.counts_unwritten", errorFields(error)));
   await spans?.close();
   redis.disconnect();
   await stores.masterKeys.close();

@@ -45,6 +45,8 @@ export interface ApiDeps {
   readonly lookupTxt?: TxtLookup;
   /** Counts sign-ins; absent if metrics are off. */
   readonly countSignIn?: CountSignIn;
+  /** The counters of refused requests, which write their counts at the end; the API has its own if absent. */
+  readonly failures?: FailureAudit;
   /** Tracing of requests; absent if tracing is off. */
   readonly traces?: RequestTraces | undefined;
   /** Signal that aborts when the process begins to stop, which ends open streams. */
@@ -53,7 +55,7 @@ export interface ApiDeps {
 
 /** Defines all API routes that users, OAuth clients and review sites call. */
 export function apiRoutes(api: ApiDeps) {
-  const failures = new FailureAudit(api);
+  const { failures = new FailureAudit(api) } = api;
   const authenticator = createAuthenticator({ ...api, failures });
   const deps = {
     ...api,

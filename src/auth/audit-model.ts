@@ -13,7 +13,7 @@ export const AUDIT_ACTIONS = [
   // Audit row of a successful sign-in; details: method, jti.
   "AUTH_LOGIN",
   // Audit row of a wrong password; details: method. The actor is the user if the email belongs to a user; the email
-  // itself is never stored.
+  // itself is never stored. If it belongs to nobody, the details are method, network and repeats; the same goes for the lock.
   "AUTH_LOGIN_FAILED",
   // Audit row of a sign-in lock after five wrong passwords in a row; details: method, locked_until.
   "AUTH_LOCKED",
@@ -32,7 +32,8 @@ export const AUDIT_ACTIONS = [
   "SECOND_FACTOR_POLICY",
   // Audit row of an OAuth client that failed to authenticate; details: client_id, which is null if the sent text
   // cannot be a client id. The first failure is written immediately; `repeats` in the next row counts the failures
-  // within the minute after it. The same goes for the next two actions.
+  // within the minute after it. The same goes for the next two actions, and for what strangers make up at the login and at
+  // single sign-on.
   "CLIENT_AUTH_FAILED",
   // Audit row of a wrong mailed code, or of too many attempts; details: email_digest, type, repeats.
   "OTP_FAILED",

@@ -6,11 +6,13 @@ import { type Clock, isoInstant } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Digest } from "../../lib/kind-key.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
+import { networkOf } from "../../lib/network.ts";
 import type { Passwords } from "../../lib/password.ts";
 import { Problem } from "../../lib/problem.ts";
 import { lockedUntil, retryAfterS } from "../decide.ts";
 import { isKnownBrowser, type KnownBrowserDeps } from "../known-browser.ts";
 import { emailDigest, emailDomain, normaliseEmail } from "../email.ts";
+import type { FailureAudit } from "../audit-failures.ts";
 import type { KeyRing } from "../key-ring.ts";
 import type { LoginAnswer, LoginBody } from "../model.ts";
 import type { DiscoverAnswer } from "../password-model.ts";
@@ -24,6 +26,7 @@ import {
   settleWrongAttempt,
   type SignInUser,
 } from "../queries/sign-in.ts";
+import { keepTrial, openTrial, undoTrial } from "../queries/codes.ts";
 import { hasSignedInFrom } from "../queries/sessions.ts";
 import { type SecurityMailDeps, tellOfSignIn } from "./security-mails.ts";
 import { openOwnSession } from "./open-session.ts";
@@ -76,6 +79,7 @@ export interface AttemptDeps extends KnownBrowserDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly passwords: Passwords;
+  readonly failures: FailureAudit;
   readonly config: Pick<Config, "lockScheduleS" | "serverRoot">;
 }
 
@@ -188,26 +192,39 @@ async function settleWrong(
       now,
       scheduleS: deps.config.lockScheduleS,
     });
-    if (lock === undefined) return false;
-    await recordAudit(tx, {
-      at: now,
-      action: "AUTH_LOGIN_FAILED",
-      actor,
-      requestContext,
-      details: { method },
-    });
+    if (lock === undefined) return undefined;
+    const audit = { at: now, actor, requestContext };
+    await openTrial(tx);
+    await recordAudit(tx, { ...audit, action: "AUTH_LOGIN_FAILED", details: { method } });
     if (lock.lockedUntil !== null) {
       const details = { method, locked_until: isoInstant(lock.lockedUntil) };
-      await recordAudit(tx, { at: now, action: "AUTH_LOCKED", actor, requestContext, details });
+      await recordAudit(tx, { ...audit, action: "AUTH_LOCKED", details });
     }
-    return true;
+    // The rows of an unknown email are only counted. They are written and rolled back, so that the answer takes the same
+    // time as that of a known email.
+    await (actor === null ? undoTrial : keepTrial)(tx);
+    return lock;
   });
-  if (counted) return { kind: "wrong" };
+  if (counted !== undefined) {
+    if (actor === null) await countUnknown(deps, attempt, counted);
+    return { kind: "wrong" };
+  }
   // The lock may have expired since the statement that counted the attempt. In that case the client may try again
   // after one second.
   return (
     lockedOutcome(await findLockTime(deps.db, digest), now) ?? { kind: "locked", retryAfterS: 1 }
   );
+}
+
+/** Audits a wrong password for an email that nobody has, by the network that tried it. */
+async function countUnknown(
+  { failures }: Pick<AttemptDeps, "failures">,
+  { method, requestContext }: Attempt,
+  { lockedUntil: until }: { readonly lockedUntil: Date | null },
+): Promise<void> {
+  const details = { method, network: networkOf(requestContext.ip) };
+  await failures.record({ action: "AUTH_LOGIN_FAILED", details }, requestContext);
+  if (until !== null) await failures.record({ action: "AUTH_LOCKED", details }, requestContext);
 }
 
 function lockedOutcome(

@@ -1,11 +1,13 @@
 import type { Db } from "../../../db/client.ts";
-import { recordAudit, type AuditActor } from "../../auth/queries/audit.ts";
+import type { FailureAudit } from "../../auth/audit-failures.ts";
+import { type AuditActor, recordAudit } from "../../auth/queries/audit.ts";
 import type { KeyRing } from "../../auth/key-ring.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import type { IdentityProviders } from "../identity-providers.ts";
+import type { SsoErrorReason } from "../model.ts";
 import { SsoError } from "../places.ts";
 
 export interface SsoDeps {
@@ -13,6 +15,7 @@ export interface SsoDeps {
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly keys: KeyRing;
+  readonly failures: FailureAudit;
   readonly providers: IdentityProviders;
   readonly config: Pick<Config, "serverRoot" | "ssoReturnTo" | "accessTokenTtlS" | "securityMails">;
 }
@@ -27,12 +30,19 @@ export interface AttemptedLeg {
   actor?: AuditActor | undefined;
 }
 
+/** Reasons that a stranger can cause at any rate with values that nobody issued. Their repeats are counted. */
+const MADE_UP: ReadonlySet<SsoErrorReason> = new Set([
+  "unknown_connection",
+  "unknown_state",
+  "unknown_code",
+]);
+
 /**
  * Runs one step (leg) of a single sign-on. If the step throws an `SsoError`, the error is audited outside of the
  * step's transaction, and undefined is returned.
  */
 export async function auditSsoError<T>(
-  { db, clock }: Pick<SsoDeps, "db" | "clock">,
+  { db, clock, failures }: Pick<SsoDeps, "db" | "clock" | "failures">,
   attempted: AttemptedLeg,
   run: () => Promise<T>,
 ): Promise<T | undefined> {
@@ -41,18 +51,18 @@ export async function auditSsoError<T>(
   } catch (error) {
     if (!(error instanceof SsoError)) throw error;
     const { leg, requestContext, actor, connectionId } = attempted;
-    await recordAudit(db, {
-      at: clock.now(),
-      action: "SSO_REFUSED",
-      actor: actor ?? null,
-      requestContext,
-      details: {
-        leg,
-        reason: error.reason,
-        ...(connectionId !== undefined && { connection_id: connectionId }),
-        ...error.details,
-      },
-    });
+    const details = {
+      leg,
+      reason: error.reason,
+      ...(connectionId !== undefined && { connection_id: connectionId }),
+      ...error.details,
+    };
+    if (MADE_UP.has(error.reason))
+      await failures.record({ action: "SSO_REFUSED", details }, requestContext);
+    else {
+      const row = { action: "SSO_REFUSED", actor: actor ?? null, requestContext, details } as const;
+      await recordAudit(db, { at: clock.now(), ...row });
+    }
     return undefined;
   }
 }

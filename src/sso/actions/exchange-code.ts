@@ -52,7 +52,7 @@ type OnUser<T> = (tx: Tx, user: queries.SsoUser, now: Date) => Promise<T | SsoEr
  * function writes an audit row and returns undefined.
  */
 export async function redeemSsoCode<T>(
-  deps: Pick<SsoDeps, "db" | "clock">,
+  deps: Pick<SsoDeps, "db" | "clock" | "failures">,
   { code, verifier, requestContext }: PresentedCode,
   onUser: OnUser<T>,
 ): Promise<T | undefined> {

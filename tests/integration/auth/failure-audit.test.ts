@@ -1,12 +1,14 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { randomUUID } from "node:crypto";
 
-import { asc, eq } from "drizzle-orm";
+import { asc, eq, gt, max } from "drizzle-orm";
 
 import { auditLog } from "../../../db/schema/companies.ts";
 import { FailureAudit } from "../../../src/auth/audit-failures.ts";
 import { emailDigest } from "../../../src/auth/email.ts";
+import { startApi } from "../../support/api.ts";
 import { addProvider, send } from "../../support/factory.ts";
+import { until } from "../../support/network/receiver.ts";
 import { addClient, basicOf, credentialsOf, postForm } from "../../support/oauth.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 
@@ -74,6 +76,111 @@ test("a wrong signature is audited with the review site, known or not", async ()
   expect(await detailsOf("PROVIDER_AUTH_FAILED", null)).toEqual([{ provider: null }]);
 });
 
+describe("what a stranger sends 60 times with values that nobody issued", () => {
+  const oauth = { grant_type: "refresh_token", refresh_token: "x", token: "x" };
+  const wrong = { ...oauth, client_id: "x", client_secret: "x" };
+  const nobody = { slug: "none", name: "None", secret: "x", id: 1 };
+  const sso = (path: string) => api.call("GET", `/auth/sso/${path}`);
+  const many: readonly [string, string, (i: number) => Promise<{ status: number }>][] = [
+    ["emails", "AUTH_LOGIN_FAILED", (i) => logIn(`x${i}@no.test`)],
+    ["clients", "CLIENT_AUTH_FAILED", () => postForm(api, "/oauth/token", wrong)],
+    ["codes of single sign-on", "SSO_REFUSED", (i) => sso(`exchange?code=${madeUp(i)}`)],
+    ["states", "SSO_REFUSED", (i) => sso(`callback/${NO_ULID}?state=${madeUp(i)}&code=x`)],
+    ["signatures", "PROVIDER_AUTH_FAILED", () => send(api, nobody, { events: [] })],
+  ];
+
+  test.each(many)(
+    "as %s, has one row %s, and one more with the count",
+    async (_, action, request) => {
+      await failures.flush();
+      clock.advance(MINUTE_MS);
+      const before = await lastId();
+      const rows = async () => {
+        const all = await database.db.select().from(auditLog).where(gt(auditLog.id, before));
+        return all
+          .toSorted((a, b) => a.id - b.id)
+          .map((row) => [row.action, row.details["repeats"]]);
+      };
+      for (let i = 0; i < 60; i++) expect((await request(i)).status).toBeGreaterThanOrEqual(300);
+      expect(await rows()).toEqual([[action, undefined]]);
+      await failures.flush();
+      expect(await rows()).toEqual([
+        [action, undefined],
+        [action, 59],
+      ]);
+      await failures.flush();
+      expect(await rows()).toHaveLength(2);
+    },
+  );
+});
+
+test("a wrong login of an unknown email is audited with its network, and its lock, too", async () => {
+  clock.advance(MINUTE_MS);
+  const before = await lastId();
+  for (let i = 0; i < 5; i++) await logIn("locked@no.test");
+  const rows = await database.db.select().from(auditLog).where(gt(auditLog.id, before));
+  const details = { method: "login", network: "127.0.0.1" };
+  expect(rows.map((row) => [row.action, row.actorId, row.details])).toEqual([
+    ["AUTH_LOGIN_FAILED", null, details],
+    ["AUTH_LOCKED", null, details],
+  ]);
+});
+
+describe("counts that no row has yet", () => {
+  const fresh = () => {
+    const client_id = randomUUID();
+    const own = new FailureAudit(api.deps);
+    const fail = () => own.record({ action: "CLIENT_AUTH_FAILED", details: { client_id } }, CALL);
+    const seen = () => detailsOf("CLIENT_AUTH_FAILED", client_id);
+    return { client_id, own, fail, seen };
+  };
+
+  test("are written each minute, also of a failure whose time is not over, and never twice", async () => {
+    const { client_id, own, fail, seen } = fresh();
+    for (let i = 0; i < 4; i++) await fail();
+    await Promise.all([own.flush(), fail(), own.flush()]);
+    await own.flush();
+    const rows = await seen();
+    expect(rows.reduce((sum, row) => sum + (Number(row["repeats"]) || 1), 0)).toBe(5);
+    clock.advance(MINUTE_MS);
+    await own.flush();
+    await fail();
+    expect((await seen()).at(-1)).toEqual({ client_id });
+  });
+
+  test("are written later if they cannot be written now", async () => {
+    const { client_id, own, fail, seen } = fresh();
+    for (let i = 0; i < 3; i++) await fail();
+    clock.advance(MINUTE_MS);
+    await database.db.sql`alter table audit_log rename to audit_log_away`;
+    const [lost] = await Promise.allSettled([own.flush()]);
+    await database.db.sql`alter table audit_log_away rename to audit_log`;
+    expect(lost.status).toBe("rejected");
+    await own.flush();
+    expect(await seen()).toEqual([{ client_id }, { client_id, repeats: 2 }]);
+  });
+
+  test("are written by a process that follows a signal, each minute and until it aborts", async () => {
+    const { client_id, own, fail, seen } = fresh();
+    await fail();
+    await fail();
+    const stop = new AbortController();
+    const following = own.follow(stop.signal);
+    clock.advance(MINUTE_MS);
+    await until("the count", async () => (await seen()).length === 2);
+    await fail();
+    await fail();
+    stop.abort();
+    await following;
+    expect(await seen()).toEqual([
+      { client_id },
+      { client_id, repeats: 1 },
+      { client_id },
+      { client_id, repeats: 1 },
+    ]);
+  });
+});
+
 describe("repeats of an audited failure", () => {
   const fail = (clientId: string) =>
     postForm(api, "/oauth/introspect", { token: "x", client_id: clientId, client_secret: "wrong" });
@@ -117,7 +224,7 @@ describe("repeats of an audited failure", () => {
   });
 
   test("are reported by the next row at once if the first row could not be written", async () => {
-    const failures = new FailureAudit({ db: database.db, clock });
+    const failures = new FailureAudit(api.deps);
     const client_id = randomUUID();
     const record = () =>
       failures.record({ action: "CLIENT_AUTH_FAILED", details: { client_id } }, CALL);
@@ -141,7 +248,7 @@ describe("repeats of an audited failure", () => {
 
   test("are distinguished for 100 clients a minute; further failures share a row without an id", async () => {
     clock.advance(MINUTE_MS);
-    const failures = new FailureAudit({ db: database.db, clock });
+    const failures = new FailureAudit(api.deps);
     const probe = (provider: string) =>
       failures.record(
         { action: "PROVIDER_AUTH_FAILED", details: { provider } },
@@ -216,7 +323,18 @@ describe("refusals of a signed-in user", () => {
 });
 
 const world = await startSignInWorld();
-const { database, clock, api } = world;
+const { database, clock } = world;
+const failures = new FailureAudit(world.api.deps);
+const api = await startApi({ ...world.api.deps, failures });
+
+const NO_ULID = "01J00000000000000000000000";
+
+const madeUp = (i: number) => String(i).padStart(43, "x");
+
+const logIn = (email: string) => api.call("POST", "/login", { body: { email, password: "x" } });
+
+const lastId = async () =>
+  (await database.db.select({ id: max(auditLog.id) }).from(auditLog))[0]?.id ?? 0;
 
 const detailsOf = async (action: string, value: string | null) =>
   (await rowsOf(action, value)).map(({ details }) => details);
