@@ -281,7 +281,7 @@ interface Point {
 function pointOf(text: string): Point {
   if (!text.includes(":"))
     return { bits: 32, value: text.split(".").reduce((sum, one) => sum * 256n + BigInt(one), 0n) };
-  const [head = "", tail] = text.split("::").map((side) => side.split(":").filter(Boolean));
+  const [head = [], tail] = text.split("::").map((side) => side.split(":").filter(Boolean));
   const zeros = Array.from({ length: 8 - head.length - (tail?.length ?? 0) }, () => "0");
   const groups = [...head, ...zeros, ...(tail ?? [])];
   return { bits: 128, value: groups.reduce((sum, one) => sum * 65_536n + BigInt(`0x${one}`), 0n) };
