@@ -1,3 +1,4 @@
+import type { Clock } from "../lib/clock.ts";
 import { type Key, keyOf } from "../lib/kind-key.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import { Problem } from "../lib/problem.ts";
@@ -19,6 +20,22 @@ export const STREAM_LIMITS = {
 const RETRY_AFTER_S = 5;
 /** Number of unread messages at which a client is disconnected. */
 const UNREAD_LIMIT = 256;
+/** Time in ms for which the connection may take nothing of a stream before the stream ends. */
+const STALL_MS = 15_000;
+/**
+ * A client that stops reading looks like one that reads while the connection still takes messages: the buffers of the
+ * kernel and of a proxy take up to 12 MB on one machine, which a quiet stream does not fill in days. So where a limit is
+ * reached, its streams are sent comments of this size. They fill the buffers of a client that does not read, and its stream ends
+ * by `STALL_MS`. A client that reads gets all of them, or fewer: one whose connection was full for `FULL_MS`, and took
+ * more afterwards, `REFILLS` times, has read.
+ */
+const PROBE_BYTES = 16_777_216;
+const FULL_MS = 20;
+const REFILLS = 3;
+/** Number of streams that are probed at a time, because each may fill its buffers. */
+const PROBED_AT_ONCE = 10;
+/** A stream is probed again after this time in ms at the earliest, which doubles with each probe. */
+const PROBE_AGAIN_MS = 15_000;
 
 export interface EventSink {
   /** Sends a message that `messageOf` has encoded. The same message may be sent to any number of streams. */
@@ -31,6 +48,7 @@ export interface EventSink {
 
 const encoder = new TextEncoder();
 const BEAT = encoder.encode(": beat\n\n");
+const PADDING = encoder.encode(`:${" ".repeat(65_533)}\n\n`);
 
 /** Encodes a message of an event stream; `data` is sent as JSON. */
 export function messageOf(event: string, data: unknown, id?: string): Uint8Array {
@@ -45,49 +63,52 @@ export function bookmarkOf(id: string): Uint8Array {
   return encoder.encode(`id: ${id}\n\n`);
 }
 
+interface StreamsDeps {
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly stopping?: AbortSignal | undefined;
+}
+
 /** The open `text/event-stream` responses of this process. */
 export class EventStreams {
-  readonly #deps: { readonly log: Log; readonly stopping?: AbortSignal | undefined };
+  readonly #deps: StreamsDeps;
   readonly #limits: typeof STREAM_LIMITS;
-  /** Numbers of open streams by the keys of `boundsOf`. */
-  readonly #counts = new Map<Bound["key"], number>();
-  #open = 0;
+  readonly #open = new Set<OpenStream>();
 
-  constructor(
-    deps: { readonly log: Log; readonly stopping?: AbortSignal | undefined },
-    limits = STREAM_LIMITS,
-  ) {
+  constructor(deps: StreamsDeps, limits = STREAM_LIMITS) {
     this.#deps = deps;
     this.#limits = limits;
   }
 
   /**
    * Returns a response whose event stream stays open while `produce` runs. The signal of `produce` aborts when the
-   * client disconnects or the process stops.
+   * client disconnects or does not read, or when the process stops.
    */
   open(viewer: Viewer, produce: (sink: EventSink, signal: AbortSignal) => Promise<void>): Response {
     const bounds = boundsOf(viewer, this.#limits);
-    this.#admit(bounds, viewer);
+    this.#admit(bounds);
     const disconnected = new AbortController();
     const signals = [disconnected.signal, ...(this.#deps.stopping ? [this.#deps.stopping] : [])];
-    const flow = new Flow();
-    disconnected.signal.addEventListener("abort", () => flow.release());
+    const keys = bounds.map(({ key }) => key);
+    const stream = new OpenStream(keys, this.#deps.clock, () => disconnected.abort());
+    this.#open.add(stream);
+    for (const bound of bounds) if (this.#isFull(bound)) this.#probe(bound);
+    disconnected.signal.addEventListener("abort", () => stream.release());
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
-        const sink = sinkOf(controller, flow, () => disconnected.abort());
-        void produce(sink, AbortSignal.any(signals))
+        stream.controller = controller;
+        void produce(stream, AbortSignal.any(signals))
           .catch((error: unknown) => {
             // An error after the client has disconnected is not logged, because the stream has not failed.
             if (!disconnected.signal.aborted)
               this.#deps.log.warn("stream.failed", errorFields(error));
           })
           .finally(() => {
-            this.#leave(bounds);
-            // Closing would throw if the client has already closed the stream.
-            if (!disconnected.signal.aborted) controller.close();
+            this.#open.delete(stream);
+            stream.close();
           });
       },
-      pull: () => flow.release(),
+      pull: () => stream.taken(),
       cancel: () => disconnected.abort(),
     });
     // The header X-Accel-Buffering keeps nginx from collecting messages before it forwards them.
@@ -96,24 +117,29 @@ export class EventStreams {
     });
   }
 
-  #admit(bounds: readonly Bound[], { partnerId }: Viewer): void {
-    const { perProcess, keptForOperators } = this.#limits;
+  #admit(bounds: readonly Bound[]): void {
+    const full = bounds.find((bound) => this.#isFull(bound));
+    if (full === undefined) return;
+    this.#probe(full);
     const headers = { "Retry-After": String(RETRY_AFTER_S) };
-    if (bounds.some(({ key, limit }) => (this.#counts.get(key) ?? 0) >= limit))
-      throw new Problem("rate_limited", { headers, message: "Too many streams are open." });
-    if (this.#open >= perProcess - (partnerId === null ? 0 : keptForOperators))
-      throw new Problem("overloaded", { headers });
-    for (const { key } of bounds) this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
-    this.#open += 1;
+    if (full.key === PROCESS) throw new Problem("overloaded", { headers });
+    throw new Problem("rate_limited", { headers, message: "Too many streams are open." });
   }
 
-  #leave(bounds: readonly Bound[]): void {
-    for (const { key } of bounds) {
-      const left = (this.#counts.get(key) ?? 1) - 1;
-      if (left === 0) this.#counts.delete(key);
-      else this.#counts.set(key, left);
-    }
-    this.#open -= 1;
+  #isFull({ key, limit }: Bound): boolean {
+    return this.#under(key).length >= limit;
+  }
+
+  #under(key: StreamKey): OpenStream[] {
+    return [...this.#open].filter(({ keys }) => keys.includes(key));
+  }
+
+  /** Asks the clients of a full bound to prove that they read: first those that were not asked for longest. */
+  #probe({ key }: Bound): void {
+    const nowMs = this.#deps.clock.monotonicMs();
+    const due = this.#under(key).filter(({ probeFromMs }) => probeFromMs <= nowMs);
+    const oldest = due.toSorted((a, b) => a.probeFromMs - b.probeFromMs);
+    for (const stream of oldest.slice(0, PROBED_AT_ONCE)) stream.probe();
   }
 }
 
@@ -121,55 +147,125 @@ type Viewer = Pick<Principal, "userId" | "partnerId" | "impersonatorId" | "token
 
 /** The highest number of open streams that are counted under one key. */
 interface Bound {
-  readonly key: Key<"user" | "portal" | "portals" | "people-of" | "portals-of">;
+  readonly key: StreamKey;
   readonly limit: number;
 }
 
+/** The key under which all streams count. */
+const PROCESS = Symbol("process");
+
+type StreamKey = Key<"user" | "portal" | "portals" | "people-of" | "portals-of"> | typeof PROCESS;
+
 function boundsOf(
   { userId, partnerId, impersonatorId, tokenKind, jti }: Viewer,
-  { perPartner, perUser, perPortalSession, perPortalMaker }: typeof STREAM_LIMITS,
+  limits: typeof STREAM_LIMITS,
 ): Bound[] {
-  const kind = tokenKind === "portal" ? "portals-of" : "people-of";
-  const ofPartner = partnerId === null ? [] : [{ key: keyOf(kind, partnerId), limit: perPartner }];
-  if (tokenKind !== "portal") return [...ofPartner, { key: keyOf("user", userId), limit: perUser }];
+  const { perProcess, keptForOperators, perPartner, perUser } = limits;
+  const isPortal = tokenKind === "portal";
+  const kind = isPortal ? "portals-of" : "people-of";
+  const kept = partnerId === null ? 0 : keptForOperators;
   return [
-    ...ofPartner,
-    { key: keyOf("portal", jti), limit: perPortalSession },
-    { key: keyOf("portals", impersonatorId ?? userId), limit: perPortalMaker },
+    ...(partnerId === null ? [] : [{ key: keyOf(kind, partnerId), limit: perPartner }]),
+    ...(isPortal
+      ? [
+          { key: keyOf("portal", jti), limit: limits.perPortalSession },
+          { key: keyOf("portals", impersonatorId ?? userId), limit: limits.perPortalMaker },
+        ]
+      : [{ key: keyOf("user", userId), limit: perUser }]),
+    { key: PROCESS, limit: perProcess - kept },
   ];
 }
 
-/** Queue of callers that wait until the client has read all messages. */
-class Flow {
+/** The messages of one stream, and how far its connection has taken them. */
+class OpenStream implements EventSink {
+  /** The keys of the bounds under which the stream counts. */
+  readonly keys: readonly StreamKey[];
+  readonly #clock: Clock;
+  readonly #disconnect: () => void;
+  controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  /** Callers that wait until the client has read all messages. */
   #waiting: (() => void)[] = [];
+  /** The room of the queue after the last message, and the last time at which there was more. */
+  #room = 0;
+  #takenMs: number;
+  /** The time from which on the stream may be probed, and the time until the probe after that one. */
+  probeFromMs: number;
+  #probeAgainMs = PROBE_AGAIN_MS;
+  /** Whether a probe begins with the next message. */
+  #isSuspected = false;
+  /** The rest of a probe, the time of its last part, and how often the connection was full meanwhile. */
+  #padding = 0;
+  #paddedMs = 0;
+  #refills = 0;
 
-  wait(): Promise<void> {
+  constructor(keys: readonly StreamKey[], clock: Clock, disconnect: () => void) {
+    this.keys = keys;
+    this.#clock = clock;
+    this.#disconnect = disconnect;
+    this.#takenMs = this.probeFromMs = clock.monotonicMs();
+  }
+
+  send(message: Uint8Array): void {
+    // `desiredSize` is null once the stream has failed.
+    const room = this.controller?.desiredSize ?? -UNREAD_LIMIT;
+    const nowMs = this.#clock.monotonicMs();
+    if (room > 0 || room > this.#room) this.#takenMs = nowMs;
+    if (room <= -UNREAD_LIMIT || nowMs - this.#takenMs >= STALL_MS) this.#disconnect();
+    else this.#enqueue(message);
+    if (!this.#isSuspected) return;
+    this.#isSuspected = false;
+    this.#padding = PROBE_BYTES;
+    this.#paddedMs = Infinity;
+    this.#refills = 0;
+  }
+
+  beat(): void {
+    this.send(BEAT);
+  }
+
+  drained(): Promise<void> {
+    if ((this.controller?.desiredSize ?? 1) > 0) return Promise.resolve();
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
   release(): void {
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
-}
 
-function sinkOf(
-  controller: ReadableStreamDefaultController<Uint8Array>,
-  flow: Flow,
-  disconnect: () => void,
-): EventSink {
-  const send = (message: Uint8Array) => {
-    if ((controller.desiredSize ?? -UNREAD_LIMIT) <= -UNREAD_LIMIT) return disconnect();
+  /** Makes the next message begin a probe: a connection that takes that one is asked to take more. */
+  probe(): void {
+    this.probeFromMs = this.#clock.monotonicMs() + this.#probeAgainMs;
+    this.#probeAgainMs *= 2;
+    this.#isSuspected = true;
+  }
+
+  /** Handles that the connection has taken all messages. */
+  taken(): void {
+    this.release();
+    if (this.#padding <= 0) return;
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#paddedMs >= FULL_MS) this.#refills += 1;
+    this.#padding = this.#refills < REFILLS ? this.#padding - PADDING.length : 0;
+    this.#paddedMs = nowMs;
+    if (this.#padding > 0) this.#enqueue(PADDING);
+  }
+
+  /** Ends the response, also of a client that may read on one day. */
+  close(): void {
     try {
-      controller.enqueue(message);
+      this.controller?.close();
+    } catch {
+      // The client has disconnected, and the stream is closed.
+    }
+  }
+
+  #enqueue(message: Uint8Array): void {
+    try {
+      this.controller?.enqueue(message);
+      this.#room = this.controller?.desiredSize ?? 0;
     } catch {
       // The client has disconnected and the stream is closed. A failed write may be the first sign of that.
-      disconnect();
+      this.#disconnect();
     }
-  };
-  return {
-    send,
-    beat: () => send(BEAT),
-    // `desiredSize` is null once the stream is closed or has failed.
-    drained: () => ((controller.desiredSize ?? 1) > 0 ? Promise.resolve() : flow.wait()),
-  };
+  }
 }

@@ -1,5 +1,7 @@
 import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 
+import { connect as connectTo, createServer, type Socket } from "node:net";
+
 import { ulid } from "ulid";
 
 import { connect } from "../../../db/client.ts";
@@ -13,6 +15,7 @@ import { Problem } from "../../../src/lib/problem.ts";
 import { AttemptFeed } from "../../../src/webhooks/actions/attempt-feed.ts";
 import { WatchedSubscriptions, type Watcher } from "../../../src/webhooks/actions/watch.ts";
 import { subscriptionById } from "../../../src/webhooks/queries/subscriptions.ts";
+import { listen } from "../../support/network/raw-receiver.ts";
 import { until } from "../../support/network/receiver.ts";
 import { disable, startWebhooks } from "../../support/webhooks.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -174,7 +177,7 @@ test("a bearer check is repeated when its data changes, and twice an hour", asyn
 test("a client that disconnects is not logged as a failure", async () => {
   const warned: string[] = [];
   const log = { ...world.api.deps.log, warn: (event: string) => void warned.push(event) };
-  const streams = new EventStreams({ log });
+  const streams = new EventStreams({ log, clock: world.clock });
   const left = Promise.withResolvers<void>();
   const told = Promise.withResolvers<void>();
   const { body } = streams.open(userOf(1), async (sink) => {
@@ -224,11 +227,52 @@ test("are limited to five per user, and closing one makes room", async () => {
   });
 });
 
+test.each(["directly", "beyond a proxy that reads on"])(
+  "end where the client stopped reading, %s, and give their places to others",
+  async (where) => {
+    const { id } = await world.subscribe();
+    const server = Number(new URL(root).port);
+    const proxy = createServer((client) => {
+      const upstream = connectTo(server, "127.0.0.1");
+      client.pipe(upstream).pipe(client);
+      for (const one of [client, upstream]) one.on("error", () => one.destroy());
+    });
+    const port = where === "directly" ? server : await listen(proxy);
+    const five = await Promise.all(Array.from({ length: 5 }, () => halfOpen(port, id)));
+    let refused = 0;
+    await until("a place", async () => {
+      world.clock.advance(LOOK_MS);
+      const { response } = await follow(id, world.tokens.owner);
+      if (response.status === 429) refused += 1;
+      return response.status === 200;
+    });
+    expect(refused).toBeGreaterThan(10);
+    for (const one of five) one.destroy();
+    proxy.close();
+  },
+);
+
+test("that are read stay open, however often one beyond the limit is refused", async () => {
+  const { id } = await world.subscribe();
+  const five = await Promise.all(Array.from({ length: 5 }, () => follow(id, world.tokens.owner)));
+  const heardBy = () => five.map(({ state, messages }) => state.beats + messages.length);
+  for (let looks = 0; looks < 60; looks++) {
+    expect((await follow(id, world.tokens.owner)).response.status).toBe(429);
+    await until("the streams sleep", () => world.clock.sleepers > 0);
+    const before = heardBy();
+    world.clock.advance(LOOK_MS);
+    // The clock waits for the readers, because only that of the server is a fake.
+    await until("the beat", () => heardBy().every((count, i) => count > (before[i] ?? 0)));
+  }
+  for (const { state } of five) expect(state.padding).toBeGreaterThan(1_000_000);
+  expect(five.map(({ state }) => state.ended)).toEqual([false, false, false, false, false]);
+});
+
 const userOf = (userId: number, partnerId: number | null = 1) =>
   ({ userId, partnerId, impersonatorId: null, tokenKind: "access", jti: `of-${userId}` }) as const;
 
 test("of portal sessions are limited to three each and 50 per creator, besides the five of the creator", async () => {
-  const streams = new EventStreams({ log: world.api.deps.log });
+  const streams = new EventStreams({ log: world.api.deps.log, clock: world.clock });
   const begin = (viewer: Parameters<typeof streams.open>[0]) => {
     try {
       return streams.open(
@@ -239,31 +283,84 @@ test("of portal sessions are limited to three each and 50 per creator, besides t
       return error instanceof Problem ? error.code : error;
     }
   };
-  const session = (i: number, maker = 1, operator: number | null = null) =>
-    ({
-      userId: maker,
-      partnerId: maker,
-      impersonatorId: operator,
-      tokenKind: "portal",
-      jti: `session-${i}`,
-    }) as const;
   const refused = "rate_limited";
-  const [first] = [begin(session(0)), begin(session(0)), begin(session(0))];
-  expect(begin(session(0))).toBe(refused);
-  for (let i = 0; i < 47; i++) expect(begin(session(1 + i))).toBeInstanceOf(Response);
-  expect(begin(session(48))).toBe(refused);
+  const [first] = [begin(sessionOf(0)), begin(sessionOf(0)), begin(sessionOf(0))];
+  expect(begin(sessionOf(0))).toBe(refused);
+  for (let i = 0; i < 47; i++) expect(begin(sessionOf(1 + i))).toBeInstanceOf(Response);
+  expect(begin(sessionOf(48))).toBe(refused);
   // Sessions of links that an operator created act as the owner, but count for the operator.
-  expect(begin(session(100, 3, 9))).toBeInstanceOf(Response);
-  expect(begin(session(200, 2))).toBeInstanceOf(Response);
+  expect(begin(sessionOf(100, 3, 9))).toBeInstanceOf(Response);
+  expect(begin(sessionOf(200, 2))).toBeInstanceOf(Response);
   for (let i = 0; i < 5; i++) expect(begin(userOf(1))).toBeInstanceOf(Response);
   expect(begin(userOf(1))).toBe(refused);
   if (first instanceof Response) await first.body?.cancel();
-  await until("room", () => begin(session(0)) instanceof Response);
-  expect([begin(session(0)), begin(session(48))]).toEqual([refused, refused]);
+  await until("room", () => begin(sessionOf(0)) instanceof Response);
+  expect([begin(sessionOf(0)), begin(sessionOf(48))]).toEqual([refused, refused]);
 });
 
+const sessionOf = (i: number, maker = 1, operator: number | null = null) =>
+  ({
+    userId: maker,
+    partnerId: maker,
+    impersonatorId: operator,
+    tokenKind: "portal",
+    jti: `session-${i}`,
+  }) as const;
+
+/** Viewers that reach each limit. */
+const VIEWERS: Record<
+  Exclude<keyof typeof STREAM_LIMITS, "keptForOperators">,
+  (i: number) => ReturnType<typeof userOf> | ReturnType<typeof sessionOf>
+> = {
+  perProcess: (i) => userOf(i, i),
+  perPartner: (i) => userOf(i),
+  perUser: () => userOf(1),
+  perPortalSession: () => sessionOf(0),
+  perPortalMaker: (i) => sessionOf(i),
+};
+
+test.each(Object.entries(VIEWERS))(
+  "at the limit %s end after 15 s in which nothing of them was taken, and no other does",
+  async (_limit, viewer) => {
+    const { clock, api } = world;
+    const streams = new EventStreams({ log: api.deps.log, clock });
+    const ended = new Set<number>();
+    let count = 0;
+    const begin = () => {
+      const i = count;
+      const { body } = streams.open(viewer(i), async (sink, signal) => {
+        for (; !signal.aborted; await clock.sleep(LOOK_MS, signal)) sink.beat();
+        ended.add(i);
+      });
+      count += 1;
+      return body;
+    };
+    const first = begin()?.getReader();
+    const reading = (async () => {
+      for (;;) if ((await first?.read())?.done !== false) return;
+    })();
+    const beginAll = () => {
+      for (;;) begin();
+    };
+    expect(beginAll).toThrow(Problem);
+    const most = count;
+    for (let ms = 0; ms < 15_000; ms += LOOK_MS) {
+      expect(ended.size).toBe(0);
+      expect(begin).toThrow(Problem);
+      await until("the streams sleep", () => clock.sleepers >= most);
+      clock.advance(LOOK_MS);
+      await until("the beat", () => ended.size > 0 || clock.sleepers >= most);
+    }
+    await until("the others to end", () => ended.size === most - 1);
+    expect(ended.has(0)).toBe(false);
+    begin();
+    await first?.cancel();
+    await reading;
+  },
+);
+
 test("of the people of one partner are limited to 50, and ten are kept for operators", () => {
-  const streams = new EventStreams({ log: world.api.deps.log });
+  const streams = new EventStreams({ log: world.api.deps.log, clock: world.clock });
   const codeOf = (user: number, partnerId: number | null) => {
     try {
       streams.open(userOf(user, partnerId), () => new Promise(() => {}));
@@ -284,7 +381,7 @@ test("are limited per process, and end when the process stops", async () => {
   const stopping = new AbortController();
   const log = world.api.deps.log;
   const limits = { ...STREAM_LIMITS, perProcess: 2, keptForOperators: 0, perUser: 2 };
-  const streams = new EventStreams({ log, stopping: stopping.signal }, limits);
+  const streams = new EventStreams({ log, clock: world.clock, stopping: stopping.signal }, limits);
   const begin = (user: number) =>
     streams.open(
       userOf(user),
@@ -441,7 +538,7 @@ describe("with bodies, or after an attempt", () => {
   });
 
   test("sends the next attempts when the client has read the ones before", async () => {
-    const streams = new EventStreams({ log: world.api.deps.log });
+    const streams = new EventStreams({ log: world.api.deps.log, clock: world.clock });
     let sent = 0;
     const { body } = streams.open(userOf(1), async (sink) => {
       for (; sent < 3; sent++) {
@@ -535,7 +632,7 @@ async function follow(
     signal: control.signal,
   });
   const messages: Message[] = [];
-  const state = { beats: 0, ended: false, bookmark: undefined as string | undefined };
+  const state = { beats: 0, padding: 0, ended: false, bookmark: undefined as string | undefined };
   const reading = async () => {
     let text = "";
     for await (const chunk of response.body ?? []) {
@@ -543,7 +640,8 @@ async function follow(
       const parts = text.split("\n\n");
       text = parts.pop() ?? "";
       for (const part of parts)
-        if (part.startsWith(":")) state.beats += 1;
+        if (part.startsWith(":  ")) state.padding += part.length;
+        else if (part.startsWith(":")) state.beats += 1;
         else if (part.startsWith("id: ") && !part.includes("\n")) state.bookmark = part.slice(4);
         else messages.push(messageOf(part));
     }
@@ -553,6 +651,18 @@ async function follow(
     () => {},
   );
   return { response, messages, state, reader, close: () => control.abort() };
+}
+
+/** Opens a stream of a subscription, and stops reading at its first bytes. */
+async function halfOpen(port: number, id: string): Promise<Socket> {
+  const socket = connectTo(port, "127.0.0.1");
+  socket.write(
+    `GET ${BASE_PATH}/partner/webhooks/${id}/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${world.tokens.owner}\r\n\r\n`,
+  );
+  await new Promise((resolve) => socket.once("data", resolve));
+  socket.pause();
+  socket.on("error", () => {});
+  return socket;
 }
 
 function messageOf(part: string): Message {
