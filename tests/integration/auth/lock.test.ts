@@ -55,6 +55,28 @@ describe("parallel attempts", () => {
   });
 });
 
+test("40 correct logins of one user lock nothing while they hash, and all succeed when they end at once", async () => {
+  const hashed = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  let hashing = 0;
+  const verify = async (password: string) => {
+    if (++hashing === 40) begun.resolve();
+    await hashed.promise;
+    return password === PASSWORD;
+  };
+  const passwords: Passwords = { ...plain, verify };
+  const held = await startApi({ db: database.db, clock, passwords, config: api.deps.config });
+  const email = await freshEmail("known");
+  const answers = Promise.all(Array.from({ length: 40 }, () => attempt(held, email, PASSWORD)));
+  await begun.promise;
+  expect(
+    await database.db.sql`select from users where email = ${email} for update nowait`,
+  ).toHaveLength(1);
+  expect(await lockOf(email)).toBeUndefined();
+  hashed.resolve();
+  expect(counts(await answers)).toEqual({ 200: 40 });
+});
+
 describe("the sign-in lock", () => {
   test("starts after the fifth wrong password, rejects the sixth and the correct one, and expires", async () => {
     const email = await freshEmail("known", `plain ${PASSWORD}`);
