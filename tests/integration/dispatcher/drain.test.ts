@@ -32,6 +32,19 @@ test.skipIf(process.platform !== "linux")(
   },
 );
 
+test("an API that stops writes how many failures it has only counted", async () => {
+  const api = await ApiProcess.start(settings);
+  const body = JSON.stringify({ email: "nobody@no.test", password: "wrong" });
+  const headers = { "Content-Type": "application/json" };
+  for (let i = 0; i < 3; i++)
+    await fetch(`${api.root}/api/v1/login`, { method: "POST", headers, body });
+  api.signal("SIGTERM");
+  expect(await api.exited()).toBe(0);
+  const rows = await database.db.sql`
+    select details -> 'repeats' as repeats from audit_log where action = 'AUTH_LOGIN_FAILED' order by id`;
+  expect(rows.map((row) => row["repeats"])).toEqual([null, 2]);
+});
+
 test("a dispatcher serves health, readiness and metrics only on METRICS_HOST", async () => {
   // The port stays taken on 127.0.0.1: a dispatcher that listened on all addresses could not start.
   using other = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
