@@ -9,6 +9,16 @@ export const isDeadlock = hasCode("40P01");
 /** Whether an error has the SQLSTATE of a statement that waited for a lock longer than `lock_timeout`. */
 export const isLockTimeout = hasCode("55P03");
 
+const isCancelled = hasCode("57014");
+const isOutOfMemory = hasCode("53200");
+const isLate = hasCode("DEADLINE_EXCEEDED");
+/** Whether a statement took longer or more memory than it may, so that one with less content may succeed. */
+export const isTooMuch = (error: unknown): boolean =>
+  isCancelled(error) || isOutOfMemory(error) || isLate(error);
+
+/** Whether an error has the SQLSTATE of a violated check. */
+export const isCheckViolation = hasCode("23514");
+
 /** Whether an error has the SQLSTATE of a missing privilege. */
 export const isForbidden = hasCode("42501");
 

@@ -160,7 +160,7 @@ export const AUDIT_ACTIONS = [
   // Audit row of an operator who read data of a partner, at most once per operator, partner, kind of data and hour of the
   // clock; details: partner_id (null for a list of several partners), kind.
   "TENANT_READ",
-  // Audit rows of a rejected action of the inbox; details: position.
+  // Audit rows of an action of the inbox; details: position, and the state of a dropped one.
   "INBOX_RETRIED",
   "INBOX_DROPPED",
   // Details: provider.

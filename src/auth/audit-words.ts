@@ -80,7 +80,7 @@ export const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   AUDIT_WEBHOOK_REMOVED: "removed the audit webhook",
   TENANT_READ: "read a tenant's data",
   INBOX_RETRIED: "retried a rejected action",
-  INBOX_DROPPED: "dropped a rejected action",
+  INBOX_DROPPED: "dropped an action of the inbox",
   PROVIDER_CREATED: "created a provider",
   PROVIDER_UPDATED: "updated a provider",
   PROVIDER_DELETED: "deleted a provider",

@@ -195,11 +195,8 @@ export function isJson(headers: Headers): boolean {
 
 /** The deepest nesting of a JSON body (contract 2.7). The schemas of the API nest to four levels. */
 export const MAX_DEPTH = 64;
-/**
- * Maximum length of a JSON string in bytes: the longest text of a schema has 20,000 characters, and each may be sent
- * as two escaped surrogates.
- */
-export const MAX_STRING_BYTES = 256 * 1024;
+/** The most bytes of a text in UTF-8, without its escapes. Actions have the same limit on every path (contract 9.7). */
+export const MAX_TEXT_BYTES = 256 * 1024;
 /** Bytes of the body limit for each permitted JSON value. No body of the API has more values per byte. */
 const BYTES_PER_VALUE = 64;
 
@@ -222,7 +219,7 @@ export function parseJson(raw: Uint8Array, bodyLimit: number): unknown {
   }
 }
 
-const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
+const [QUOTE, BACKSLASH, COMMA, LETTER_U] = [0x22, 0x5c, 0x2c, 0x75];
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
@@ -236,7 +233,8 @@ function excessOf(raw: Uint8Array, values: number): string | undefined {
     const byte = raw[at];
     if (byte === QUOTE) {
       const end = endOfString(raw, at + 1);
-      if (end - at > MAX_STRING_BYTES) return "The request body has a text that is too long.";
+      if (end - at - 1 > MAX_TEXT_BYTES && bytesOfText(raw, at + 1, end) > MAX_TEXT_BYTES)
+        return "The request body has a text that is too long.";
       at = end;
     } else if (byte === OPEN_LIST || byte === OPEN_OBJECT) {
       seen += 1;
@@ -247,6 +245,27 @@ function excessOf(raw: Uint8Array, values: number): string | undefined {
     if (seen > values) return `The request body has more than ${values} values.`;
   }
   return undefined;
+}
+
+/** Returns the bytes in UTF-8 of the text of a JSON string. */
+function bytesOfText(raw: Uint8Array, from: number, end: number): number {
+  let bytes = end - from;
+  for (let at = raw.indexOf(BACKSLASH, from); at !== -1 && at < end;) {
+    const code = raw[at + 1] === LETTER_U ? hex(raw, at + 2) : undefined;
+    const length = code === undefined ? 2 : 6;
+    bytes -= length - bytesOfCode(code ?? 0);
+    at = raw.indexOf(BACKSLASH, at + length);
+  }
+  return bytes;
+}
+
+const hex = (raw: Uint8Array, from: number) =>
+  Number.parseInt(String.fromCharCode(...raw.subarray(from, from + 4)), 16);
+
+/** Returns the bytes of a UTF-16 unit in UTF-8. Each half of a surrogate pair counts as two of its four. */
+function bytesOfCode(code: number): number {
+  if (code < 0x80) return 1;
+  return code < 0x8_00 || (code >= 0xd8_00 && code < 0xe0_00) ? 2 : 3;
 }
 
 function endOfString(raw: Uint8Array, from: number): number {

@@ -258,7 +258,11 @@ export const InboxObject = Type.Object(
     service_id: Type.Integer({ description: "The service that inserted it." }),
     partner_id: Type.Integer({ description: "The partner of its subject; 0 for none." }),
     state: literals(INBOX_STATES, { description: "Whether it waits or is set aside." }),
-    action: storedJson(Type.Unknown({ description: "The action as the service inserted it." })),
+    action: storedJson(
+      Type.Unknown({
+        description: "The action as the service inserted it; null for one of over 1 MiB.",
+      }),
+    ),
     errors: orNull(Type.Record(Type.String(), Type.String()), {
       description: "The reasons of a rejection by field.",
     }),

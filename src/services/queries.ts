@@ -2,6 +2,7 @@ import { and, desc, eq, sql, type SQL } from "drizzle-orm";
 
 import { anyOf, idAfter, idBefore } from "../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../db/client.ts";
+import { measuring } from "../../db/measure.ts";
 import { companies, inbox, serviceActions, services, users } from "../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
 import { reviews } from "../../db/schema/reviews.ts";
@@ -14,8 +15,9 @@ import {
   type ValuesOf,
 } from "../../db/statement.ts";
 import { tryLock } from "../../db/server.ts";
-import type { Page } from "../http/list.ts";
+import type { Found, Page } from "../http/list.ts";
 import type { InboxRow, Service } from "./model.ts";
+import { MAX_ACTION_BYTES } from "./sizes.ts";
 
 const { id, scopes, partnerIds } = services;
 const { name, createdAt, updatedAt } = users;
@@ -240,15 +242,59 @@ export async function inboxPartners(db: DbOrTx): Promise<number[]> {
 export const lockInbox = (tx: Tx, partnerId: number): Promise<boolean> =>
   tryLock(tx, "inboxOfPartner", partnerId);
 
-/** Reads the next waiting actions of a partner in the order of their commits, and locks them. */
-export function nextOfInbox(tx: Tx, partnerId: number, limit: number) {
-  return tx
-    .select({ position: inbox.position, serviceId: inbox.serviceId, action: inbox.action })
+const measureActions = measuring("inbox.measure", {
+  id: inbox.position,
+  bytes: sql`octet_length(${inbox.action}::text)`,
+});
+
+/**
+ * Reads the actions of rows in their order, as many as a statement may read, so that the result may be shorter. An action of
+ * more than `MAX_ACTION_BYTES`, which is from before that limit, is not read.
+ */
+async function withActions<R extends { readonly position: number }>(
+  db: DbOrTx,
+  rows: readonly R[],
+) {
+  const measured = await measureActions(
+    db,
+    rows.map((one) => one.position),
+  );
+  const small = measured.flatMap(({ id: at, bytes }) =>
+    at !== null && bytes !== null && bytes <= MAX_ACTION_BYTES ? [at] : [],
+  );
+  const { position: at, action: found } = inbox;
+  const read = await db.select({ at, found }).from(inbox).where(anyOf(at, small));
+  const actions = new Map(read.map((one) => [one.at, one.found]));
+  return measured.flatMap(({ bytes }, i) => {
+    const row = rows[i];
+    // A row that was removed in the meantime has no size.
+    if (row === undefined || bytes === null) return [];
+    const isTooLarge = bytes > MAX_ACTION_BYTES;
+    return [{ ...row, action: actions.get(row.position) ?? null, isTooLarge }];
+  });
+}
+
+/** Reads the next waiting actions of a partner in the order of their commits, and locks at most `limit` of them. */
+export async function nextOfInbox(tx: Tx, partnerId: number, limit: number) {
+  const rows = await tx
+    .select({ position: inbox.position, serviceId: inbox.serviceId })
     .from(inbox)
     .where(and(eq(inbox.state, "waiting"), eq(inbox.partnerId, partnerId)))
     .orderBy(inbox.position)
     .limit(limit)
     .for("update");
+  return withActions(tx, rows);
+}
+
+/** Returns the position of the first waiting action of a partner, without a look at its content. */
+export async function firstOfInbox(db: DbOrTx, partnerId: number): Promise<number | undefined> {
+  const [row] = await db
+    .select({ position: inbox.position })
+    .from(inbox)
+    .where(and(eq(inbox.state, "waiting"), eq(inbox.partnerId, partnerId)))
+    .orderBy(inbox.position)
+    .limit(1);
+  return row?.position;
 }
 
 export async function deleteFromInbox(tx: DbOrTx, positions: readonly number[]): Promise<number> {
@@ -256,25 +302,35 @@ export async function deleteFromInbox(tx: DbOrTx, positions: readonly number[]):
   return (await tx.delete(inbox).where(anyOf(inbox.position, positions))).count;
 }
 
-/** Sets rejected actions aside with their errors, so that the others go on. */
+/** Sets a waiting action aside with its errors, so that the others go on. */
 export async function rejectInInbox(
   tx: Tx,
-  position: number,
-  errors: Readonly<Record<string, string>>,
+  wanted: number,
+  given: Readonly<Record<string, string>>,
 ): Promise<void> {
-  await tx.update(inbox).set({ state: "rejected", errors }).where(eq(inbox.position, position));
+  const isWaiting = and(eq(inbox.position, wanted), eq(inbox.state, "waiting"));
+  await tx.update(inbox).set({ state: "rejected", errors: given }).where(isWaiting);
 }
 
-const { position, serviceId, partnerId: ofPartner, state, action, errors, insertedAt } = inbox;
+const { position, serviceId, partnerId: ofPartner, state, errors, insertedAt } = inbox;
 
-/** Lists the actions of the inbox in a state, the oldest first. */
-export function inboxOf(db: DbOrTx, wanted: InboxRow["state"], page: Page): Promise<InboxRow[]> {
-  return db
-    .select({ position, serviceId, partnerId: ofPartner, state, action, errors, insertedAt })
+/**
+ * Lists the actions of the inbox in a state, the oldest first. The page ends early if its actions are large; `end` is then
+ * the position of its last row.
+ */
+export async function inboxOf(
+  db: DbOrTx,
+  wanted: InboxRow["state"],
+  page: Page,
+): Promise<Found<InboxRow>> {
+  const all = await db
+    .select({ position, serviceId, partnerId: ofPartner, state, errors, insertedAt })
     .from(inbox)
     .where(and(eq(state, wanted), idAfter(position, page.after)))
     .orderBy(position)
     .limit(page.limit + 1);
+  const rows = await withActions(db, all);
+  return { rows, end: rows.length < all.length ? rows.at(-1)?.position.toString() : undefined };
 }
 
 const countOf = (wanted: InboxRow["state"]) =>
@@ -303,7 +359,8 @@ export async function retryInInbox(tx: Tx, wanted: number): Promise<boolean> {
   );
 }
 
-export async function dropFromInbox(tx: Tx, wanted: number): Promise<boolean> {
-  const isRejected = and(eq(position, wanted), eq(state, "rejected"));
-  return (await tx.delete(inbox).where(isRejected)).count > 0;
+/** Deletes a waiting or rejected action. Returns its state; undefined if there is none at the position. */
+export async function dropFromInbox(tx: Tx, wanted: number) {
+  const [row] = await tx.delete(inbox).where(eq(position, wanted)).returning({ state });
+  return row?.state;
 }

@@ -8,7 +8,7 @@ import { apiTokenKey, isApiTokenKey } from "../auth/actions/api-tokens.ts";
 import { BASE_PATH } from "../http/access.ts";
 import type { Checks } from "../http/checks.ts";
 import { errorResponse } from "../http/errors.ts";
-import { listOf, listSchema, pageOf, pageQuery } from "../http/list.ts";
+import { foundOf, listOf, listSchema, pageOf, pageQuery } from "../http/list.ts";
 import { loads } from "../http/request-state.ts";
 import type { RuleInput } from "../http/rules.ts";
 import { shown, shownAs } from "../http/shown.ts";
@@ -230,11 +230,11 @@ function inboxRoutes(deps: ServiceRouteDeps) {
       "",
       async ({ principal, requestContext, query }) => {
         const page = pageOf(query);
-        const rows = await inboxOf(deps.db, query.state ?? "rejected", page);
+        const found = await inboxOf(deps.db, query.state ?? "rejected", page);
         // An action names no partner, and a rejected one perhaps nothing that exists.
         const read = { partnerId: null, kind: "inbox" } as const;
         await recordTenantRead(deps, { principal, requestContext }, read);
-        return listOf(rows, page, { key: positionOf, show: shownAs(InboxObject) });
+        return foundOf(found, page, { key: positionOf, show: shownAs(InboxObject) });
       },
       {
         access: reading,
@@ -284,8 +284,8 @@ function inboxRoutes(deps: ServiceRouteDeps) {
         response: { 204: Type.Void() },
         detail: {
           operationId: "dropInboxAction",
-          summary: "Drop a rejected action",
-          description: "404 if it is not rejected.",
+          summary: "Drop an action of the inbox",
+          description: "A rejected one, or a waiting one, which is then not taken over.",
         },
       },
     );

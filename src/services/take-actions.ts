@@ -8,6 +8,7 @@ import type { Waker } from "../outbox/schedule.ts";
 import type { WriterPool } from "../outbox/writer-pool.ts";
 import { type Action, metadataOf, namesReview } from "./model.ts";
 import * as queries from "./queries.ts";
+import { sizeErrors } from "./sizes.ts";
 
 export interface TakingDeps {
   readonly db: Db;
@@ -47,6 +48,7 @@ export function actionErrors(
         errors[`${at}actor.user_id`] = needsUser ? "is required of a user" : "is for a user only";
     }
     if (event !== undefined) Object.assign(errors, subjectErrors(at, event, action));
+    Object.assign(errors, sizeErrors(`actions.${index}`, action));
   }
   return errors;
 }

@@ -58,6 +58,7 @@ test("objects that the query builder cannot declare exist in the migrations only
     "function keep_queued_history",
     "function keep_reported_connection",
     "function keep_reviews",
+    "function longest_text_bytes",
     "function note_change",
     "function place_in_inbox",
     "mails fillfactor=80",

@@ -1,9 +1,14 @@
 // Actions that services insert into the table `inbox` in transactions of their own (contract 9.8).
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type TSchema, TypeGuard } from "@sinclair/typebox";
 import postgres from "postgres";
 
 import { connect } from "../../../db/client.ts";
-import { LIMITS } from "../../../db/limits.ts";
+import { type Limits, LIMITS } from "../../../db/limits.ts";
+import { MAX_TEXT_BYTES } from "../../../src/http/body.ts";
+import { METADATA } from "../../../src/reviews/events.ts";
+import { nextOfInbox } from "../../../src/services/queries.ts";
+import { MAX_ACTION_BYTES, sizeErrors } from "../../../src/services/sizes.ts";
 import { createWriterPool } from "../../../src/outbox/writer-pool.ts";
 import { takeInbox } from "../../../src/services/take-inbox.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
@@ -12,6 +17,7 @@ import { connectStore, created, queuedFor, report, reviewIdOf } from "../../supp
 import { fixture } from "../../support/fixture.ts";
 import { until } from "../../support/network/receiver.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
+import { isThorough } from "../../support/thorough.ts";
 import { startWebhooks } from "../../support/webhooks.ts";
 
 const KEY = crypto.getRandomValues(new Uint8Array(32));
@@ -127,9 +133,7 @@ describe("the inbox", () => {
 
   test("of a partner whose sequence is locked holds up no other partner", async () => {
     const [own, other] = world.tenants.partners;
-    const site = await connectStore(world.database.db, other.accounts[0], {
-      provider: world.provider,
-    });
+    const site = await siteOf(other.id);
     const { id } = await world.subscribe();
     const before = await notes();
     const lock = postgres(world.database.url, { max: 1 });
@@ -159,6 +163,187 @@ describe("the inbox", () => {
   });
 });
 
+describe("a size", () => {
+  /** Each text field of the metadata of each event, with an action that has the text there. */
+  const fields = Object.entries(METADATA).flatMap(([event, { properties }]) =>
+    Object.entries(properties as Record<string, TSchema>).flatMap(([field, schema]) => {
+      const wrap = TypeGuard.IsArray(schema) ? (text: string) => [text] : (text: string) => text;
+      const isText = TypeGuard.IsString(schema) || TypeGuard.IsArray(schema);
+      const make = (text: string) => action({ event, metadata: { [field]: wrap(text) } });
+      return isText ? [{ name: `${event} ${field}`, make }] : [];
+    }),
+  );
+  const other = [
+    { name: "a nested text", make: (text: string) => action({ metadata: { a: [{ b: text }] } }) },
+    { name: "a key", make: (text: string) => action({ metadata: { [text]: 1 } }) },
+    { name: "a text as the action", make: (text: string) => text },
+  ];
+
+  test.each([...fields, ...other])(
+    "of 256 KiB passes and one byte more is refused for $name, at the insert as by the service",
+    async ({ make }) => {
+      for (const character of ["x", "é", "€", "😀", "\n", '"', "\u0001"]) {
+        const bytes = Buffer.byteLength(character);
+        const count = Math.floor(MAX_TEXT_BYTES / bytes);
+        const full = character.repeat(count) + "x".repeat(MAX_TEXT_BYTES - count * bytes);
+        // Where one text is all of an action, its escapes must not exceed the limit of the action.
+        if (JSON.stringify(full).length > MAX_ACTION_BYTES / 2) continue;
+        expect(await verdictsOf(make(full))).toEqual([]);
+        expect(await verdictsOf(make(`${full}x`))).toEqual(["inbox_text_over_256_kib"]);
+      }
+    },
+  );
+
+  test("of 1 MiB passes and one byte more is refused for the action as PostgreSQL prints it", async () => {
+    for (const character of ["x", "é", "😀", "\n"]) {
+      const made = (words: string[]) =>
+        action({ event: "profanity_detected", metadata: { words } });
+      const words = Array.from({ length: 11 }, () => character.repeat(20_000));
+      const [row] = await world.database.db.sql<{ bytes: number }[]>`
+        select octet_length(${JSON.stringify(made(words))}::text::jsonb::text) as bytes`;
+      count--;
+      const rest = MAX_ACTION_BYTES - (row?.bytes ?? 0) - 4 * 4;
+      const fill = [0, 1, 2, 3].map((nth) => "x".repeat(Math.floor((rest + nth) / 4)));
+      expect(await verdictsOf(made([...words, ...fill]))).toEqual([]);
+      count--;
+      expect(await verdictsOf(made([...words, ...fill.slice(1), `${fill[0]}x`]))).toEqual([
+        "inbox_action_over_1_mib",
+      ]);
+    }
+  });
+
+  test("is the same at POST /platform/actions", async () => {
+    const issued = await world.api.call("POST", `/admin/services/${service}/tokens`, {
+      token: world.tokens.root,
+      body: { name: "first", expires_at: new Date(Date.now() + 86_400_000).toISOString() },
+    });
+    const post = async (...actions: object[]) => {
+      const { status: answered } = await world.api.call("POST", "/platform/actions", {
+        token: String(issued.body["access_token"]),
+        body: { actions },
+      });
+      return answered;
+    };
+    for (const character of ["x", "é", "\n", '"']) {
+      const full = character.repeat(MAX_TEXT_BYTES / Buffer.byteLength(character));
+      expect(await post(action({ metadata: { body: full } }))).toBe(200);
+      expect(await post(action({ metadata: { body: `${full}x` } }))).toBe(400);
+    }
+    // PostgreSQL prints a space after each of the commas.
+    const words = Array.from({ length: 8 }, () => "x".repeat(130_600));
+    const spaced = [...words, ...Array.from({ length: 1_000 }, () => "")];
+    expect(await post(action({ event: "profanity_detected", metadata: { words: spaced } }))).toBe(
+      422,
+    );
+    expect(await post(action({ event: "profanity_detected", metadata: { words } }))).toBe(200);
+  });
+});
+
+describe("an inbox with rows from before the limits", () => {
+  const [ofOneMib, ofFifteen] = isThorough ? [400, 40] : [30, 3];
+  const waits: number[] = [];
+
+  test("is taken in order and in reads of bounded bytes: what is over a limit is set aside, and nothing waits for it", async () => {
+    const [own, other] = world.tenants.partners;
+    const site = await siteOf(other.id);
+    const words = (length: number) => Array.from({ length }, () => "x".repeat(250_000));
+    const profane = (length: number) =>
+      action({ event: "profanity_detected", metadata: { words: words(length) } });
+    const before = await countOf("profanity_detected");
+    const notesBefore = await notes();
+    await withoutLimits(async () => {
+      for (let i = 0; i < ofOneMib; i++) await insert(profane(4));
+      for (let i = 0; i < ofFifteen; i++) await insert(profane(60));
+      await insert(action({ metadata: { body: "x".repeat(MAX_TEXT_BYTES + 1) } }));
+    });
+    await insert(action());
+    await insert({
+      ...action({ metadata: undefined }),
+      event: "response_post_connected",
+      review_id: undefined,
+      store_review_site_id: site,
+    });
+    const read = await world.database.db.transaction((tx) => nextOfInbox(tx, own.id, 500));
+    const bytes = read.map((one) => Buffer.byteLength(JSON.stringify(one.action)));
+    expect(bytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(5 * MAX_ACTION_BYTES);
+    expect(bytes.length).toBeGreaterThan(1);
+
+    await take();
+    expect(await waitingOf(other.id)).toBe(0);
+    const first = await countOf("profanity_detected");
+    expect([first > before, first < before + ofOneMib]).toEqual([true, true]);
+    await untilTaken();
+    expect(await countOf("profanity_detected")).toBe(before + ofOneMib);
+    expect(await notes()).toBe(notesBefore + 1);
+    const rows = await listed("rejected");
+    expect(rows.map(({ errors }) => errors)).toEqual([
+      ...Array.from({ length: ofFifteen }, () => ({ action: "has more than 1048576 bytes" })),
+      { "metadata.body": "has a text of more than 262144 bytes" },
+    ]);
+    expect(rows.map(({ action: shown }) => shown === null)).toEqual([
+      ...Array.from({ length: ofFifteen }, () => true),
+      false,
+    ]);
+    waits.push(...rows.map(({ position }) => position));
+  }, 600_000);
+
+  test("keeps an action over a limit aside when an operator retries it, and drops it", async () => {
+    for (const position of waits) {
+      const { status: answered, body } = await admin("POST", `/${position}/retry`);
+      expect([answered, body["errors"]]).toEqual([
+        422,
+        { action: ["is larger than the inbox takes"] },
+      ]);
+      expect((await admin("DELETE", `/${position}`)).status).toBe(204);
+    }
+    expect((await world.audit("INBOX_DROPPED")).at(-1)).toMatchObject({
+      details: { position: waits.at(-1), state: "rejected" },
+    });
+  });
+
+  test("is listed in pages of bounded bytes, and an operator removes an action that waits", async () => {
+    const words = Array.from({ length: 4 }, () => "x".repeat(250_000));
+    for (let i = 0; i < 12; i++)
+      await insert(action({ event: "profanity_detected", metadata: { words } }));
+    const seen = (await listed("waiting")).map(({ position }) => position);
+    expect(seen).toHaveLength(12);
+    expect(seen).toEqual(seen.toSorted((a, b) => a - b));
+    for (const position of seen) expect((await admin("DELETE", `/${position}`)).status).toBe(204);
+    expect((await admin("DELETE", `/${seen[0]}`)).status).toBe(404);
+    expect((await world.audit("INBOX_DROPPED")).at(-1)).toMatchObject({
+      details: { position: seen.at(-1), state: "waiting" },
+    });
+    expect(await status()).toMatchObject({ waiting: 0, rejected: 0 });
+  });
+
+  test("sets the one action aside that takes the database too long, and takes the others in order", async () => {
+    const { sql } = world.database.db;
+    await sql.unsafe(`
+      create function sleep_one() returns trigger language plpgsql as $$ begin
+        if new.metadata ->> 'body' = 'slow' then perform pg_sleep(60); end if;
+        return new;
+      end $$;
+      create trigger sleep_one before insert on review_history for each row execute function sleep_one()`);
+    const before = await notes();
+    const made = Array.from({ length: 20 }, () => action());
+    for (const [nth, one] of made.entries()) {
+      if (nth === 13) await insert(action({ metadata: { body: "slow" } }));
+      await insert(one);
+    }
+    const limits = { ...LIMITS.writerPool, statementMs: 500 };
+    const tries = new Map<number, number>();
+    await untilTaken(() => take(limits, tries));
+    await sql.unsafe("drop function sleep_one() cascade");
+    expect(await notes()).toBe(before + made.length);
+    const recorded = await sql<{ body: string }[]>`
+      select metadata ->> 'body' as body from review_history where event = 'note_added' order by id desc limit 20`;
+    expect(recorded.map((row) => row.body).toReversed()).toEqual(made.map((one) => one.id));
+    expect((await listed("rejected")).map(({ errors }) => errors)).toEqual([
+      { action: "takes the database too long" },
+    ]);
+  }, 60_000);
+});
+
 test("operators alone see the inbox", async () => {
   for (const path of ["", "/status"])
     expect(
@@ -176,6 +361,8 @@ beforeAll(async () => {
   service = Number(made.body["id"]);
   await report(world.api, world.provider, [created(world.siteId, "in-the-inbox")]);
   reviewId = await reviewIdOf(world.database.db, "in-the-inbox");
+  const [, other] = world.tenants.partners;
+  await connectStore(world.database.db, other.accounts[0], { provider: world.provider });
 });
 
 afterAll(async () => {
@@ -226,24 +413,62 @@ async function write(writer: number, transactions: number): Promise<void> {
   await sql.end();
 }
 
+/** Returns the names of the checks that refuse an action, which is then not inserted. The service refuses the same ones. */
+async function verdictsOf(value: unknown): Promise<string[]> {
+  const refused = await insert(value).then(
+    () => [],
+    (error: unknown) => [String(Object(error)["constraint_name"])],
+  );
+  await world.database.db.sql`delete from inbox`;
+  expect(Object.keys(sizeErrors("action", value))).toHaveLength(refused.length);
+  return refused;
+}
+
+/** Lets rows in as versions before the limits did. */
+async function withoutLimits(work: () => Promise<void>): Promise<void> {
+  const { sql } = world.database.db;
+  const checks = await sql<{ name: string; text: string }[]>`
+    select conname as name, pg_get_constraintdef(oid) as text from pg_constraint
+     where conrelid = 'inbox'::regclass and conname like 'inbox_%_over_%'`;
+  expect(checks.map(({ text }) => text.endsWith("NOT VALID"))).toEqual([true, true]);
+  for (const { name } of checks) await sql`alter table inbox drop constraint ${sql(name)}`;
+  await work();
+  for (const { name, text } of checks)
+    await sql.unsafe(`alter table inbox add constraint ${name} ${text}`);
+}
+
+const untilTaken = (round = () => take()) =>
+  until(
+    "an empty inbox",
+    async () => {
+      await round();
+      return (await status())["waiting"] === 0;
+    },
+    300_000,
+  );
+
+async function countOf(event: string): Promise<number> {
+  const rows = await world.database.db.sql`select from review_history where event = ${event}`;
+  return rows.length;
+}
+
 /** Takes the inbox over once, with the time limits of the API. */
-async function take(): Promise<boolean> {
+async function take(
+  limits: Limits = LIMITS.writerPool,
+  tries?: Map<number, number>,
+): Promise<boolean> {
   const { db, clock, schedule } = world.api.deps;
   const writerDb = connect(world.database.url, {
     max: 2,
     name: "writer",
-    limits: LIMITS.writerPool,
+    limits,
   });
   const writerPool = createWriterPool(writerDb, clock, { connections: 2, share: 2, waitMs: 6_000 });
   try {
-    return await takeInbox({
-      db,
-      clock,
-      writerPool,
-      schedule,
-      log: silentLog,
-      countInbox: () => {},
-    });
+    return await takeInbox(
+      { db, clock, writerPool, schedule, log: silentLog, countInbox: () => {} },
+      tries,
+    );
   } finally {
     await writerDb.close();
   }
@@ -252,11 +477,27 @@ async function take(): Promise<boolean> {
 const admin = (method: string, path: string) =>
   world.api.call(method, `/admin/inbox${path}`, { token: world.tokens.root });
 
+/** Lists the inbox page by page; each page is of bounded bytes. */
+async function listed(state: "waiting" | "rejected") {
+  const found: { position: number; action: unknown; errors: object }[] = [];
+  for (let cursor = ""; ;) {
+    const { body } = await admin("GET", `?state=${state}&limit=10${cursor}`);
+    expect(Buffer.byteLength(JSON.stringify(body))).toBeLessThan(6 * MAX_ACTION_BYTES);
+    found.push(...(body["data"] as typeof found));
+    const { next_cursor: next } = body as { next_cursor: string | null };
+    if (next === null) return found;
+    cursor = `&cursor=${next}`;
+  }
+}
+
 const status = async () => (await admin("GET", "/status")).body;
 
-async function notes(): Promise<number> {
-  const rows = await world.database.db.sql`select from review_history where event = 'note_added'`;
-  return rows.length;
+const notes = () => countOf("note_added");
+
+async function siteOf(partnerId: number): Promise<number> {
+  const [row] = await world.database.db.sql<{ id: number }[]>`
+    select id from store_review_sites where partner_id = ${partnerId}`;
+  return row?.id ?? 0;
 }
 
 async function waitingOf(partnerId: number): Promise<number> {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { MAX_DEPTH, MAX_STRING_BYTES, maxValues, parseJson } from "../../../src/http/body.ts";
+import { MAX_DEPTH, MAX_TEXT_BYTES, maxValues, parseJson } from "../../../src/http/body.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 
 describe("JSON", () => {
@@ -30,18 +30,31 @@ describe("JSON", () => {
     }
   });
 
-  test("may have a text or a name of 256 KiB including its opening quote, and no longer", () => {
-    const limit = 1024 * 1024;
+  test("may have a text or a name of 256 KiB of UTF-8, however it is escaped, and no longer", () => {
+    const limit = 4 * 1024 * 1024;
     for (const [before, after] of [
       ['["', '"]'],
       ['{"', '":1}'],
-    ]) {
-      const long = (bytes: number) => before + "x".repeat(bytes - 1) + after;
-      expect(refusalOf(long(MAX_STRING_BYTES), limit)).toBeUndefined();
-      expect(refusalOf(long(MAX_STRING_BYTES + 1), limit)).toBe(
-        "invalid_json: The request body has a text that is too long.",
-      );
-    }
+    ])
+      for (const [character, bytes] of [
+        ["x", 1],
+        ["\\n", 1],
+        ['\\"', 1],
+        ["\\u0041", 1],
+        ["\\u00e9", 2],
+        ["é", 2],
+        ["\\u20ac", 3],
+        ["\\uD83D\\ude00", 4],
+        ["😀", 4],
+      ] as const) {
+        const count = Math.floor(MAX_TEXT_BYTES / bytes);
+        const fill = "x".repeat(MAX_TEXT_BYTES - count * bytes);
+        const text = before + character.repeat(count) + fill;
+        expect([character, refusalOf(text + after, limit)]).toEqual([character, undefined]);
+        expect(refusalOf(`${text}x${after}`, limit)).toBe(
+          "invalid_json: The request body has a text that is too long.",
+        );
+      }
     const longest = JSON.stringify("😀".repeat(20_000)).replaceAll(/[^"]/g, (half) => {
       return `\\u${half.charCodeAt(0).toString(16)}`;
     });
