@@ -8,7 +8,7 @@ import type { SecretBox } from "../lib/secret-box.ts";
 import { createProfanityFinder } from "../providers/profanity.ts";
 import { fault, type Fault, type Outcome } from "./directory.ts";
 import { type Kind, KINDS, LINES, type LineOf } from "./format.ts";
-import { type Chunk, FileLines } from "./lines.ts";
+import { type Chunk, type FileLine, FileLines } from "./lines.ts";
 import * as queries from "./queries/import.ts";
 import * as access from "./take-access.ts";
 import * as masterData from "./take-master-data.ts";
@@ -22,7 +22,7 @@ import {
   type TakingReviews,
 } from "./take-reviews.ts";
 
-/** The lines of one transaction. */
+/** The most lines of one transaction. */
 const CHUNK_LINES = 1_000;
 
 export interface ImportDeps {
@@ -116,8 +116,8 @@ async function surveyOf(lines: FileLines) {
 }
 
 /** Parses a line; returns why it is no object otherwise. */
-function parsed(text: string | undefined): Readonly<Record<string, unknown>> | string {
-  if (text === undefined) return "is not UTF-8";
+function parsed(text: FileLine): Readonly<Record<string, unknown>> | string {
+  if (typeof text !== "string") return text.fault;
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value !== "object" || value === null || Array.isArray(value))
@@ -327,7 +327,7 @@ type ReadLine =
   | { readonly kind: Kind; readonly value: LineOf<Kind> }
   | { readonly kind: string; readonly faults: readonly Fault[] };
 
-function readLine(text: string | undefined): ReadLine {
+function readLine(text: FileLine): ReadLine {
   const value = parsed(text);
   if (typeof value === "string") return { kind: "unknown", faults: [fault("line", value)] };
   const { kind: given, ...fields } = value;

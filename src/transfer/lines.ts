@@ -1,10 +1,12 @@
 import { createHash, type Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 
+/** The text of a line, or why it cannot be read. */
+export type FileLine = string | { readonly fault: string };
+
 /** Consecutive lines of a file. */
 export interface Chunk {
-  /** The texts of the lines; undefined for a line that is not UTF-8. */
-  readonly lines: readonly (string | undefined)[];
+  readonly lines: readonly FileLine[];
   /** The offset in bytes after the last line. */
   readonly end: number;
   /** The SHA-256 of the file up to that offset. */
@@ -14,8 +16,13 @@ export interface Chunk {
 
 const NEWLINE = 0x0a;
 const MAX_LINE_BYTES = 4_000_000;
+/** The bytes after which a chunk ends although it has fewer lines. */
+const CHUNK_BYTES = 16_000_000;
 
-/** Reads a file of lines in chunks of `size` lines, and holds no more than two chunks in memory. */
+/**
+ * Reads a file of lines in chunks of `size` lines or about `CHUNK_BYTES`, and holds no more than two chunks in memory. Of a
+ * line of more than `MAX_LINE_BYTES` nothing is held.
+ */
 export class FileLines {
   readonly #path: string;
   readonly #size: number;
@@ -34,19 +41,30 @@ export class FileLines {
   async *chunks(from: number): AsyncGenerator<Chunk> {
     const hash = await this.#hashed(from);
     let end = from;
-    let lines: (string | undefined)[] = [];
-    const take = (isLast: boolean): Chunk => ({
-      lines: lines.splice(0),
-      end,
-      digest: hash.copy().digest("hex"),
-      isLast,
-    });
-    for await (const line of linesOf(createReadStream(this.#path, { start: from }))) {
-      hash.update(line);
-      end += line.length;
-      lines.push(textOf(line));
-      if (lines.length === this.#size) yield take(false);
+    let begin = from;
+    let lines: FileLine[] = [];
+    let pieces: Uint8Array[] = [];
+    let bytes = 0;
+    const take = (isLast: boolean): Chunk => {
+      begin = end;
+      return { lines: lines.splice(0), end, digest: hash.copy().digest("hex"), isLast };
+    };
+    const endLine = () => {
+      lines.push(bytes > MAX_LINE_BYTES ? TOO_LONG : textOf(Buffer.concat(pieces)));
+      pieces = [];
+      bytes = 0;
+    };
+    for await (const piece of piecesOf(createReadStream(this.#path, { start: from }))) {
+      hash.update(piece);
+      end += piece.length;
+      bytes += piece.length;
+      if (bytes > MAX_LINE_BYTES) pieces = [];
+      else pieces.push(piece);
+      if (piece.at(-1) !== NEWLINE) continue;
+      endLine();
+      if (lines.length === this.#size || end - begin > CHUNK_BYTES) yield take(false);
     }
+    if (bytes > 0) endLine();
     yield take(true);
   }
 
@@ -60,27 +78,24 @@ export class FileLines {
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-function textOf(line: Uint8Array): string | undefined {
+const TOO_LONG = { fault: `has more than ${MAX_LINE_BYTES} bytes` };
+
+function textOf(line: Uint8Array): FileLine {
   try {
     return utf8.decode(line).trim();
   } catch {
-    return undefined;
+    return { fault: "is not UTF-8" };
   }
 }
 
-/** Cuts a stream of bytes after each newline. */
-async function* linesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  let rest: Uint8Array = new Uint8Array();
+/** Cuts a stream of bytes after each newline. A line may come in several pieces. */
+async function* piecesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const part of stream) {
-    const bytes = rest.length === 0 ? part : Buffer.concat([rest, part]);
     let from = 0;
-    for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, from)) {
-      yield bytes.subarray(from, at + 1);
+    for (let at = part.indexOf(NEWLINE); at !== -1; at = part.indexOf(NEWLINE, from)) {
+      yield part.subarray(from, at + 1);
       from = at + 1;
     }
-    rest = bytes.subarray(from);
-    if (rest.length > MAX_LINE_BYTES)
-      throw new Error(`A line of the file has more than ${MAX_LINE_BYTES} bytes.`);
+    if (from < part.length) yield part.subarray(from);
   }
-  if (rest.length > 0) yield rest;
 }

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { encodeTime } from "ulid";
 
 import { metadataOf, namesReview } from "../services/model.ts";
+import { sizeErrors } from "../services/sizes.ts";
 import { examine } from "../http/fields.ts";
 import { parseInstant } from "../lib/clock.ts";
 import { siteStateOf, type RecordedAction } from "../outbox/event.ts";
@@ -283,6 +284,8 @@ function metadataFault({ event, metadata = {} }: LineOf<"history">): Fault | und
   const schema = metadataOf(event);
   if (schema === undefined)
     return Object.keys(metadata).length > 0 ? fault("metadata", `is not for ${event}`) : undefined;
+  const [tooLong] = Object.entries(sizeErrors("metadata", metadata));
+  if (tooLong !== undefined) return fault(tooLong[0], tooLong[1] ?? "");
   const examined = examine(schema, metadata);
   if ("value" in examined) return undefined;
   const [field = "", [text = ""] = []] = Object.entries(examined.fieldErrors)[0] ?? [];

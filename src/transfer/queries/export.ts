@@ -3,7 +3,8 @@
 import { and, asc, eq, getTableColumns, gt, isNotNull, ne, or, sql, type SQL } from "drizzle-orm";
 
 import type { Tx } from "../../../db/client.ts";
-import { arrayOf } from "../../../db/conditions.ts";
+import { anyOf, arrayOf } from "../../../db/conditions.ts";
+import { measuring } from "../../../db/measure.ts";
 import {
   companies as companyTable,
   plans,
@@ -45,6 +46,28 @@ async function* chunks<R extends { readonly id: number }>(
     const last = rows.at(-1);
     if (last === undefined || rows.length < CHUNK_ROWS) return;
     after = last.id;
+  }
+}
+
+/** Reads chunks like `chunks`, of rows with large columns: a chunk ends before its rows take too much memory. */
+async function* largeChunks<R extends { readonly id: number }>(
+  tx: Tx,
+  measure: ReturnType<typeof measuring>,
+  {
+    ids,
+    rows,
+  }: {
+    readonly ids: (after: number) => PromiseLike<{ readonly id: number }[]>;
+    readonly rows: (ids: readonly number[]) => PromiseLike<R[]>;
+  },
+): AsyncGenerator<R[]> {
+  for (let after = 0; ;) {
+    const next = (await ids(after)).map(({ id }) => id);
+    const some = next.slice(0, (await measure(tx, next)).length);
+    yield await rows(some);
+    const last = some.at(-1);
+    if (last === undefined || (some.length === next.length && next.length < CHUNK_ROWS)) return;
+    after = last;
   }
 }
 
@@ -150,15 +173,29 @@ const WHICH = {
   flagged: isNotNull(reviewTable.flagStatus),
 };
 
-export const reviews = (tx: Tx, scope: Scope, which: keyof typeof WHICH) =>
-  chunks((after) =>
-    tx
-      .select()
-      .from(reviewTable)
-      .where(and(WHICH[which], within(scope, reviewTable), gt(reviewTable.id, after)))
-      .orderBy(asc(reviewTable.id))
-      .limit(CHUNK_ROWS),
-  );
+const measureReviews = measuring("export.reviews", {
+  id: reviewTable.id,
+  bytes: sql`octet_length(concat(${reviewTable.content}, ${reviewTable.responseBody}, ${reviewTable.flagReason}))`,
+});
+
+export const reviews = (tx: Tx, scope: Scope, which: keyof typeof WHICH) => {
+  const { id } = reviewTable;
+  return largeChunks(tx, measureReviews, {
+    ids: (after) =>
+      tx
+        .select({ id })
+        .from(reviewTable)
+        .where(and(WHICH[which], within(scope, reviewTable), gt(id, after)))
+        .orderBy(asc(id))
+        .limit(CHUNK_ROWS),
+    rows: (ids) => tx.select().from(reviewTable).where(anyOf(id, ids)).orderBy(asc(id)),
+  });
+};
+
+const measureHistory = measuring("export.history", {
+  id: reviewHistory.id,
+  bytes: sql`octet_length(concat(${reviewHistory.metadata}, ${reviewHistory.review}))`,
+});
 
 interface Bodies {
   readonly actor: RecordedAction["actor"];
@@ -166,15 +203,21 @@ interface Bodies {
   readonly site: SiteFacts | null;
 }
 
-export const history = (tx: Tx, scope: Scope) =>
-  chunks(async (after) => {
-    const rows = await tx
-      .select()
-      .from(reviewHistory)
-      .where(and(within(scope, reviewHistory), gt(reviewHistory.id, after)))
-      .orderBy(asc(reviewHistory.id))
-      .limit(CHUNK_ROWS);
-    // The columns have no static type; every event is recorded with values of these shapes.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    return rows as (Omit<(typeof rows)[number], keyof Bodies> & Bodies)[];
+export const history = (tx: Tx, scope: Scope) => {
+  const { id } = reviewHistory;
+  return largeChunks(tx, measureHistory, {
+    ids: (after) =>
+      tx
+        .select({ id })
+        .from(reviewHistory)
+        .where(and(within(scope, reviewHistory), gt(id, after)))
+        .orderBy(asc(id))
+        .limit(CHUNK_ROWS),
+    async rows(ids) {
+      const rows = await tx.select().from(reviewHistory).where(anyOf(id, ids)).orderBy(asc(id));
+      // The columns have no static type; every event is recorded with values of these shapes.
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+      return rows as (Omit<(typeof rows)[number], keyof Bodies> & Bodies)[];
+    },
   });
+};

@@ -5,6 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import type { RawDb } from "../../../db/client.ts";
+import { MAX_TEXT_BYTES } from "../../../src/http/body.ts";
+import { history as historyOf } from "../../../src/transfer/queries/export.ts";
 import { startApi } from "../../support/api.ts";
 import { fixture } from "../../support/fixture.ts";
 import {
@@ -152,6 +154,43 @@ describe("an export", () => {
   });
 });
 
+test("texts from before the limits are exported in reads of bounded bytes, and each is named by the import, which takes all others", async () => {
+  const [from, to] = [await createDatabase(), await createDatabase()];
+  try {
+    await run("import", [await write("old", PLATFORM)], from);
+    const { sql } = from.db;
+    const [row] = await sql<{ columns: string }[]>`
+      select string_agg(quote_ident(attname), ', ') as columns from pg_attribute
+       where attrelid = 'review_history'::regclass and attnum > 0 and attname not in ('id', 'event_id', 'metadata')`;
+    const sizes = [...Array.from({ length: 20 }, () => 260_000), 300_000, 15_000_000, 5];
+    for (const [nth, size] of sizes.entries())
+      await sql.unsafe(`
+        insert into review_history (event_id, metadata, ${row?.columns})
+        select '01JZZZZZZZZZZZZZZZZZZZZZ${10 + nth}', json_build_object('content', repeat('x', ${size}), 'reviewed_at', metadata ->> 'reviewed_at'), ${row?.columns}
+          from review_history order by id limit 1`);
+    const reads: number[] = [];
+    await from.db.transaction(async (tx) => {
+      for await (const rows of historyOf(tx, {}))
+        reads.push(Buffer.byteLength(JSON.stringify(rows.map(({ metadata }) => metadata))));
+    });
+    expect(Math.max(...reads.filter((bytes) => bytes < 15_000_000))).toBeLessThan(5_000_000);
+    expect(reads.length).toBeGreaterThan(2);
+    const file = join(directory, "large.ndjson");
+    expect((await run("export", [file], from)).status).toBe(0);
+    const { status, said } = await run("import", ["--skip-faulty", file], to);
+    expect(status).toBe(1);
+    expect(said.match(/(?<=:\d+: ).* bytes$/gm)).toEqual([
+      "metadata.content has a text of more than 262144 bytes",
+      "line has more than 4000000 bytes",
+    ]);
+    const rowsOf = async (db: RawDb) =>
+      Number((await db.sql<{ n: number }[]>`select count(*)::int as n from review_history`)[0]?.n);
+    expect(await rowsOf(to.db)).toBe((await rowsOf(from.db)) - 2);
+  } finally {
+    await Promise.all([from.drop(), to.drop()]);
+  }
+}, 60_000);
+
 test("the example of the documentation is imported", async () => {
   const page = await Bun.file(join(import.meta.dir, "../../../docs/operations/import.md")).text();
   const [, example = ""] = /```json run [^\n]+\n([^`]+)```/.exec(page) ?? [];
@@ -270,6 +309,16 @@ describe("a faulty line", () => {
       "review_id is required of note_added",
     ],
     ["wrong metadata", { ...history, metadata: {} }, "metadata.body is required"],
+    [
+      "a text of over 256 KiB",
+      { ...history, metadata: { body: "x".repeat(MAX_TEXT_BYTES + 1) } },
+      "metadata.body has a text of more than 262144 bytes",
+    ],
+    [
+      "a line of over 4 MB",
+      { ...history, metadata: { body: "x".repeat(4_000_000) } },
+      "line has more than 4000000 bytes",
+    ],
     [
       "an actor of none",
       { ...history, actor: { type: "user", user_id: "none" } },
