@@ -1,6 +1,8 @@
 // Proves docs/operations/upgrades.md.
 import { expect, test } from "bun:test";
 
+import postgres from "postgres";
+
 import type { RawDb } from "../../db/client.ts";
 import { freePort } from "../../scripts/demo/stores/keep.ts";
 import { ROOT } from "../../scripts/install/install.ts";
@@ -27,7 +29,7 @@ const TEST_MS = 900_000;
 const begin = drills();
 
 test.skipIf(lacks("caddy"))(
-  "two APIs and two dispatchers behind the shipped proxy are replaced one by one under load, and back again, and every request is answered",
+  "two APIs and two dispatchers behind the shipped proxy are replaced one by one under load, and back again, and every request is answered and every action of the inbox taken",
   async () => {
     const drill = begin();
     const older = checkOut(process.env["UPGRADE_FROM"] ?? "0.1.0");
@@ -66,8 +68,12 @@ test.skipIf(lacks("caddy"))(
       await until("more events", () => load.accepted.length >= before + EVENTS);
     };
     await more();
+    const inbox = await startInbox(drill, stores.databaseUrl, endpoints);
+    await more();
     await succeed(["src/operate/main.ts", "migrate"], settings, ROOT);
     await more();
+    expect(await inbox.waiting()).toBeGreaterThan(EVENTS / 10);
+    await inbox.release();
     for (const tree of [ROOT, older, ROOT]) {
       const next: typeof fleet = [];
       for (const old of fleet) {
@@ -82,6 +88,7 @@ test.skipIf(lacks("caddy"))(
       await more();
     }
     await load.stop();
+    await inbox.expectAllInOrder();
     const reads = await Promise.all(readers.map((reader) => reader.stop()));
     await expectAllInOrder(db, endpoints, load.accepted);
     expect([...load.answers.keys()]).toEqual(["200"]);
@@ -151,6 +158,72 @@ function startReader(root: string, { email, password }: DemoPartner) {
   };
 }
 
+/**
+ * Inserts notes about a review of each partner into the inbox, as a role with the rights of docs/operations/moving-in.md.
+ * They wait until `release`, because a session has the locks of those who take them over.
+ */
+async function startInbox({ atEnd }: Drill, databaseUrl: string, endpoints: readonly Endpoint[]) {
+  const owner = postgres(databaseUrl, { max: 1 });
+  atEnd(() => owner.end());
+  await owner.unsafe(`
+    create role inserter login password 'change-me';
+    grant usage on schema public to inserter;
+    grant insert (service_id, action) on inbox to inserter;
+    grant select (id, store_review_site_id, external_review_id) on reviews to inserter`);
+  const [service] = await owner<{ id: number }[]>`
+    with made as (
+      insert into users (company_id, email, name, role, created_at, updated_at)
+      select id, 'inserter@service.invalid', 'Inserter', 'service', now(), now() from companies where type = 'platform'
+      returning id)
+    insert into services (id, scopes) select id, '{actions:write}' from made returning id`;
+  await owner`select pg_advisory_lock(42, partner_id) from (select distinct partner_id from reviews) partners`;
+  const url = Object.assign(new URL(databaseUrl), { username: "inserter", password: "change-me" });
+  const sql = postgres(url.href, { max: endpoints.length });
+  atEnd(() => sql.end());
+  const over = new AbortController();
+  const writing = endpoints.map(async ({ siteId }) => {
+    const written: string[] = [];
+    const [review] = await sql<{ id: number }[]>`
+      select id from reviews where store_review_site_id = ${siteId} order by id limit 1`;
+    while (!over.signal.aborted) {
+      const id = `${siteId}-${written.length}`;
+      const action = {
+        id,
+        event: "note_added",
+        actor: { type: "system" },
+        occurred_at: new Date().toISOString(),
+        review_id: review?.id,
+        metadata: { body: id },
+      };
+      await sql`
+        insert into inbox (service_id, action)
+        values (${service?.id ?? 0}, ${JSON.stringify(action)}::text::jsonb)`;
+      written.push(id);
+      await Bun.sleep(INSERTS_EACH_MS);
+    }
+    return { siteId, written };
+  });
+  const waiting = async () => (await owner`select from inbox where state = 'waiting'`).length;
+  return {
+    waiting,
+    release: () => owner`select pg_advisory_unlock_all()`,
+    async expectAllInOrder() {
+      over.abort();
+      const all = await Promise.all(writing);
+      await until("an empty inbox", async () => (await waiting()) === 0, TEST_MS);
+      expect(await owner`select action, errors from inbox`).toHaveLength(0);
+      for (const { siteId, written } of all) {
+        const recorded = await owner<{ body: string }[]>`
+          select metadata ->> 'body' as body from review_history
+           where event = 'note_added' and store_review_site_id = ${siteId} order by sequence`;
+        expect(recorded.map(({ body }) => body)).toEqual(written);
+      }
+    },
+  };
+}
+
+const INSERTS_EACH_MS = 20;
+
 /** Formats the figures of docs/operations/upgrades.md. */
 async function table(
   db: RawDb,
@@ -164,14 +237,16 @@ async function table(
     readonly endpoints: readonly Endpoint[];
   },
 ): Promise<string> {
-  const [row] = await db.sql<{ history: number; attempts: number }[]>`
-    select (select count(*) from review_history) as history,
+  const [row] = await db.sql<{ history: number; notes: number; attempts: number }[]>`
+    select (select count(*) from review_history where event <> 'note_added') as history,
+           (select count(*) from review_history where event = 'note_added') as notes,
            (select count(*) from delivery_attempts) as attempts`;
   const posts = endpoints.reduce((sum, { receiver }) => sum + receiver.received.length, 0);
   return [
     `| requests of providers, all answered 200 | ${load.answers.get("200")} |`,
     `| requests of readers, all answered 200 | ${reads} |`,
     `| events accepted; recorded | ${load.accepted.length}; ${row?.history} |`,
+    `| actions of the inbox, recorded once and in order | ${row?.notes} |`,
     `| POSTs received; attempts recorded | ${posts}; ${row?.attempts} |`,
     "| lost; out of order; recorded twice | 0; 0; 0 |",
   ].join("\n");
