@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 
+import { ownMigrations } from "../../db/migrate.ts";
 import type { Demo } from "../../scripts/demo/seed/seed-demo.ts";
 import { ROOT } from "../../scripts/install/install.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
@@ -48,6 +49,9 @@ function run(command: readonly string[], cwd = ROOT): string {
   if (exitCode !== 0) throw new Error(`${command.join(" ")}: ${said}${stderr.toString()}`);
   return said;
 }
+
+/** The number of migrations of this version that a database of 0.1.0 lacks. Its last one is 0014. */
+export const SINCE_0_1_0 = ownMigrations().filter(({ name }) => name > "0015").length;
 
 /** The first line of a dump has these values as JSON, after `-- `. All of them belong to the demo. */
 export interface DumpHeader extends DemoPartner {
