@@ -4,6 +4,7 @@ import { stopSignal } from "../src/lib/lifecycle.ts";
 import { openSpans } from "../src/lib/spans.ts";
 import { AuditForwarder } from "../src/auth/actions/audit-webhook.ts";
 import { purgeChunk } from "../src/auth/actions/purge.ts";
+import { emailsChunk } from "../src/auth/queries/emails.ts";
 import { deletionChunk } from "../src/tenants/actions/delete-companies.ts";
 import { eraseChunk } from "../src/tenants/actions/erase.ts";
 import { providerSecretsChunk } from "../src/tenants/actions/stores.ts";
@@ -134,6 +135,7 @@ const jobs: Job[] = [
   ),
   { ...eachMinute, name: "stats", run: () => countStats({ db: owner, config }) },
   { ...eachMinute, name: "credentials", run: () => purgeChunk({ db: owner, config, log }) },
+  { ...eachMinute, name: "emails", run: () => emailsChunk(owner) },
   { ...eachMinute, name: "erasures", paceS: 5, run: () => eraseChunk({ ...shared, db: owner }) },
   { ...eachMinute, name: "provider_secrets", run: () => providerSecretsChunk({ db: owner }) },
   { ...eachMinute, name: "deletions", run: () => deletionChunk({ db: owner, clock, log }) },

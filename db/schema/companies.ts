@@ -66,31 +66,48 @@ export const stores = pgTable("stores", {
 
 export const storeId = () => integer("store_id").references(() => stores.id);
 
-export const users = pgTable("users", {
-  id: id(),
-  companyId: companyId("company_id").notNull(),
-  email: text("email").notNull().unique("users_email_key"),
-  name: text("name").notNull(),
-  role: text("role", {
-    enum: [
-      "super_admin",
-      "partner_owner",
-      "partner_admin",
-      "account_owner",
-      "account_user",
-      "location_user",
-      "service",
-    ],
-  }).notNull(),
-  /**
-   * The hash of the user's password; null for users without a password, such as those that sign in through an
-   * identity provider only.
-   */
-  passwordHash: text("password_hash"),
-  isActive: boolean("is_active").notNull().default(true),
-  externalId: externalId().unique("users_external_id"),
-  ...timestamps(),
-});
+export const users = pgTable(
+  "users",
+  {
+    id: id(),
+    companyId: companyId("company_id").notNull(),
+    email: text("email").notNull().unique("users_email_key"),
+    /**
+     * The normal form of the email (`normalEmail` in src/lib/email.ts), by which users are compared. Null if an earlier
+     * version wrote the email: the normal form is then the email itself, or `completeEmails` is to compute it. A trigger
+     * sets it to null where such a version changes the email.
+     */
+    normalEmail: text("normal_email"),
+    /** Whether another user had the same normal form already. Such users are found by their exact spelling only. */
+    sharesEmail: boolean("shares_email").notNull().default(false),
+    name: text("name").notNull(),
+    role: text("role", {
+      enum: [
+        "super_admin",
+        "partner_owner",
+        "partner_admin",
+        "account_owner",
+        "account_user",
+        "location_user",
+        "service",
+      ],
+    }).notNull(),
+    /**
+     * The hash of the user's password; null for users without a password, such as those that sign in through an
+     * identity provider only.
+     */
+    passwordHash: text("password_hash"),
+    isActive: boolean("is_active").notNull().default(true),
+    externalId: externalId().unique("users_external_id"),
+    ...timestamps(),
+  },
+  (t) => [
+    // Users of one normal form that were there before it was compared are unique by their ids.
+    uniqueIndex("users_normal_email_key")
+      .on(t.normalEmail, sql`(case when shares_email then id else 0 end)`)
+      .where(sql`normal_email is not null`),
+  ],
+);
 
 export const userId = (name: string) => integer(name).references(() => users.id);
 

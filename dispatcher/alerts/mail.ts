@@ -1,6 +1,7 @@
 import type { Tx } from "../../db/client.ts";
 import { waitForTurn } from "../../db/server.ts";
 import { addMs, isoInstant } from "../../src/lib/clock.ts";
+import { eachMailbox, hasMailbox } from "../../src/lib/email.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import {
@@ -97,10 +98,10 @@ function recipientsOf(owners: readonly PartnerRow[], settings: UnmailedRow["sett
   if (first === undefined) return [];
   const { whiteLabelEnabled, brandName, primaryColor } = first;
   const brand = whiteLabelEnabled ? brandName : null;
-  const named = settings?.recipients
-    ?.filter((email) => settings.confirmedRecipients.includes(email))
+  const named = eachMailbox(settings?.recipients ?? [])
+    .filter((email) => hasMailbox(settings?.confirmedRecipients ?? [], email))
     .map((email) => ({ email, name: null }));
-  return (named?.length ? named : owners).flatMap(({ email, name }) =>
+  return (named.length > 0 ? named : owners).flatMap(({ email, name }) =>
     email === null ? [] : [{ email, name, brand, primaryColor }],
   );
 }

@@ -40,13 +40,17 @@ interface MailState {
   readonly attempt: number;
   readonly expiresAt: Date | null;
   readonly readable: boolean;
+  /** Whether the recipient is an address. */
+  readonly mailable: boolean;
 }
 
-/** Decides about a mail that has expired or cannot be decrypted; undefined if the mail has to be sent. */
+/** Decides about a mail that has expired, cannot be decrypted or has no address; undefined if it has to be sent. */
 export function decideUnsent(mail: MailState, now: Date): MailDecision | undefined {
   if (mail.expiresAt !== null && mail.expiresAt <= now)
     return { kind: "dead", errorCode: "expired", lastError: "It ran out before it could be sent." };
-  if (mail.readable) return undefined;
+  if (mail.readable && mail.mailable) return undefined;
+  if (mail.readable)
+    return { kind: "dead", errorCode: "bad_address", lastError: "The recipient is no address." };
   return {
     kind: "postponed",
     dueAt: addMs(now, UNREADABLE_DELAY_MS),

@@ -1,4 +1,5 @@
 import type { Clock } from "../../src/lib/clock.ts";
+import { isMailAddress } from "../../src/lib/email.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { openMail, type MailMessage } from "../../src/outbox/mail.ts";
@@ -94,7 +95,12 @@ export class Mailer {
   async #decide(mail: ClaimedMail): Promise<MailDecision> {
     const { clock, transport, retryDelaysMs } = this.#deps;
     const message = this.#open(mail);
-    const state = { ...mail, readable: message !== undefined, retryDelaysMs };
+    const state = {
+      ...mail,
+      readable: message !== undefined,
+      mailable: isMailAddress(message?.to ?? ""),
+      retryDelaysMs,
+    };
     const unsent = decideUnsent(state, clock.now());
     if (unsent !== undefined || message === undefined) return unsent ?? { kind: "interrupted" };
     const outcome = await transport.send({ ...mail, message }, this.#broken.signal);

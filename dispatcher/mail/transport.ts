@@ -1,5 +1,6 @@
 import { createTransport, type SendMailOptions } from "nodemailer";
 
+import { mailedAddress } from "../../src/lib/email.ts";
 import type { Mailbox } from "../../src/lib/settings-reader.ts";
 import type { MailMessage } from "../../src/outbox/mail.ts";
 import type { MailError, MailOutcome } from "./decide.ts";
@@ -64,12 +65,13 @@ export function createMailTransport(options: {
  * envelope is set explicitly, so no header decides on the recipient.
  */
 function compose({ id, createdAt, message }: OutgoingMail, from: Mailbox): SendMailOptions {
+  const to = mailedAddress(message.to);
   return {
-    envelope: { from: from.address, to: [message.to] },
+    envelope: { from: from.address, to: [to] },
     messageId: `<${id}@${from.address.slice(from.address.lastIndexOf("@") + 1)}>`,
     date: createdAt,
     from,
-    to: { name: "", address: message.to },
+    to: { name: "", address: to },
     subject: message.subject,
     text: message.text,
     ...(message.html !== undefined && { html: message.html }),

@@ -1,7 +1,7 @@
 import { HostCookie } from "../http/cookie.ts";
 import type { Config } from "../lib/config.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
-import { normaliseEmail } from "./email.ts";
+import { normalEmail } from "../lib/email.ts";
 
 export interface KnownBrowserDeps {
   readonly box: SecretBox;
@@ -9,7 +9,7 @@ export interface KnownBrowserDeps {
 }
 
 const COOKIE = { name: "rr_browser", maxAgeS: 180 * 86_400, format: /^[\w.-]{1,200}$/ };
-const bound = (email: string) => `known-browser:${normaliseEmail(email)}`;
+const bound = (email: string) => `known-browser:${normalEmail(email)}`;
 
 /**
  * Returns the `Set-Cookie` header after a sign-in; undefined unless a page of this service asked. The cookie puts later

@@ -20,14 +20,23 @@ export function storableText(
   return textWithout("\\u0000", [min, max], explain);
 }
 
+/** Characters of which a line consists if it shows nothing. */
+const UNSEEN = /^[\p{Z}\p{Cc}\p{Cf}\p{M}\p{DI}\u2800\ufffc]*$/u;
+const LINE = "line";
+FormatRegistry.Set(LINE, (text) => !UNSEEN.test(text));
+
 /**
  * Declares the schema of a text in one line, such as a name. It excludes line breaks, the other control characters, with
- * which a name could rewrite a terminal, and the controls that reverse the direction of the text around it.
+ * which a name could rewrite a terminal, the controls that change the direction of the text around it, and lines that
+ * show nothing.
  */
 export function lineText([min, max]: Length): TString {
-  const explain = `must be one line of ${min} to ${max} characters, without control characters`;
-  const controls = "\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069";
-  return textWithout(controls, [min, max], explain);
+  const explain = `must be one line of ${min} to ${max} characters, without control characters, and not blank`;
+  const controls =
+    "\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069";
+  const line = textWithout(controls, [min, max], explain);
+  // The OpenAPI description leaves out the format, which no client knows.
+  return { ...line, format: LINE, characters: { ...line["characters"], format: undefined } };
 }
 
 type Length = readonly [min: number, max: number];

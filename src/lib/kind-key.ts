@@ -76,7 +76,7 @@ export type Digest<K extends DigestKind = DigestKind> = string & { readonly [kin
 
 /**
  * Makes the digest of a value. A NUL ends the kind. Emails have no kind in front, as in 0.1.0, whose processes share these
- * rows during an upgrade; so an email must not contain a NUL, and a NUL in it is replaced as `normaliseEmail` does.
+ * rows during an upgrade; so an email must not contain a NUL, and a NUL in it is replaced as `spellingOf` does.
  */
 export function digestOf<K extends DigestKind>(kind: K, value: string | number): Digest<K> {
   const text = kind === "email" ? String(value).replaceAll("\0", "\uFFFD") : `${kind}\0${value}`;

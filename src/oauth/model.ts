@@ -37,8 +37,9 @@ const NAME_LENGTH = [1, 100] as const;
 const URI_LENGTH = 2_048;
 const MAX_REDIRECT_URIS = 20;
 
+export const CLIENT_NAME = lineText(NAME_LENGTH);
 const fields = {
-  name: lineText(NAME_LENGTH),
+  name: CLIENT_NAME,
   redirect_uris: receiving(
     Type.Array(Type.String({ minLength: 1, maxLength: URI_LENGTH }), {
       maxItems: MAX_REDIRECT_URIS,

@@ -2,6 +2,7 @@ import { ulid } from "ulid";
 
 import type { Tx } from "../../db/client.ts";
 import { mails } from "../../db/schema/alerts.ts";
+import { isMailAddress } from "../lib/email.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import type { Wake } from "./schedule.ts";
 
@@ -18,6 +19,7 @@ type MailKind =
 
 /** The part of a mail that is sealed while it waits: recipient and content. */
 export interface MailMessage {
+  /** Empty if the recipient cannot be mailed. */
   readonly to: string;
   readonly subject: string;
   readonly text: string;
@@ -37,16 +39,13 @@ export interface NewMail extends MailMessage {
  */
 export const MAIL_WAKE: Wake = Object.freeze({ subscriptionId: "mail", shard: 0 });
 
-/** The most characters of a mail address (RFC 5321, 4.5.3.1.3, without the angle brackets). */
-const ADDRESS_CHARS = 254;
-const ADDRESS = /^[^\s\p{C}<>()[\]\\,;:@"]+@[^\s\p{C}<>()[\]\\,;:@"]+$/u;
 /** Characters that could end a header line, and all other control characters and separators. */
 const BREAKS = /[\p{Cc}\p{Z}]+/gu;
 
 /**
  * Queues mails in the transaction of the action that causes them, with one statement. Returns the wake to send after
- * the commit. Throws if a recipient is not one plain address; check addresses of external origin with `isMailAddress`
- * first.
+ * the commit. A recipient that is not one plain address, which an earlier version may have stored, is left out of its mail:
+ * the mailer gives that mail up with a log line and a count, and the others are sent.
  */
 export async function queueMails(
   tx: Tx,
@@ -55,10 +54,10 @@ export async function queueMails(
   now: Date,
 ): Promise<Wake> {
   const rows = queued.map(({ kind, expiresAt, reviewId, subject, ...mail }) => {
-    if (!isMailAddress(mail.to)) throw new Error(`The recipient of a ${kind} mail is no address.`);
     const id = ulid(now.getTime());
     const oneLine = subject.toWellFormed().replace(BREAKS, " ").trim();
-    const message: MailMessage = { ...mail, subject: oneLine };
+    const to = isMailAddress(mail.to) ? mail.to : "";
+    const message: MailMessage = { ...mail, to, subject: oneLine };
     const sealedMessage = box.seal(JSON.stringify(message), mailAssociatedData(id));
     return { id, kind, sealedMessage, reviewId, expiresAt, dueAt: now, createdAt: now };
   });
@@ -71,11 +70,6 @@ export function openMail(box: SecretBox, id: string, sealedMessage: string): Mai
   // Only `queueMails` seals with this associated data.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return JSON.parse(box.open(sealedMessage, mailAssociatedData(id))) as MailMessage;
-}
-
-/** Whether the text is a single address: no name, no list, no line break, no quoted or bracketed form. */
-export function isMailAddress(text: string): boolean {
-  return text.length <= ADDRESS_CHARS && ADDRESS.test(text);
 }
 
 function mailAssociatedData(id: string): string {

@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 
 import { checkedByHandler, examine, examineUnder, validPartsOf } from "../http/fields.ts";
 import { addMs, parseInstant } from "../lib/clock.ts";
-import { isMailAddress } from "../outbox/mail.ts";
+import { isMailAddress } from "../lib/email.ts";
 import {
   commonFields,
   EVENT_SCHEMAS,

@@ -85,6 +85,20 @@ export function newcomerError(
 }
 
 /**
+ * Checks a new user by the rules of `POST /admin/users`. An email that is taken is one that several users share, so that
+ * it means none of them.
+ */
+export function newUserError(one: {
+  readonly isAddress: boolean;
+  readonly isName: boolean;
+  readonly isTaken: boolean;
+}): SsoErrorReason | undefined {
+  if (!one.isAddress) return "bad_email";
+  if (!one.isName) return "bad_name";
+  return one.isTaken ? "ambiguous_email" : undefined;
+}
+
+/**
  * Checks the user with the email, if there is one, at the first sign-in through the provider. `isLinked` means that
  * the user is linked to another subject of the same issuer.
  */

@@ -6,7 +6,7 @@ import { literals } from "../http/principal.ts";
 import type { RuleErrors } from "../http/rules.ts";
 import type { RowOf } from "../http/shown.ts";
 import { instantAnswer, orNull, rowId, storableText } from "../http/text.ts";
-import { isMailAddress } from "../outbox/mail.ts";
+import { isMailAddress } from "../lib/email.ts";
 import { closed } from "./model.ts";
 
 const EMAIL_CHARS = 254;

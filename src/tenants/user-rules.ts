@@ -1,7 +1,7 @@
 import { contextError, passwordError } from "../auth/password-model.ts";
 import type { ValidParts } from "../http/fields.ts";
 import type { RuleErrors } from "../http/rules.ts";
-import { isMailAddress } from "../outbox/mail.ts";
+import { isMailAddress } from "../lib/email.ts";
 import { ROLES_OF, type Employer, type NewUser } from "./model.ts";
 
 export const EMAIL_TAKEN = "is the address of another user";

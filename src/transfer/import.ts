@@ -1,6 +1,7 @@
 import type { Db, Tx } from "../../db/client.ts";
 import type { ImportCounts } from "../../db/schema/companies.ts";
 import { recordAudit } from "../auth/queries/audit.ts";
+import { completeEmails } from "../auth/queries/emails.ts";
 import { examine } from "../http/fields.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Config } from "../lib/config.ts";
@@ -76,6 +77,7 @@ export async function importFile(
 ): Promise<ImportResult> {
   const { db } = deps;
   const { file, isDryRun } = options;
+  await completeEmails(db);
   const lines = new FileLines(file, CHUNK_LINES);
   const survey = await surveyOf(lines);
   const before = options.resumes ? await queries.findProgress(db, file) : undefined;

@@ -1,7 +1,6 @@
 import { randomInt } from "node:crypto";
 import { ulid } from "ulid";
 
-import { normaliseEmail } from "../auth/email.ts";
 import { parseInstant } from "../lib/clock.ts";
 import { checkNewWebhookUrl } from "../lib/egress.ts";
 import { hashError } from "../lib/foreign-hashes.ts";
@@ -10,7 +9,7 @@ import { hashSecret } from "../lib/secrets.ts";
 import { webhookSecretAssociatedData } from "../master-key.ts";
 import { DEFAULT_GRANTS } from "../oauth/model.ts";
 import { clientErrors } from "../oauth/redirect-uri.ts";
-import { isMailAddress } from "../outbox/mail.ts";
+import { isMailAddress, normalEmail, spellingOf } from "../lib/email.ts";
 import { SHARDS } from "../outbox/schedule.ts";
 import { ROLES_OF } from "../tenants/model.ts";
 import { firstBatchAt, intervalError, settingsOf } from "../webhooks/decide.ts";
@@ -48,7 +47,7 @@ const employer = (type: keyof typeof ROLES_OF, id: number) => ({ type, id });
 
 export async function takeUsers(deps: Taking, lines: readonly LineOf<"user">[]) {
   const { tx, now } = deps;
-  const emails = lines.map((line) => normaliseEmail(line.email));
+  const emails = lines.map((line) => spellingOf(line.email));
   const employerOf = await employersOf(deps, lines);
   const stores = byKey(
     await queries.storesBy(
@@ -89,7 +88,7 @@ export async function takeUsers(deps: Taking, lines: readonly LineOf<"user">[]) 
 }
 
 const personOf = (email: string, companyId: number) => ({
-  unique: { field: "email", value: email },
+  unique: { field: "email", value: normalEmail(email) },
   origin: String(companyId),
 });
 

@@ -5,12 +5,11 @@ import { literals } from "../http/principal.ts";
 import { shown } from "../http/shown.ts";
 import { instantAnswer, orNull, receiving, storableText } from "../http/text.ts";
 import { MAX_URL_CHARS } from "../lib/egress.ts";
+import { ADDRESS_BYTES, eachMailbox, hasMailbox } from "../lib/email.ts";
 import { ALERT_DEFAULTS, ALERT_KINDS } from "../outbox/mail.ts";
 import { SecretAnswer } from "./model.ts";
 
 const MAX_RECIPIENTS = 10;
-/** The most characters of a mail address that RFC 5321 allows. */
-const ADDRESS_CHARS = 254;
 /** More than the longest code, which contains an address in base64. */
 const MAX_CODE_CHARS = 1_000;
 const DAY_MINUTES = 1_440;
@@ -31,7 +30,7 @@ const minutes = (minimum: number, description: string) =>
 const fields = {
   recipients: receiving(
     orNull(
-      Type.Array(storableText([3, ADDRESS_CHARS]), {
+      Type.Array(storableText([3, ADDRESS_BYTES]), {
         minItems: 1,
         maxItems: MAX_RECIPIENTS,
         uniqueItems: true,
@@ -123,12 +122,12 @@ export const DEFAULTS: AlertSettings = {
   updatedAt: null,
 };
 
-/** Returns the recipients that have not confirmed. */
+/** Returns the recipients that have not confirmed, each mailbox once. */
 export function unconfirmedOf({
   recipients,
   confirmedRecipients,
 }: Pick<AlertSettings, "recipients" | "confirmedRecipients">): string[] {
-  return (recipients ?? []).filter((one) => !confirmedRecipients.includes(one));
+  return eachMailbox(recipients ?? []).filter((one) => !hasMailbox(confirmedRecipients, one));
 }
 
 /** Shows the alert settings; their kinds have a fixed order. */

@@ -6,7 +6,8 @@ import { addMs, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Digest } from "../../lib/kind-key.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
-import { isMailAddress, MAIL_WAKE, queueMails } from "../../outbox/mail.ts";
+import { isMailAddress } from "../../lib/email.ts";
+import { MAIL_WAKE, queueMails } from "../../outbox/mail.ts";
 import type { Wake, Waker } from "../../outbox/schedule.ts";
 import type { CodeMac } from "../code-mac.ts";
 import {
@@ -17,7 +18,8 @@ import {
   isOpenCode,
   withinWindow,
 } from "../decide.ts";
-import { budgetDigest, emailDigest, normaliseEmail } from "../email.ts";
+import { budgetDigest, emailDigest } from "../email.ts";
+import { resolveEmail } from "../queries/emails.ts";
 import { codeMail } from "../mails.ts";
 import { CODE_TYPES, type CodeType, type ResendBody } from "../password-model.ts";
 import {
@@ -67,8 +69,6 @@ interface NewCode extends HeldCodes {
 
 const CODES = 1_000_000;
 const CODE_DIGITS = 6;
-/** Placeholder recipient of a mail that is inserted into the queue only to be rolled back. */
-const NOBODY = "nobody@invalid";
 
 /**
  * Locks the code counters of the email, then those of its daily budget. Every caller takes the two locks in this
@@ -110,9 +110,13 @@ export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<W
   await saveIssues(tx, digest, [...withinWindow(one.limits.issuedAt, now), now]);
   await saveIssues(tx, one.budget.digest, [...withinWindow(one.budget.issuedAt, now), now]);
   const isMailed = one.isMailed && isMailAddress(email);
-  const to = isMailAddress(email) ? email : NOBODY;
   await openTrial(tx);
-  await queueMails(tx, deps, [codeMail({ to, type, code, expiresAt, ttlS }, one.brand)], now);
+  await queueMails(
+    tx,
+    deps,
+    [codeMail({ to: email, type, code, expiresAt, ttlS }, one.brand)],
+    now,
+  );
   await (isMailed ? keepTrial : undoTrial)(tx);
   return MAIL_WAKE;
 }
@@ -142,7 +146,7 @@ export async function resendCode(
   requestContext: RequestContext,
 ): Promise<void> {
   const request = {
-    email: normaliseEmail(typed),
+    email: await resolveEmail(deps.db, typed),
     type,
     ip: requestContext.ip,
     now: deps.clock.now(),

@@ -11,7 +11,9 @@ import type { Passwords } from "../../lib/password.ts";
 import { Problem } from "../../lib/problem.ts";
 import { lockedUntil, retryAfterS } from "../decide.ts";
 import { isKnownBrowser, type KnownBrowserDeps } from "../known-browser.ts";
-import { emailDigest, emailDomain, normaliseEmail } from "../email.ts";
+import { emailDomain, normalEmail } from "../../lib/email.ts";
+import { emailDigest } from "../email.ts";
+import { resolveEmail } from "../queries/emails.ts";
 import type { FailureAudit } from "../audit-failures.ts";
 import type { KeyRing } from "../key-ring.ts";
 import type { LoginAnswer, LoginBody } from "../model.ts";
@@ -111,8 +113,8 @@ type Settled<T> = AttemptOutcome<T> | { readonly kind: "stale" };
 
 /**
  * Checks a password under the sign-in lock (contract 4.7 and 4.8). The work does not depend on whether the email is
- * known: one look-up (two while requests wait), one argon2id verification, and one statement that counts the result. So the response time does
- * not reveal whether the email is known. `onRight` runs in the transaction that records the correct password.
+ * known: the same look-ups, one argon2id verification, and one statement that counts the result. So the response time
+ * does not reveal whether the email is known. `onRight` runs in the transaction that records the correct password.
  */
 export async function attemptSignIn<T>(
   deps: AttemptDeps,
@@ -129,7 +131,7 @@ async function settleAttempt<T>(
   attempt: Attempt,
   onRight: OnRight<T>,
 ): Promise<AttemptOutcome<T>> {
-  const email = normaliseEmail(attempt.email);
+  const email = await resolveEmail(deps.db, attempt.email);
   const digest = emailDigest(email);
   // This early check of the sign-in lock only saves the cost of the password hash. The statement that runs after the
   // hash decides.
@@ -261,7 +263,7 @@ export async function discover(
   { db, config }: { db: Db; config: Pick<Config, "serverRoot"> },
   email: string,
 ): Promise<DiscoverAnswer> {
-  const policy = await findDomainPolicy(db, emailDomain(normaliseEmail(email)));
+  const policy = await findDomainPolicy(db, emailDomain(normalEmail(email)));
   if (policy === undefined)
     return { methods: ["password"], password: true, sso: false, sso_url: null };
   const query = new URLSearchParams({ connection: policy.connectionId });

@@ -6,7 +6,7 @@ import type { Config } from "../../lib/config.ts";
 import type { Passwords } from "../../lib/password.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
-import { isMailAddress, MAIL_WAKE, queueMails } from "../../outbox/mail.ts";
+import { MAIL_WAKE, queueMails } from "../../outbox/mail.ts";
 import type { Wake, Waker } from "../../outbox/schedule.ts";
 import { hasCodesLeft } from "../decide.ts";
 import { emailDigest } from "../email.ts";
@@ -119,7 +119,6 @@ async function tellOfReset(
   { email }: PersonRow,
   now: Date,
 ): Promise<void> {
-  if (!isMailAddress(email)) return;
   const brand = (await findMailRecipient(tx, email))?.brand ?? null;
   await queueMails(tx, deps, [passwordChangedMail(email, brand)], now);
 }

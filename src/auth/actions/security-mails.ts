@@ -5,7 +5,7 @@ import { brandedMail } from "../../lib/branded-mail.ts";
 import { isoInstant } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
-import { isMailAddress, queueMails } from "../../outbox/mail.ts";
+import { queueMails } from "../../outbox/mail.ts";
 import { isNewDevice } from "../queries/sessions.ts";
 import { findMailed, findMailedOwners, type Mailed } from "../queries/users.ts";
 
@@ -192,20 +192,18 @@ async function queue(
   people: readonly Mailed[],
   { now, subject, event, facts }: Notice,
 ): Promise<void> {
-  const mails = people
-    .filter(({ email }) => isMailAddress(email))
-    .map(({ email: to, name, ...brand }) => ({
-      kind: "security_notice" as const,
-      to,
-      ...brandedMail(
-        {
-          subject,
-          greeting: `Hello ${name},`,
-          paragraphs: [event, ADVICE],
-          facts: [...facts.map(inert), ["Time", isoInstant(now)]],
-        },
-        brand,
-      ),
-    }));
+  const mails = people.map(({ email: to, name, ...brand }) => ({
+    kind: "security_notice" as const,
+    to,
+    ...brandedMail(
+      {
+        subject,
+        greeting: `Hello ${name},`,
+        paragraphs: [event, ADVICE],
+        facts: [...facts.map(inert), ["Time", isoInstant(now)]],
+      },
+      brand,
+    ),
+  }));
   await queueMails(tx, deps, mails, now);
 }

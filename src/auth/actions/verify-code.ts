@@ -9,7 +9,8 @@ import { invalid } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import type { CodeMac } from "../code-mac.ts";
 import { isOpenCode, mayTryCode, withinWindow, type WrongTries } from "../decide.ts";
-import { emailDigest, normaliseEmail } from "../email.ts";
+import { emailDigest } from "../email.ts";
+import { resolveEmail } from "../queries/emails.ts";
 import type { KeyRing } from "../key-ring.ts";
 import type { CodeType, VerifyBody, VerifyCodeAnswer } from "../password-model.ts";
 import {
@@ -68,7 +69,7 @@ export async function verifyCode(
   { email: typed, otp, type }: VerifyBody,
   requestContext: RequestContext,
 ): Promise<VerifyCodeAnswer> {
-  const email = normaliseEmail(typed);
+  const email = await resolveEmail(deps.db, typed);
   const origin = { emailDigest: emailDigest(email), network: networkOf(requestContext.ip) };
   const one = { email, origin, otp, type, now: deps.clock.now() };
   // A code is verified in two transactions. The first one counts the attempt and stays committed in any case. Only a

@@ -15,7 +15,7 @@ import { instant, statement, value } from "../../../db/statement.ts";
 import { addMs } from "../../lib/clock.ts";
 import { FORGET_FAILURES_AFTER_MS, type SignInLock, WRONG_ATTEMPTS_TO_LOCK } from "../decide.ts";
 import type { Digest } from "../../lib/kind-key.ts";
-import { emailDomain } from "../email.ts";
+import { emailDomain } from "../../lib/email.ts";
 
 /** Returns the SQL condition that no identity provider of the user's company forbids passwords for this domain. */
 export function takesPassword(db: Pick<DbOrTx, "select">, domain: string): SQL {

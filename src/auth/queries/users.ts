@@ -23,7 +23,7 @@ import { companies, users } from "../../../db/schema/companies.ts";
 import { invitations } from "../../../db/schema/sign-in.ts";
 import { neverNull } from "../../../db/statement.ts";
 import type { MailBrand } from "../../lib/branded-mail.ts";
-import { emailDomain } from "../email.ts";
+import { emailDomain } from "../../lib/email.ts";
 import { takesPassword } from "./sign-in.ts";
 
 const { id, email, name, companyId } = users;

@@ -11,6 +11,7 @@ import { advice, fault, lookAt, ok, type Finding } from "./finding.ts";
 import { unknownSettings } from "./names.ts";
 import { riskySettings } from "./risks.ts";
 import * as surroundings from "./surroundings.ts";
+import { lookAtAddresses, lookAtMailboxes } from "./users.ts";
 
 const USAGE = `Usage: ${commandLine("doctor")} [--https URL]…
 
@@ -168,6 +169,9 @@ async function lookAtDatabase(config: Config, report: Report): Promise<URL[]> {
     if (schema.kind === "fault") return [];
     report("master key", await lookAt(() => database.lookAtSecrets(db, config), remedy));
     report("contents", await lookAt(() => database.lookAtContents(db), remedy));
+    const limits = "See the message; the check reads all users.";
+    report("mailboxes", await lookAt(() => lookAtMailboxes(db), limits));
+    report("addresses", await lookAt(() => lookAtAddresses(db), limits));
     const receivers = await database.receiverHosts(db, RECEIVERS);
     return receivers.filter(({ protocol }) => protocol === "https:");
   } finally {

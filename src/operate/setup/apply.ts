@@ -3,6 +3,7 @@ import type { RawDb, RawTx } from "../../../db/client.ts";
 import { insertPlan, insertProvider } from "../../tenants/queries/stores.ts";
 import { insertUser } from "../../tenants/queries/users.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
+import { hasEmail, resolveEmail } from "../../auth/queries/emails.ts";
 import type { AuditAction } from "../../auth/audit-model.ts";
 import { makeInvitation } from "../../auth/actions/invitations.ts";
 import type { Config } from "../../lib/config.ts";
@@ -61,12 +62,13 @@ export async function findMissing({ sql }: Pick<RawDb, "sql">): Promise<MissingR
 export async function applyDesiredState(
   db: RawDb,
   deps: Deps,
-  desired: DesiredState,
+  { admin: named, ...desired }: DesiredState,
 ): Promise<Result> {
+  const wanted = named && { ...named, email: await resolveEmail(db, named.email) };
   return db.transaction(async (tx) => {
     await tx.sql`select pg_advisory_xact_lock(hashtext('reviewrelay:setup'))`;
     const company = await makeCompany(tx, deps, desired.company);
-    const admin = await makeAdmin(tx, deps, { ...desired, companyId: company.id });
+    const admin = await makeAdmin(tx, deps, { ...desired, admin: wanted, companyId: company.id });
     if (await makeCommandClient(tx, deps.now))
       await audit(tx, deps.now, "CLIENT_CREATED", { client_id: COMMAND_CLIENT.clientId });
     const newPlans = new Set<string>();
@@ -124,6 +126,10 @@ async function makeAdmin(
   let id = known?.id;
   const email = known?.email ?? wanted?.email ?? "";
   if (id === undefined) {
+    if (await hasEmail(tx, email))
+      throw new UsageError(
+        `Several users have the address ${email}: name it as one of them is spelled.`,
+      );
     const row = { companyId, email, name: wanted?.name ?? email, role: "super_admin" } as const;
     id = await insertUser(tx, {
       ...row,

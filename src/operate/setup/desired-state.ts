@@ -10,10 +10,10 @@ import {
   PlanBody,
   ProviderBody,
 } from "../../tenants/store-model.ts";
-import { normaliseEmail } from "../../auth/email.ts";
+import { displayName } from "../../tenants/model.ts";
 import { settingOf, type Env } from "../../lib/settings-reader.ts";
 import { commandLine } from "../../../db/executable.ts";
-import { isMailAddress } from "../../outbox/mail.ts";
+import { isMailAddress, spellingOf } from "../../lib/email.ts";
 
 export const USAGE = `Usage: ${commandLine("setup")} [flags]
 
@@ -68,7 +68,7 @@ export function readDesiredState(args: readonly string[], env: Env) {
     flags ?? splitList(settingOf(env, setting) ?? "");
   const email = text(values["admin-email"], "SETUP_ADMIN_EMAIL");
   const desired: DesiredState = {
-    company: text(values.company, "SETUP_COMPANY"),
+    company: nameOf("company", text(values.company, "SETUP_COMPANY")),
     admin:
       email === undefined
         ? undefined
@@ -95,10 +95,16 @@ const splitList = (text: string) =>
     .filter((one) => one !== "");
 
 function adminOf(typed: string, given: string | undefined) {
-  const email = normaliseEmail(typed);
+  const email = spellingOf(typed);
   if (!isMailAddress(email))
     throw new UsageError("The administrator's email must be one plain address.");
-  return { email, name: given?.trim() || email };
+  return { email, name: nameOf("administrator", given?.trim() || email) };
+}
+
+/** Returns a name that keeps the rule of the API; throws a UsageError for another. */
+function nameOf<T extends string | undefined>(whose: string, name: T): T {
+  if (name === undefined || Value.Check(displayName, name)) return name;
+  throw new UsageError(`The name of the ${whose} ${displayName["explain"]}.`);
 }
 
 function planOf(text: string): Required<NewPlan> {
@@ -158,7 +164,10 @@ export async function completeDesiredState(
       company:
         company ??
         (missing.company
-          ? await ask("Name of the company that runs the platform", "ReviewRelay")
+          ? nameOf(
+              "company",
+              await ask("Name of the company that runs the platform", "ReviewRelay"),
+            )
           : undefined),
       admin:
         admin ??

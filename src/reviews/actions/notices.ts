@@ -1,7 +1,8 @@
 import type { Tx } from "../../../db/client.ts";
 import { brandedMail } from "../../lib/branded-mail.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
-import { isMailAddress, type NewMail, queueMails } from "../../outbox/mail.ts";
+import { isMailAddress } from "../../lib/email.ts";
+import { type NewMail, queueMails } from "../../outbox/mail.ts";
 import type { NativeEmail } from "../events.ts";
 import * as queries from "../queries/notices.ts";
 

@@ -1,4 +1,4 @@
-import { emailDomain, normaliseEmail } from "../../auth/email.ts";
+import { emailDomain, normalEmail, spellingOf } from "../../lib/email.ts";
 import type { ValidParts } from "../../http/fields.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import { isUlid } from "../../http/list.ts";
@@ -100,7 +100,7 @@ async function findConnectionOf(deps: SsoDeps, query: SsoStart["query"]): Promis
   const by =
     email === undefined
       ? { id: isUlid(id) ? id : "" }
-      : { domain: emailDomain(normaliseEmail(email)) };
+      : { domain: emailDomain(normalEmail(email)) };
   const connection = await findLiveConnection(deps.db, by);
   if (connection === undefined) throw new SsoError("unknown_connection");
   return connection;
@@ -131,7 +131,7 @@ function authorizationUrl(
     nonce,
     code_challenge: s256(codeVerifier),
     code_challenge_method: "S256",
-    ...(email !== undefined && { login_hint: normaliseEmail(email) }),
+    ...(email !== undefined && { login_hint: spellingOf(email) }),
   };
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
   return url.href;

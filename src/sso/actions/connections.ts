@@ -3,7 +3,7 @@ import { ulid } from "ulid";
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import type { AuditAction } from "../../auth/audit-model.ts";
-import { emailDomain } from "../../auth/email.ts";
+import { emailDomain } from "../../lib/email.ts";
 import type { ValidParts } from "../../http/fields.ts";
 import { isUlid, type Page } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";

@@ -1,14 +1,25 @@
+import { Value } from "@sinclair/typebox/value";
+
 import type { Tx } from "../../../db/client.ts";
 import { tellOfOwner } from "../../auth/actions/security-mails.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import { holdPerson } from "../../auth/actions/client-session.ts";
-import { emailDomain, normaliseEmail } from "../../auth/email.ts";
+import { hasEmail, resolveEmail } from "../../auth/queries/emails.ts";
 import { isUlid } from "../../http/list.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { addMs } from "../../lib/clock.ts";
+import { emailDomain, isMailAddress, normalEmail } from "../../lib/email.ts";
 import { hashSecret } from "../../lib/secrets.ts";
+import { displayName } from "../../tenants/model.ts";
 import { newOneTimeSecret, flowSecrets } from "../browser.ts";
-import { candidateError, newcomerError, stateError, userError, consumesState } from "../decide.ts";
+import {
+  candidateError,
+  newcomerError,
+  newUserError,
+  stateError,
+  userError,
+  consumesState,
+} from "../decide.ts";
 import { errorOf, type Identity, redeemAtProvider, type Redeemed } from "../redeem-code.ts";
 import type { CallbackQuery } from "../model.ts";
 import { callbackUri, errorUrl, SsoError, withCode } from "../places.ts";
@@ -127,7 +138,7 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
   const { subject } = redeemed.identity;
   const { issuer } = connection;
   const known = await queries.findLinkedUser(deps.db, { issuer, subject });
-  const identity = known === undefined ? await withEmail(redeemed) : redeemed.identity;
+  const identity = known === undefined ? await withEmail(deps, redeemed) : redeemed.identity;
   // The clock is read again, because the provider may have been slow and the one-time code's minute begins now.
   const now = deps.clock.now();
   const code = newOneTimeSecret();
@@ -152,9 +163,16 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
   return withCode(state.returnTo, code);
 }
 
-/** Requests the email from the userinfo endpoint if the id_token has none, as is the case with many providers. */
-async function withEmail({ identity, readUserinfo }: Redeemed): Promise<Identity> {
-  return identity.email === undefined ? { ...identity, ...(await readUserinfo()) } : identity;
+/**
+ * Requests the email from the userinfo endpoint if the id_token has none, as is the case with many providers. The email
+ * gets the spelling of the user who has it.
+ */
+async function withEmail({ db }: SsoDeps, { identity, readUserinfo }: Redeemed): Promise<Identity> {
+  const whole =
+    identity.email === undefined ? { ...identity, ...(await readUserinfo()) } : identity;
+  return whole.email === undefined
+    ? whole
+    : { ...whole, email: await resolveEmail(db, whole.email) };
 }
 
 /**
@@ -168,12 +186,8 @@ async function findNewcomer(
 ): Promise<queries.SsoUser> {
   const { issuer, domains, companyId } = connection;
   const { identity, attempted } = one;
-  const email = identity.email === undefined ? null : normaliseEmail(identity.email);
-  const newcomer = {
-    email,
-    emailVerified: identity.emailVerified,
-    domain: emailDomain(email ?? ""),
-  };
+  const { email = null, emailVerified } = identity;
+  const newcomer = { email, emailVerified, domain: emailDomain(normalEmail(email ?? "")) };
   const own = domains.find(({ domain }) => domain === newcomer.domain);
   const error = newcomerError(newcomer, own !== undefined);
   if (error !== undefined || email === null) throw new SsoError(error ?? "no_email");
@@ -190,12 +204,9 @@ async function findNewcomer(
   return candidate;
 }
 
-/** The longest name of a user, as in `displayName`. */
-const NAME_CHARS = 200;
-
 /**
- * Creates a user with the role and stores of the connection, and without a password. If another sign-in has created
- * the user meanwhile, nothing is written.
+ * Creates a user with the role and stores of the connection, and without a password, under the rules of `POST
+ * /admin/users` for address and name. If another sign-in has created the user meanwhile, nothing is written.
  */
 async function createNewcomer(
   tx: Tx,
@@ -203,12 +214,14 @@ async function createNewcomer(
   one: { deps: SsoDeps; identity: Identity; attempted: AttemptedLeg; email: string; now: Date },
 ): Promise<void> {
   const { deps, identity, attempted, email, now } = one;
-  const given = identity.name
-    ?.replaceAll(/[\p{Cc}\p{Cs}]/gu, "")
-    .trim()
-    .slice(0, NAME_CHARS);
-  const name = given === undefined || given === "" ? email : given;
   if (role === null) return;
+  const name = identity.name?.replaceAll(/[\p{Cc}\p{Cs}]/gu, "").trim() || email;
+  const error = newUserError({
+    isAddress: isMailAddress(email),
+    isName: Value.Check(displayName, name),
+    isTaken: await hasEmail(tx, email),
+  });
+  if (error !== undefined) throw new SsoError(error);
   const storeIds = await queries.storesOf(tx, companyId, newUserStoreIds);
   if (role === "location_user" && storeIds.length === 0) throw new SsoError("no_store");
   const user = { companyId, email, name, role, createdAt: now };

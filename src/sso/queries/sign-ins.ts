@@ -4,6 +4,7 @@ import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { companies, stores, users, userStores } from "../../../db/schema/companies.ts";
 import { ssoCodes, ssoIdentities, ssoStates } from "../../../db/schema/sign-in.ts";
 import { anyOf, isPartnerOfCompany, isTenantActive, partners } from "../../../db/conditions.ts";
+import { normalEmail } from "../../lib/email.ts";
 import type { KnownUser, StoredCode, StoredState } from "../decide.ts";
 
 type State = typeof ssoStates.$inferSelect;
@@ -156,7 +157,7 @@ export async function createUser(
 ): Promise<number | undefined> {
   const [row] = await tx
     .insert(users)
-    .values({ ...one, updatedAt: one.createdAt })
+    .values({ ...one, normalEmail: normalEmail(one.email), updatedAt: one.createdAt })
     .onConflictDoNothing()
     .returning({ id: users.id });
   const links = storeIds.map((storeId) => ({ userId: row?.id ?? 0, storeId }));

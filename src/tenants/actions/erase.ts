@@ -3,6 +3,7 @@ import { endAccess } from "../../auth/actions/sessions.ts";
 import { digestsOfEmail } from "../../auth/actions/codes.ts";
 import { emailDigest } from "../../auth/email.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { normalEmail } from "../../lib/email.ts";
 import type { Log } from "../../lib/log.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { openMail } from "../../outbox/mail.ts";
@@ -174,7 +175,8 @@ const USER_STEPS: Readonly<Record<string, Step<OfUser>>> = {
     const { found, next } = await queries.waitingMails(tx, at);
     const own = found.filter(
       ({ id, sealedMessage }) =>
-        sealedMessage !== null && openMail(box, id, sealedMessage).to.toLowerCase() === email,
+        sealedMessage !== null &&
+        normalEmail(openMail(box, id, sealedMessage).to) === normalEmail(email),
     );
     const ids = own.map(({ id }) => id);
     return { counts: { mails: await queries.dropMails(tx, queries.isMail(ids)) }, next };

@@ -8,7 +8,8 @@ import { inviteUser } from "../../auth/actions/invitations.ts";
 import { countInvitationOf } from "../../auth/actions/mail-limits.ts";
 import { endAccess, liftLock } from "../../auth/actions/sessions.ts";
 import { authorityInPerson, excessOf } from "../../auth/authority.ts";
-import { normaliseEmail } from "../../auth/email.ts";
+import { isEmailTaken } from "../../auth/queries/emails.ts";
+import { spellingOf } from "../../lib/email.ts";
 import type { ValidParts } from "../../http/fields.ts";
 import { findRow, type Found, type Page } from "../../http/list.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
@@ -24,9 +25,7 @@ import { changeRecord, deleteRecord } from "./records.ts";
 type ReadingDeps = Pick<AdminDeps, "db">;
 
 export function listUsers({ db }: ReadingDeps, query: UserQuery, page: Page): Promise<Found<User>> {
-  const { email } = query;
-  const filter = email === undefined ? query : { ...query, email: normaliseEmail(email) };
-  return queries.usersOf(db, filter, page);
+  return queries.usersOf(db, query, page);
 }
 
 export function findUser({ db }: ReadingDeps, id: string | undefined): Promise<User> {
@@ -39,10 +38,10 @@ export async function newUserErrors(
   body: ValidParts<NewUser>,
 ): Promise<RuleErrors> {
   const { company_id: companyId } = body;
-  const email = body.email && normaliseEmail(body.email);
+  const email = body.email && spellingOf(body.email);
   const [employer, isTaken] = await Promise.all([
     companyId === undefined ? undefined : queries.employerOf(db, companyId),
-    email === undefined ? false : queries.hasEmail(db, email),
+    email === undefined ? false : isEmailTaken(db, email),
   ]);
   return userErrors({ ...body, email }, { employer, isTaken });
 }
@@ -64,7 +63,7 @@ export async function createUser(
   body: NewUser,
 ): Promise<User> {
   const { company_id: companyId, name, role, password, store_ids: storeIds = [] } = body;
-  const email = normaliseEmail(body.email);
+  const email = spellingOf(body.email);
   const passwordHash =
     password === undefined ? null : await deps.passwords.hash(password, requestContext.ip);
   const user = await changeRecord(
@@ -91,7 +90,8 @@ export async function createUser(
   return user;
 }
 
-const CONFLICTS = { users_email_key: ["email", EMAIL_TAKEN] } as const;
+const TAKEN = ["email", EMAIL_TAKEN] as const;
+const CONFLICTS = { users_email_key: TAKEN, users_normal_email_key: TAKEN } as const;
 
 /** Validates the changed fields of a user together with those that stay. */
 export async function userUpdateErrors(
@@ -99,10 +99,10 @@ export async function userUpdateErrors(
   user: User,
   body: ValidParts<UserUpdate>,
 ): Promise<RuleErrors> {
-  const email = body.email && normaliseEmail(body.email);
+  const email = body.email && spellingOf(body.email);
   const [employer, isTaken] = await Promise.all([
     queries.employerOf(db, user.companyId),
-    email === undefined ? false : queries.hasEmail(db, email, user.id),
+    email === undefined ? false : isEmailTaken(db, email, user.id),
   ]);
   const role = body.role ?? (user.role === "service" ? undefined : user.role);
   // A user who is no location user any more loses the stores without naming them.
@@ -128,7 +128,7 @@ export async function changeUser(
 ): Promise<User> {
   const { id, companyId } = user;
   const { name, role, external_id: externalId } = body;
-  const email = body.email === undefined ? undefined : normaliseEmail(body.email);
+  const email = body.email === undefined ? undefined : spellingOf(body.email);
   const isOtherRole = role !== undefined && role !== user.role;
   const storeIds = body.store_ids ?? (isOtherRole ? [] : undefined);
   const isMoved = email !== undefined && email !== user.email;

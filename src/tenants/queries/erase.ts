@@ -22,6 +22,7 @@ import {
 import { recoveryCodes, secondFactors } from "../../../db/schema/second-factors.ts";
 import { authenticationEvents, portalLinks } from "../../../db/schema/tokens.ts";
 import { rows, statement } from "../../../db/statement.ts";
+import { hasMailbox } from "../../lib/email.ts";
 import type { Digest } from "../../lib/kind-key.ts";
 import type { Selector } from "../erasure-model.ts";
 import { erasedEmail, ERASED_NAME, type Personal } from "../erasure-rules.ts";
@@ -386,17 +387,25 @@ export async function eraseWrongCodes(
   return { rows: count, next: endOf(looked, READ_ROWS)?.id.toString() };
 }
 
-/** Removes an address from the recipients of alerts; where it was the only one, the owners get them. */
+/** Removes an address, in every spelling, from the recipients of alerts; without any other the owners get them. */
 export async function eraseRecipient(tx: Tx, email: string): Promise<number> {
-  const { recipients, confirmedRecipients } = alertSettings;
-  const without = (list: typeof recipients | typeof confirmedRecipients) =>
-    sql`array(select one from unnest(${list}) one where lower(one) <> ${email})`;
-  const { count } = await tx
-    .update(alertSettings)
-    .set({
-      recipients: sql`nullif(${without(recipients)}, '{}')`,
-      confirmedRecipients: without(confirmedRecipients),
-    })
-    .where(sql`exists (select from unnest(${recipients}) one where lower(one) = ${email})`);
-  return count;
+  const { id, recipients, confirmedRecipients } = alertSettings;
+  const read = (where: SQL) =>
+    tx.select({ id, recipients, confirmedRecipients }).from(alertSettings).where(where);
+  const without = (emails: readonly string[] | null) =>
+    emails?.filter((one) => !hasMailbox([email], one)) ?? [];
+  const all = await read(isNotNull(recipients));
+  const ids = all.filter((row) => hasMailbox(row.recipients, email)).map((row) => row.id);
+  const named = await read(anyOf(id, ids)).for("no key update");
+  for (const row of named) {
+    const left = without(row.recipients);
+    await tx
+      .update(alertSettings)
+      .set({
+        recipients: left.length > 0 ? left : null,
+        confirmedRecipients: without(row.confirmedRecipients),
+      })
+      .where(eq(id, row.id));
+  }
+  return named.length;
 }

@@ -13,13 +13,15 @@ import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { onlyRow } from "../../../db/statement.ts";
 import { companies, stores, users, userStores } from "../../../db/schema/companies.ts";
 import { invitations, signInLocks, ssoIdentities } from "../../../db/schema/sign-in.ts";
+import { isMailbox } from "../../auth/queries/emails.ts";
+import { normalEmail } from "../../lib/email.ts";
 import type { Role } from "../../http/principal.ts";
 import type { Found, Page } from "../../http/list.ts";
 import type { Employer, User, UserQuery } from "../model.ts";
 import { changedSince, type Changes, isWanted, type Wanted } from "./wanted.ts";
 
 /** SQL expression for the digest of a user's email, equal to that of `emailDigest` in src/auth/email.ts. */
-const digestOfEmail = sql`encode(sha256(convert_to(${users.email}, 'UTF8')), 'hex')`;
+const digestOfEmail = sql`encode(sha256(convert_to(coalesce(${users.normalEmail}, ${users.email}), 'UTF8')), 'hex')`;
 
 /** Leaves out the services of the platform, which are users without a person (contract 10.7). */
 const isPerson = ne(users.role, "service");
@@ -88,7 +90,7 @@ export async function usersOf(
     end === undefined ? undefined : gte(users.id, end),
     q === undefined ? undefined : someHas([users.name, users.email], q),
     role === undefined ? undefined : eq(users.role, role),
-    email === undefined ? undefined : eq(users.email, email),
+    email === undefined ? undefined : isMailbox(email),
     isActive === undefined ? undefined : eq(users.isActive, isActive === "true"),
     changedSince(users.updatedAt, since),
   ];
@@ -120,18 +122,16 @@ export async function employerOf(db: DbOrTx, companyId: number): Promise<Employe
   return row && { ...row, names: Object.values(row.names) };
 }
 
-/** Whether a user other than `except` has the email. */
-export async function hasEmail(db: DbOrTx, email: string, except = 0): Promise<boolean> {
-  return (await db.$count(users, and(eq(users.email, email), ne(users.id, except)))) > 0;
-}
-
-type NewUserRow = Omit<typeof users.$inferSelect, "id" | "isActive" | "updatedAt"> &
+type NewUserRow = Omit<
+  typeof users.$inferSelect,
+  "id" | "normalEmail" | "sharesEmail" | "isActive" | "updatedAt"
+> &
   Pick<User, "storeIds">;
 
 export async function insertUser(tx: Tx, { storeIds, ...one }: NewUserRow): Promise<number> {
   const rows = await tx
     .insert(users)
-    .values({ ...one, updatedAt: one.createdAt })
+    .values({ ...one, normalEmail: normalEmail(one.email), updatedAt: one.createdAt })
     .returning({ id: users.id });
   const { id: userId } = onlyRow(rows);
   await insertStoresOf(tx, userId, storeIds);
@@ -150,7 +150,14 @@ export async function updateUser(
   changes: Changes<typeof users.$inferInsert>,
   storeIds: readonly number[] | undefined,
 ): Promise<void> {
-  await tx.update(users).set(changes).where(eq(users.id, id));
+  const isOne = eq(users.id, id);
+  await tx.update(users).set(changes).where(isOne);
+  // A statement of its own, because the trigger takes a normal form that stays the same for that of the old email.
+  if (changes.email !== undefined)
+    await tx
+      .update(users)
+      .set({ normalEmail: normalEmail(changes.email) })
+      .where(isOne);
   if (storeIds === undefined) return;
   await tx.delete(userStores).where(eq(userStores.userId, id));
   await insertStoresOf(tx, id, storeIds);

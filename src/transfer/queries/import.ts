@@ -19,6 +19,7 @@ import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
 import { oauthClients } from "../../../db/schema/tokens.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { rows as tableOf, statement } from "../../../db/statement.ts";
+import { normalEmail } from "../../lib/email.ts";
 
 /** References to records of one kind: ids, or external ids as texts. */
 export type Keys = Iterable<number | string | undefined>;
@@ -82,8 +83,13 @@ export const storesBy = (tx: DbOrTx, keys: Keys) =>
     tx.select(getTableColumns(stores)).from(stores).where(where),
   );
 
-export const usersBy = (tx: DbOrTx, keys: Keys, emails: readonly string[] = []) =>
-  found([...named(users.id, users.externalId, keys), ...among(users.email, emails)], (where) =>
+export function usersBy(tx: DbOrTx, keys: Keys, emails: readonly string[] = []) {
+  const forms = emails.map(normalEmail);
+  const mailboxes = [
+    ...among(users.email, [...emails, ...forms]),
+    ...among(users.normalEmail, forms),
+  ];
+  return found([...named(users.id, users.externalId, keys), ...mailboxes], (where) =>
     tx
       .select({
         id: users.id,
@@ -95,6 +101,7 @@ export const usersBy = (tx: DbOrTx, keys: Keys, emails: readonly string[] = []) 
       .from(users)
       .where(where),
   );
+}
 
 export const sitesBy = (tx: DbOrTx, keys: Keys) =>
   found(named(reviewSites.id, reviewSites.slug, keys), (where) =>
@@ -217,7 +224,12 @@ export async function insertUsers(tx: Tx, values: readonly NewUser[]): Promise<v
   const made = await tx
     .insert(users)
     .overridingSystemValue()
-    .values(values.map(({ storeIds: _stores, ...user }) => user))
+    .values(
+      values.map(({ storeIds: _stores, ...user }) => ({
+        ...user,
+        normalEmail: normalEmail(user.email),
+      })),
+    )
     .returning({ id: users.id, email: users.email });
   const ids = new Map(made.map(({ id, email }) => [email, id]));
   const links = values.flatMap(({ email, storeIds }) => {

@@ -2,7 +2,6 @@ import { ulid } from "ulid";
 
 import type { Tx } from "../../../db/client.ts";
 import { changesOf } from "../../auth/audit-changes.ts";
-import { normaliseEmail } from "../../auth/email.ts";
 import { guardReceivers } from "../../auth/guard.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import type { AuditAction } from "../../auth/audit-model.ts";
@@ -15,7 +14,8 @@ import type { Lookup } from "../../lib/name-resolver.ts";
 import { Problem } from "../../lib/problem.ts";
 import { newSecret } from "../../lib/secrets.ts";
 import { fingerprint } from "../../lib/secret-box.ts";
-import { alertSecretAssociatedData, isMailAddress, MAIL_WAKE } from "../../outbox/mail.ts";
+import { eachMailbox, hasMailbox, isMailAddress, normalEmail } from "../../lib/email.ts";
+import { alertSecretAssociatedData, MAIL_WAKE } from "../../outbox/mail.ts";
 import {
   DEFAULTS,
   type AlertSettings,
@@ -52,6 +52,7 @@ export async function settingsErrors(
   body: ValidParts<AlertSettingsUpdate>,
 ): Promise<RuleErrors> {
   const { recipients, kinds, webhook_url: url } = body;
+  const valid = recipients?.filter((one) => one !== undefined) ?? [];
   const bad = recipients?.findIndex((one) => one !== undefined && !isMailAddress(one)) ?? -1;
   const check =
     typeof url === "string"
@@ -62,6 +63,10 @@ export async function settingsErrors(
     kinds:
       isWhole && !kinds?.includes("disabled")
         ? "must have disabled: nothing is sent from then on"
+        : undefined,
+    recipients:
+      eachMailbox(valid).length < valid.length
+        ? "must name each mailbox once, in one spelling"
         : undefined,
     [`recipients.${bad}`]: bad < 0 ? undefined : "must be one plain email address",
     webhook_url: check?.kind === "refused" ? check.reason : undefined,
@@ -82,7 +87,9 @@ export async function updateSettings(
     const after = {
       ...before,
       recipients,
-      confirmedRecipients: before.confirmedRecipients.filter((one) => recipients?.includes(one)),
+      confirmedRecipients: (recipients ?? []).filter((one) =>
+        hasMailbox(before.confirmedRecipients, one),
+      ),
       ...(body.kinds !== undefined && { kinds: body.kinds }),
       ...(body.oldest_waiting_minutes !== undefined && {
         oldestWaitingMinutes: body.oldest_waiting_minutes,
@@ -90,7 +97,7 @@ export async function updateSettings(
       ...(body.digest_minutes !== undefined && { digestMinutes: body.digest_minutes }),
       ...(body.webhook_url !== undefined && { webhookUrl: body.webhook_url }),
     };
-    const inOneForm = (some: typeof recipients) => some && some.map(normaliseEmail);
+    const inOneForm = (some: typeof recipients) => some && some.map(normalEmail);
     guardReceivers(caller.principal, inOneForm(before.recipients), inOneForm(recipients));
     guardReceivers(caller.principal, [before.webhookUrl], [after.webhookUrl]);
     const fields = Object.keys(body);

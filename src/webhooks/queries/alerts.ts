@@ -3,6 +3,7 @@ import { eq } from "drizzle-orm";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { alertSettings } from "../../../db/schema/alerts.ts";
 import { companies } from "../../../db/schema/companies.ts";
+import { hasMailbox } from "../../lib/email.ts";
 
 export type SettingsRow = typeof alertSettings.$inferSelect;
 
@@ -44,8 +45,10 @@ export type PartnerBrand = Awaited<ReturnType<typeof brandOf>>;
 /** Adds an address to the confirmed recipients. Returns false if it is no recipient of the partner. */
 export async function addConfirmed(tx: Tx, partnerId: number, email: string): Promise<boolean> {
   const [row] = await ofPartner(tx, partnerId).for("update");
-  if (row?.recipients?.includes(email) !== true) return false;
-  const confirmedRecipients = [...new Set([...row.confirmedRecipients, email])];
+  const named = row?.recipients?.filter((one) => hasMailbox([email], one)) ?? [];
+  if (row === undefined || named.length === 0) return false;
+  // In the spelling of the recipients, which is how an earlier version compares them.
+  const confirmedRecipients = [...new Set([...row.confirmedRecipients, ...named])];
   await updateSettings(tx, { id: row.id, confirmedRecipients });
   return true;
 }

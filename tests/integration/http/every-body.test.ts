@@ -5,6 +5,7 @@ import type { TObject, TSchema } from "@sinclair/typebox";
 import { createApp } from "../../../src/app.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { created, report, reviewIdOf, send } from "../../support/factory.ts";
+import { HOSTILE_EMAILS, HOSTILE_NAMES } from "../../support/hostile-texts.ts";
 import { challenged, withApp } from "../../support/factors.ts";
 import { addClient } from "../../support/oauth.ts";
 import { addSsoConnection, addUser } from "../../support/tenants.ts";
@@ -45,6 +46,68 @@ describe("every route with a body", () => {
     }
   });
 });
+
+describe("every route that sets an address or a name", () => {
+  test("refuses what cannot be mailed, and what hides or shows nothing", async () => {
+    const setters = routes
+      .filter(({ path }) => !LOOK_UPS.test(path))
+      .flatMap((route) => textsIn(route.body).map((text) => ({ route, ...text })));
+    expect(setters.length).toBeGreaterThan(30);
+    for (const { route, field, bodyWith, isAddress } of setters)
+      for (const text of isAddress ? HOSTILE_EMAILS : HOSTILE_NAMES) {
+        const errors = Object.keys(await errorsOf(route, bodyWith(text)));
+        // A list that may be null is named as a whole where a text in it is too long.
+        const isNamed = errors.some((one) => one === field || `${one}.0` === field);
+        expect([route.method, route.path, field, text, errors, isNamed]).toEqual([
+          route.method,
+          route.path,
+          field,
+          text,
+          errors,
+          true,
+        ]);
+      }
+  });
+});
+
+/** Routes on which an email says who asks, or a name what is deleted, and sets nothing. */
+const LOOK_UPS = /^\/(?:login|auth\/discover|email-otp\/\w+|admin\/\w+\/:id\/deletion)$/;
+const ADDRESS = /(?:^|_)emails?$|^recipients$/;
+const NAME = /(?:^|_)names?$|^label$|^stores$/;
+
+interface TextField {
+  /** The name of the field in `errors`. */
+  readonly field: string;
+  readonly isAddress: boolean;
+  readonly bodyWith: (text: string) => unknown;
+}
+
+/** Finds the texts of a body that hold an address or a name, by the names of their fields. */
+function textsIn(schema: TSchema, name = "", kind = ""): TextField[] {
+  const options: readonly TSchema[] = Array.isArray(schema["anyOf"]) ? schema["anyOf"] : [schema];
+  return options.flatMap((one): TextField[] => {
+    const properties = Object.entries<TSchema>(one["properties"] ?? {});
+    // The constants of an object tell which one of several it is.
+    const constants = Object.fromEntries(
+      properties.flatMap(([key, { const: value }]) => (value === undefined ? [] : [[key, value]])),
+    );
+    if (one["type"] === "object")
+      return properties.flatMap(([key, inner]) =>
+        textsIn(inner, name === "" ? key : `${name}.${key}`, key).map((text) => ({
+          ...text,
+          bodyWith: (value: string) => ({ ...constants, [key]: text.bodyWith(value) }),
+        })),
+      );
+    if (one["type"] === "array")
+      return textsIn(one["items"], `${name}.0`, kind).map((text) => ({
+        ...text,
+        bodyWith: (value: string) => [text.bodyWith(value)],
+      }));
+    const isAddress = ADDRESS.test(kind);
+    if (one["type"] !== "string" || !(isAddress || NAME.test(kind))) return [];
+    return [{ field: name, isAddress, bodyWith: (value: string) => value }];
+  });
+}
 
 interface Route {
   readonly method: string;

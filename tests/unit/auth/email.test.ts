@@ -1,14 +1,15 @@
 import { describe, expect, test } from "bun:test";
 
-import { emailDigest, emailDomain, normaliseEmail } from "../../../src/auth/email.ts";
+import { emailDigest } from "../../../src/auth/email.ts";
+import { emailDomain, normalEmail, spellingOf } from "../../../src/lib/email.ts";
 
 describe("an email", () => {
   test.each([
     ["  A@B.Test ", "a@b.test"],
     ["a\0@b.test", "a\uFFFD@b.test"],
     ["ÄÖ@Ü.test", "äö@ü.test"],
-  ])("%p is looked up as %p", (typed, stored) => {
-    expect(normaliseEmail(typed)).toBe(stored);
+  ])("%p is stored as %p", (typed, stored) => {
+    expect(spellingOf(typed)).toBe(stored);
   });
 
   test.each([
@@ -21,6 +22,21 @@ describe("an email", () => {
     ["a@b c", ""],
   ])("%p belongs to the domain %p", (email, domain) => {
     expect(emailDomain(email)).toBe(domain);
+  });
+
+  test.each([
+    ["Ada@ＥＸＡＭＰＬＥ。Test", "ada@example.test"],
+    ["a@BÜCHER.test", "a@xn--bcher-kva.test"],
+    ["a@xn--bcher-kva.test", "a@xn--bcher-kva.test"],
+    ["e\u0301@b.test", "\u00e9@b.test"],
+    ["a@b.test", "a@b.test"],
+    ["a@ex%41mple.test", "a@ex%41mple.test"],
+    ["a@bücher.test/b.test", "a@bücher.test/b.test"],
+    ["nobody", "nobody"],
+  ])("%p has the normal form %p, which has itself", (typed, normal) => {
+    expect(normalEmail(typed)).toBe(normal);
+    expect(normalEmail(normal)).toBe(normal);
+    expect(emailDigest(typed)).toBe(emailDigest(normal));
   });
 
   test("is kept as a digest of 256 bits", () => {

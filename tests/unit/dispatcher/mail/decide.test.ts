@@ -57,12 +57,19 @@ test("a mail that no key opens waits without using up an attempt", () => {
   });
 });
 
+test("a mail to what is no address is given up at once", () => {
+  const unmailable = { ...mail, mailable: false };
+  const given = { kind: "dead", errorCode: "bad_address" };
+  expect(decideUnsent(unmailable, now)).toMatchObject(given);
+});
+
 const now = new Date("2026-06-01T12:00:00.000Z");
 
 const mail = {
   attempt: 1,
   expiresAt: null,
   readable: true,
+  mailable: true,
   retryDelaysMs: MAIL_RETRY_DELAYS_MS,
 };
 

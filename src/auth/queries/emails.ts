@@ -1,0 +1,119 @@
+import { and, eq, exists, isNull, ne, notExists, or, sql, type SQL } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+
+import type { Db, DbOrTx, Tx } from "../../../db/client.ts";
+import { anyOf } from "../../../db/conditions.ts";
+import { isDeadlock, isLockTimeout, isUniqueViolation } from "../../../db/errors.ts";
+import { users } from "../../../db/schema/companies.ts";
+import { normalEmail, spellingOf } from "../../lib/email.ts";
+
+const { id, email, normalEmail: form, sharesEmail } = users;
+
+/** A table of one row, for a query of values. */
+const ONE = sql`(values (1)) as one`;
+
+/** Matches the users of one mailbox: at most one, or several that were there before normal forms were compared. */
+export function isMailbox(typed: string): SQL | undefined {
+  const normal = normalEmail(typed);
+  return or(anyOf(email, [spellingOf(typed), normal]), eq(form, normal));
+}
+
+/**
+ * Returns the stored spelling of the user whom a typed email means: the user of that spelling, else the only one of the
+ * same normal form. Returns the typed spelling if there is no such user, after the same work, so that the time does not
+ * reveal whether the email is known (contract 4.7).
+ */
+export async function resolveEmail(db: Db, typed: string): Promise<string> {
+  const spelling = spellingOf(typed);
+  const isTyped = eq(email, spelling);
+  const meant = db
+    .select({ email })
+    .from(users)
+    .where(and(isMailbox(typed), or(isTyped, eq(sharesEmail, false))))
+    .orderBy(sql`${isTyped} desc`)
+    .limit(1);
+  const read = () => db.select({ meant: sql`(${meant})`, open: exists(incomplete(db)) }).from(ONE);
+  let [row] = await read();
+  if (row?.open === true && (await completeEmails(db)) > 0) [row] = await read();
+  return typeof row?.meant === "string" ? row.meant : spelling;
+}
+
+/** Whether a user other than `except` has the mailbox of an email. */
+export async function hasEmail(db: DbOrTx, typed: string, except = 0): Promise<boolean> {
+  return (await db.$count(users, and(isMailbox(typed), ne(id, except)))) > 0;
+}
+
+/** Like `hasEmail`, for the rules of a request. Of two requests at the same time, the unique indexes decide. */
+export async function isEmailTaken(db: Db, typed: string, except?: number): Promise<boolean> {
+  await completeEmails(db);
+  return hasEmail(db, typed, except);
+}
+
+/** The most users whose normal forms one transaction computes. */
+const BATCH = 200;
+
+/** Users whose email an earlier version wrote, and whose normal form is to be computed (`users_lack_normal_email`). */
+const isIncomplete = and(isNull(form), sql`octet_length(${email}) > char_length(${email})`);
+const incomplete = (db: DbOrTx) => db.select({ id }).from(users).where(isIncomplete).limit(1);
+
+/**
+ * Computes normal forms that an earlier version did not store, because PostgreSQL cannot. Returns the number of users that
+ * it completed. Users of which another transaction holds a lock are left for the next call.
+ */
+export async function completeEmails(db: Db): Promise<number> {
+  if ((await incomplete(db)).length === 0) return 0;
+  try {
+    return await db.transaction(completeBatch);
+  } catch (error) {
+    if (isUniqueViolation(error) || isLockTimeout(error) || isDeadlock(error)) return 0;
+    throw error;
+  }
+}
+
+async function completeBatch(tx: Tx): Promise<number> {
+  const rows = await tx
+    .select({ id, email })
+    .from(users)
+    .where(isIncomplete)
+    .orderBy(id)
+    .limit(BATCH)
+    .for("no key update", { skipLocked: true });
+  const forms = rows.map((row) => normalEmail(row.email));
+  const others = await tx
+    .select({ id, normal: sql`coalesce(${form}, ${email})`.mapWith(email) })
+    .from(users)
+    .where(or(anyOf(form, forms), and(isNull(form), anyOf(email, forms))))
+    .orderBy(id)
+    .for("no key update", { noWait: true });
+  const all = [...forms, ...others.map(({ normal }) => normal)];
+  const shared = [...Map.groupBy(all, (one) => one)].flatMap(([one, same]) =>
+    same.length > 1 ? [one] : [],
+  );
+  const done = [
+    ...rows.map((row, i) => ({ id: row.id, normal: forms[i] ?? "" })),
+    ...others.filter(({ normal }) => shared.includes(normal)),
+  ];
+  for (const { id: userId, normal } of done)
+    await tx
+      .update(users)
+      .set({ normalEmail: normal, sharesEmail: shared.includes(normal) })
+      .where(eq(id, userId));
+  return rows.length;
+}
+
+/**
+ * Runs one chunk of the maintenance job: completes normal forms, then frees users who share their mailbox with nobody any
+ * more.
+ */
+export async function emailsChunk(db: Db): Promise<{ readonly rows: number; readonly next?: "" }> {
+  const rows = await completeEmails(db);
+  if (rows > 0) return { rows, next: "" };
+  const other = alias(users, "other");
+  const isOther = and(eq(other.normalEmail, form), ne(other.id, id));
+  const others = db.select({ id: other.id }).from(other).where(isOther);
+  const freed = await db
+    .update(users)
+    .set({ sharesEmail: false })
+    .where(and(sharesEmail, notExists(others)));
+  return { rows: freed.count };
+}
