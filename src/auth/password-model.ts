@@ -2,6 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { dictionary } from "@zxcvbn-ts/language-common";
 
 import { secretText } from "../http/text.ts";
+import { normalPassword } from "../lib/password.ts";
 import { email, newPassword, PASSWORD_LENGTH, presentedPassword } from "./model.ts";
 
 const codeType = Type.Union([
@@ -119,17 +120,29 @@ export function contextError(
   names: readonly (string | null | undefined)[],
 ): string | undefined {
   const words = ["ReviewRelay", ...names]
-    .flatMap((name) => name?.toLowerCase().split(/[^\p{L}\p{M}\p{N}]+/u) ?? [])
+    .flatMap(
+      (name) =>
+        name
+          ?.normalize("NFC")
+          .toLowerCase()
+          .split(/[^\p{L}\p{M}\p{N}]+/u) ?? [],
+    )
     .filter((word) => word.length >= CONTEXT_WORD_MIN)
     // A longer word is removed before a shorter one that it contains.
     .toSorted((a, b) => b.length - a.length);
-  const lower = password.toLowerCase();
+  const lower = normalPassword(password).toLowerCase();
   const rest = words.reduce((text, word) => text.replaceAll(word, ""), lower);
   if (rest === lower || Array.from(rest).length >= PASSWORD_LENGTH.min) return undefined;
   return `must have ${PASSWORD_LENGTH.min} characters besides the email and the names of the user, the company and the service`;
 }
 
-/** Returns the validation error that the schema of a new password cannot express: a password that is too common. */
+/**
+ * Returns the validation error that the schema of a new password cannot express: a password that is too common, or that
+ * is too short in the form in which it is hashed.
+ */
 export function passwordError(password: string): string | undefined {
-  return isCommonPassword(password) ? "is too common: others would guess it at once" : undefined;
+  const normal = normalPassword(password);
+  if (Array.from(normal).length < PASSWORD_LENGTH.min)
+    return `must have at least ${PASSWORD_LENGTH.min} characters`;
+  return isCommonPassword(normal) ? "is too common: others would guess it at once" : undefined;
 }

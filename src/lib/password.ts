@@ -20,12 +20,14 @@ const NO_ADDRESS = "";
 
 export interface Passwords {
   /**
-   * Hashes a password. `from` is the client's address; absent for internal work. Throws `overloaded` if too many
+   * Hashes a password in NFC, because keyboards send one character in several ways (RFC 8265). `from` is the client's address; absent for internal work. Throws `overloaded` if too many
    * requests wait already, as `verify` does.
    */
   hash(password: string, from?: string): Promise<string>;
   /**
-   * Verifies a password. Always runs one verification, so that its duration tells nothing. Without a hash (`null`) it
+   * Verifies a password as it was typed and, if that fails, in NFC: the hash may be of an earlier version or of another
+   * product, which hashed what was typed. Always runs the same verifications for the same text, so that its duration
+   * tells nothing. Without a hash (`null`) it
    * uses a hash that no password matches. An imported hash takes its own time (contract 4.7). `isTrusted` puts the
    * request before those of strangers (contract 3.7).
    */
@@ -60,9 +62,15 @@ export function createPasswords(
   const unmatchable = `${ARGON2ID_PREFIX}${randomPart()}$${randomPart()}`;
   return {
     load: () => queue.load,
-    hash: (password, from = NO_ADDRESS) => queue.take(turnsOf(from), () => argon2.hash(password)),
+    hash: (password, from = NO_ADDRESS) =>
+      queue.take(turnsOf(from), () => argon2.hash(normalPassword(password))),
     async verify(password, hash, from = NO_ADDRESS, isTrusted = false) {
-      const task = async () => (await verifyHash(password, hash ?? unmatchable)) && hash !== null;
+      const tries = new Set([password, normalPassword(password)]);
+      const task = async () => {
+        for (const one of tries)
+          if (await verifyHash(one, hash ?? unmatchable)) return hash !== null;
+        return false;
+      };
       const trust = isTrusted ? "trusted" : suspects.trustIn(from);
       const isRight = await queue.take(turnsOf(from), task, trust);
       if (!isRight) suspects.add(from);
@@ -74,6 +82,9 @@ export function createPasswords(
     needsRehash: (hash) => !hash.startsWith(ARGON2ID_PREFIX),
   };
 }
+
+/** Returns the form in which a new password is judged and hashed. */
+export const normalPassword = (typed: string): string => typed.normalize("NFC");
 
 /**
  * Lists the networks among which turns go round, widest first. An IPv4 address has its /24, the smallest block that is

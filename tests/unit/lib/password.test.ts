@@ -30,6 +30,20 @@ describe("password hashes", () => {
     expect(passwords.needsRehash(old)).toBe(true);
   });
 
+  const NFC = "Ma\u00f1ana caf\u00e9 \u00e9t\u00e9 77";
+  test("match in NFC and NFD, and an older one as it was typed", async () => {
+    const NFD = NFC.normalize("NFD");
+    for (const typed of [NFC, NFD]) {
+      const hash = await passwords.hash(typed);
+      expect(await argon2.verify(NFC, hash)).toBe(true);
+      for (const other of [NFC, NFD]) expect(await passwords.verify(other, hash)).toBe(true);
+      expect(await passwords.verify(`${NFD}!`, hash)).toBe(false);
+    }
+    // A product that hashed what was typed.
+    expect(await passwords.verify(NFD, await argon2.hash(NFD))).toBe(true);
+    expect(await passwords.verify(NFD, null)).toBe(false);
+  });
+
   test("are the same with and without the native library", async () => {
     const bun = argon2Of();
     for (const [maker, verifier] of [
