@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 
 import postgres from "postgres";
 
-import { causeOf, isDeadlock, isStatementOutdated } from "./errors.ts";
+import { afterCommitSent, causeOf, isDeadlock, isStatementOutdated } from "./errors.ts";
 import { beginSettings, type Limits, PLANNER, startSettings } from "./limits.ts";
 import { PoolWatches } from "./pool-watch.ts";
 import { type OnRows, type Raw, type Run, runOver, type Session, sessionOver } from "./session.ts";
@@ -11,7 +11,8 @@ import { type OnRows, type Raw, type Run, runOver, type Session, sessionOver } f
 export interface Db<Opened extends Tx = Tx> extends Session {
   /**
    * Runs `work` in one transaction. The transaction runs again if PostgreSQL rolls it back because of a deadlock or
-   * an outdated prepared statement, so `work` must do nothing but run statements.
+   * an outdated prepared statement, so `work` must do nothing but run statements. Throws an `OutcomeUnknown` if the answer
+   * to the commit is lost.
    */
   transaction<T>(work: (tx: Opened) => Promise<T>, options?: TransactionOptions): Promise<T>;
   close(): Promise<void>;
@@ -141,7 +142,7 @@ function tlsOf(url: string) {
 export function connect(url: string, options: ConnectOptions): RawDb {
   const { onRows, onStatement, idleS, watches = new PoolWatches(0, () => {}) } = options;
   const watch = watches.open(options.name, options.max);
-  const watching = { onRows, watch };
+  const watching = { onRows, watch, commits: false };
   const client = postgres(url.replaceAll(AUTHORITIES, ""), {
     ...limitsOf(url, options),
     ...tlsOf(url),
@@ -159,18 +160,26 @@ export function connect(url: string, options: ConnectOptions): RawDb {
       date: instants,
     },
   });
-  return Object.assign(sessionOver(client, watching), {
+  return Object.assign(sessionOver(client, { ...watching, commits: true }), {
     async transaction<T>(work: (tx: RawTx) => Promise<T>, given: TransactionOptions = {}) {
       const { result } = await rerun(async () => {
         const connected = watch.wait();
+        let isCommitSent = false;
         try {
           return await client.begin(async (sql) => {
             connected();
-            const runLast = runOver(sql, watching, (query) => sql.last(query));
+            const runLast = runOver(sql, watching, (query) => {
+              isCommitSent = true;
+              return sql.last(query);
+            });
             const tx = Object.assign(sessionOver(sql, watching), { runLast });
+            const result = await work(tx).catch(throwCause);
+            isCommitSent = true;
             // The object keeps the driver from awaiting the items of an array that `work` returns.
-            return { result: await work(tx).catch(throwCause) };
+            return { result };
           }, given.readsFirst);
+        } catch (error) {
+          throw isCommitSent ? afterCommitSent(error) : error;
         } finally {
           connected();
         }

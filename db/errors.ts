@@ -48,6 +48,7 @@ const STORE_CODES = new Set([
   "DEADLINE_EXCEEDED",
   "NO_CONNECTION",
   "NO_SUCH_HOST",
+  "OUTCOME_UNKNOWN",
   "POOLER_FOUND",
   STATEMENT_OUTDATED,
   "EAI_AGAIN",
@@ -62,11 +63,32 @@ const STORE_CODES = new Set([
 
 /**
  * Whether a statement failed because of the database and not because of its content, so that it may succeed later.
- * Open transactions are rolled back. If the answer to a commit was lost, it is unknown whether the commit happened.
+ * Nothing was committed, unless the error is an `OutcomeUnknown`.
  */
 export function isStoreFailure(error: unknown): boolean {
   const code = fieldOf(error, "code");
   return typeof code === "string" && (STORE_CODES.has(code) || STORE_STATES.test(code));
+}
+
+/** The answer to a commit, or to a statement that commits by itself, was lost: it may have been carried out. */
+class OutcomeUnknown extends Error {
+  override readonly name = "OutcomeUnknown";
+  readonly code = "OUTCOME_UNKNOWN";
+}
+
+/** Whether a failure of the database hides whether something was committed. */
+export const isOutcomeUnknown = hasCode("OUTCOME_UNKNOWN");
+
+/**
+ * Returns the error of a commit, or of a statement that commits by itself, after it was sent. An error of the server's
+ * severity ERROR has undone it. Any other failure of the database hides its outcome: the connection ended, the answer is
+ * overdue, or the server ended the session.
+ */
+export function afterCommitSent(error: unknown): unknown {
+  const isUndone = fieldOf(error, "severity") === "ERROR" || isStatementOutdated(error);
+  if (isUndone || !isStoreFailure(error)) return error;
+  const message = `The answer to a commit was lost: ${String(fieldOf(error, "message"))}`;
+  return new OutcomeUnknown(message, { cause: causeOf(error) });
 }
 
 /**

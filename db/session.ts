@@ -2,6 +2,7 @@ import { fillPlaceholders } from "drizzle-orm";
 import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import type postgres from "postgres";
 
+import { afterCommitSent } from "./errors.ts";
 import type { PoolWatch } from "./pool-watch.ts";
 import type { Rows, Shapes, Statement, ValuesOf } from "./statement.ts";
 
@@ -48,12 +49,28 @@ const MAX_PREPARED_PARAMETERS = 64;
 interface Watching {
   readonly onRows?: OnRows | undefined;
   readonly watch: PoolWatch;
+  /** Whether each statement commits by itself, because it runs outside of a transaction. */
+  readonly commits: boolean;
+}
+
+/** Matches a statement that writes; `for update` only locks. */
+const WRITES = /\b(insert into|(?<!for (no key )?)update|delete from|merge into)\b/i;
+
+/** Waits for a statement that commits by itself. If its answer is lost, the error hides whether it was carried out. */
+async function toldOf<T>(answer: Promise<T>, query: object, text: string): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    // The driver sets the state of a query when it sends the query.
+    const isSent = Reflect.get(query, "state") !== null;
+    throw isSent && WRITES.test(text) ? afterCommitSent(error) : error;
+  }
 }
 
 /** Makes the function that runs declared statements on a connection. `send` gets each query before it is sent. */
 export function runOver(
   sql: postgres.ISql<DriverTypes>,
-  { onRows, watch }: Watching,
+  { onRows, watch, commits }: Watching,
   send = <T>(query: Promise<T>) => query,
 ): Run {
   return <P extends Shapes, C extends Shapes>(declared: Statement<P, C>, values: ValuesOf<P>) =>
@@ -63,11 +80,12 @@ export function runOver(
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       const query = sql.unsafe<ValuesOf<C>[]>(declared.text, bound as never[], PREPARED);
       // The driver sends a query when `then` is called. Calling it here sends statements in the order of the calls.
-      return send(query).then((rows) => {
+      const sent = send(query).then((rows) => {
         readInstants(declared, rows);
         onRows?.(declared, rows);
         return rows;
       });
+      return commits ? toldOf(sent, query, declared.text) : sent;
     });
 }
 
@@ -91,7 +109,7 @@ export function sessionOver(
   sql: postgres.Sql<DriverTypes> | postgres.TransactionSql<DriverTypes>,
   watching: Watching,
 ) {
-  const client = clientOver(sql, watching.watch);
+  const client = clientOver(sql, watching);
   return Object.assign(drizzle({ client }), { run: runOver(sql, watching), sql });
 }
 
@@ -100,13 +118,13 @@ export function sessionOver(
  * text; Drizzle asks for neither, unless a query has a name. It also keeps the driver's conversions of types, which
  * Drizzle would replace.
  */
-function clientOver(sql: postgres.ISql<DriverTypes>, watch: PoolWatch): postgres.Sql {
+function clientOver(sql: postgres.ISql<DriverTypes>, { watch, commits }: Watching): postgres.Sql {
   const client = {
     options: { parsers: {}, serializers: {} },
     unsafe(text: string, values: postgres.ParameterOrJSON<never>[]) {
       const options = { prepare: values.length <= MAX_PREPARED_PARAMETERS, simple: false };
       const query = sql.unsafe(text, values, options);
-      const answer = watch.time(text, async () => query);
+      const answer = watch.time(text, async () => (commits ? toldOf(query, query, text) : query));
       return Object.assign(answer, { values: () => (query.values(), answer) });
     },
   };

@@ -1,6 +1,6 @@
 import { type AnyElysia, Elysia } from "elysia";
 
-import { isStoreFailure } from "../db/errors.ts";
+import { isOutcomeUnknown, isStoreFailure } from "../db/errors.ts";
 import { apiRoutes, type ApiDeps } from "./api/routes.ts";
 import { SIGN_OUT_PATHS } from "./auth/routes.ts";
 import { dashboardSite } from "./dashboard/site.ts";
@@ -77,7 +77,8 @@ export function createApp(deps: AppDeps): AnyElysia {
         trustedProxies,
         answered,
         looks: OAUTH_ERRORS,
-        isStoreFailure,
+        failures: { isStoreFailure, isOutcomeUnknown },
+        getHasEffect: GET_HAS_EFFECT,
       }),
     )
     .use(cors({ open: OPEN_PATHS, origins: config.corsOrigins }))

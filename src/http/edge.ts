@@ -5,7 +5,7 @@ import type { Log } from "../lib/log.ts";
 import { Problem } from "../lib/problem.ts";
 import { BASE_PATH } from "./access.ts";
 import { proxyTest } from "./request-context.ts";
-import { type ErrorLook, errors } from "./errors.ts";
+import { type ErrorLook, errors, type StoreFailures } from "./errors.ts";
 import { requestStates, type RequestState, requestStateOf } from "./request-state.ts";
 import type { Answered } from "./metrics.ts";
 import { pathOf } from "./text.ts";
@@ -24,7 +24,9 @@ interface EdgeOptions {
   /** The rate limiter; undefined with `RATE_LIMITS=off`. */
   readonly limiter: RateLimiter | undefined;
   readonly looks: readonly ErrorLook[];
-  readonly isStoreFailure: (error: unknown) => boolean;
+  readonly failures: StoreFailures;
+  /** Paths at which a GET changes something. */
+  readonly getHasEffect: ReadonlySet<string>;
   /** Called with each response, to count or log it; absent if nothing counts or logs responses. */
   readonly answered?: Answered;
 }
@@ -38,25 +40,27 @@ export function edge(options: EdgeOptions) {
     trustedProxies,
     limiter,
     looks,
-    isStoreFailure,
+    failures,
+    getHasEffect,
     answered = () => {},
   } = options;
   const isSecure = serverRoot.startsWith("https:");
   return new Elysia({ name: "edge" })
     .use(requestStates({ clock, isSecure, isProxy: proxyTest(trustedProxies), limiter }))
-    .use(errors({ log, looks, answered, isStoreFailure }))
+    .use(errors({ log, looks, answered, failures, getHasEffect }))
     .onAfterHandle({ as: "global" }, ({ request, route, responseValue, set }) => {
       refuseUnchecked(request, route);
-      const { keyed } = requestStateOf(request);
+      const { creation } = requestStateOf(request).requestContext;
       // The content type is set here, because Bun would add a charset, which RFC 8259 does not define for JSON.
       // `mapResponse` would fit better, but Elysia treats its missing result as the response of an unknown path.
       if (isPlain(bodyOf(responseValue))) set.headers["content-type"] ??= "application/json";
       // Responses are reported in `onAfterHandle`, because `onAfterResponse`, which would fit better, starts a timer
       // for each request.
       const status = statusOf(responseValue, set.status);
-      answered(request, route, status);
-      // The response waits until it is stored, so that a client which repeats its request gets it.
-      return keyed?.ended(status, bodyOf(responseValue));
+      const tell = () => answered(request, route, status);
+      if (creation === undefined) return tell();
+      // The response waits for the commit. If that fails, `errors` reports the response.
+      return creation.created(bodyOf(responseValue)).then(tell);
     });
 }
 

@@ -10,6 +10,7 @@ import {
   HttpError,
   unavailable,
 } from "../lib/problem.ts";
+import { CREATED } from "./creation.ts";
 import type { RequestContext } from "./request-context.ts";
 import { type RequestState, requestStateOf, runRules } from "./request-state.ts";
 import { examine, examineQuery, NO_FIELDS, validPartsOf } from "./fields.ts";
@@ -25,15 +26,23 @@ interface ErrorOptions {
   readonly log: Log;
   readonly looks: readonly ErrorLook[];
   readonly answered: Answered;
-  /** Returns whether an error means that the database failed, rather than a bug. */
+  readonly failures: StoreFailures;
+  /** Paths at which a GET changes something. */
+  readonly getHasEffect: ReadonlySet<string>;
+}
+
+/** Tells failures of the database from bugs. */
+export interface StoreFailures {
   readonly isStoreFailure: (error: unknown) => boolean;
+  /** Whether the request may have been carried out although it failed. */
+  readonly isOutcomeUnknown: (error: unknown) => boolean;
 }
 
 /**
- * Converts every error into a response: an HttpError as it is, a failure of the database as `unavailable`, and
- * any other error as `internal_error` without details.
+ * Converts every error into a response: an HttpError as it is, a failure of the database as `unavailable` or
+ * `outcome_unknown`, and any other error as `internal_error` without details.
  */
-export function errors({ log, looks, answered, isStoreFailure }: ErrorOptions) {
+export function errors({ log, looks, answered, failures, getHasEffect }: ErrorOptions) {
   const byLength = looks.toSorted((a, b) => b.path.length - a.path.length);
   return new Elysia({ name: "errors" }).onError(
     { as: "global" },
@@ -44,7 +53,9 @@ export function errors({ log, looks, answered, isStoreFailure }: ErrorOptions) {
       // An error may come before the sender was verified. The body is released, so that it no longer counts towards
       // the memory limit.
       requestState.releaseBody();
-      const httpError = await httpErrorOf({ error, code, requestState, log, isStoreFailure });
+      const isRead =
+        (request.method === "GET" || request.method === "HEAD") && !getHasEffect.has(path);
+      const httpError = await httpErrorOf({ error, code, isRead, requestState, log, failures });
       Object.assign(set.headers, requestState.meter.headers);
       const look = byLength.find((one) => path === one.path || path.startsWith(`${one.path}/`));
       if (look !== undefined) {
@@ -52,7 +63,13 @@ export function errors({ log, looks, answered, isStoreFailure }: ErrorOptions) {
         answered(request, route, response.status);
         return response;
       }
-      await requestState.keyed?.ended(httpError.status);
+      const earlier = await requestState.requestContext.creation?.failed(httpError.status);
+      if (earlier !== undefined) {
+        answered(request, route, CREATED);
+        set.status = CREATED;
+        set.headers["content-type"] = "application/json";
+        return earlier;
+      }
       const problem =
         httpError instanceof Problem ? httpError : bug(httpError, { requestState, log });
       answered(request, route, problem.status);
@@ -81,8 +98,10 @@ function bodyOf(problem: Problem, requestContext: RequestContext) {
   };
 }
 
-interface Thrown extends Pick<ErrorOptions, "log" | "isStoreFailure"> {
+interface Thrown extends Pick<ErrorOptions, "log" | "failures"> {
   readonly error: unknown;
+  /** Whether the request can be repeated whatever became of it. */
+  readonly isRead: boolean;
   readonly code: number | string;
   readonly requestState: RequestState;
 }
@@ -104,11 +123,12 @@ async function httpErrorOf(thrown: Thrown): Promise<HttpError> {
 }
 
 function failureOf(error: unknown, thrown: Thrown): Problem {
-  const { requestState, log, isStoreFailure } = thrown;
-  if (!isStoreFailure(error)) return bug(error, thrown);
+  const { isRead, requestState, log, failures } = thrown;
+  if (!failures.isStoreFailure(error)) return bug(error, thrown);
   const { requestId } = requestState.requestContext;
   log.warn("request.unavailable", { request_id: requestId, ...errorFields(error) });
-  return unavailable();
+  const isUnknown = failures.isOutcomeUnknown(error) && !isRead;
+  return isUnknown ? new Problem("outcome_unknown") : unavailable();
 }
 
 function bug(error: unknown, { requestState, log }: Pick<Thrown, "requestState" | "log">): Problem {

@@ -1,43 +1,34 @@
 import { createHash } from "node:crypto";
 
 import { invalid, Problem } from "../lib/problem.ts";
+import { Creation, type KeyedRequest, type KeyedResponse } from "./creation.ts";
 import type { Principal } from "./principal.ts";
 import type { RequestState } from "./request-state.ts";
 import { pathOf } from "./text.ts";
 
-/** A creating request that its client may repeat with the same `Idempotency-Key` (contract 2.14). */
-export interface KeyedRequest {
-  /** The user of the token; each user has keys of its own. */
-  readonly userId: number;
-  readonly key: string;
-  /** The SHA-256 of path and body in hexadecimal digits. */
+/** The row of a key: the digest of its request, and the response; undefined until release 0.1.0 has stored it. */
+interface KeyState {
   readonly digest: string;
+  readonly body?: unknown;
 }
-
-/** The state of a key before a request: new, in use by a request that has not finished, or with a stored response. */
-type KeyState =
-  | { readonly kind: "new" }
-  | { readonly kind: "unfinished"; readonly digest: string }
-  | { readonly kind: "finished"; readonly digest: string; readonly body: unknown };
 
 /** Functions of the database that the HTTP layer needs for keyed requests. */
 export interface KeyedRequests {
-  /** Claims the key of a request, unless the key is in use; returns its state before. */
-  begin(request: KeyedRequest): Promise<KeyState>;
-  /** Stores the body of the response with status 201. */
-  finish(request: KeyedRequest, body: unknown): Promise<void>;
-  /** Frees the key of a request that was refused. */
-  forget(request: KeyedRequest): Promise<void>;
+  /** Returns the state of a key; undefined if the key is free. */
+  find(request: KeyedRequest): Promise<KeyState | undefined>;
+  /** Makes the row that stores the key with the body of its response. */
+  keep(request: KeyedRequest, body: unknown): KeyedResponse;
 }
 
 const HEADER = "idempotency-key";
 const KEY = /^[\x21-\x7e]{1,255}$/;
-const CREATED = 201;
+/** Begins each digest that has the authority. Those of release 0.1.0 are the SHA-256 of path and body alone. */
+const WITH_AUTHORITY = "authority:";
 
 /**
  * Begins a creating request. Returns the body of the response of an earlier request with the same key; undefined if the
- * request has no key or is the first. Throws a 422 if the earlier request had another path or body, and 409
- * `request_unfinished` if it has not finished.
+ * request has no key or is the first. Throws a 422 if the earlier request had another path, body or authority, and 409
+ * `request_unfinished` if that is not known.
  */
 export function beginKeyed(
   keyed: KeyedRequests,
@@ -61,23 +52,49 @@ async function begin(
   const { request, state, principal, key } = one;
   if (!KEY.test(key))
     throw invalid({ "Idempotency-Key": ["must be 1 to 255 visible ASCII characters"] });
-  const hash = createHash("sha256")
-    .update(`${pathOf(request)}\n`)
-    .update(state.raw);
-  const attempt = { userId: principal.userId, key, digest: hash.digest("hex") };
-  const found = await keyed.begin(attempt);
-  if (found.kind === "new") {
-    state.keyed = {
-      // Only a refusal proves that nothing was written. After any other failure the key stays in use.
-      ended: (status, body) => {
-        if (status === CREATED) return keyed.finish(attempt, body);
-        return status < 500 ? keyed.forget(attempt) : undefined;
+  const content = [`${pathOf(request)}\n`, state.raw];
+  const digest = WITH_AUTHORITY + sha256(authorityOf(principal), "\n", ...content);
+  const attempt = { userId: principal.userId, key, digest };
+  const found = await keyed.find(attempt);
+  if (found === undefined) {
+    state.requestContext.creation = new Creation({
+      keep: (body) => keyed.keep(attempt, body),
+      find: async () => {
+        const faster = await keyed.find(attempt);
+        return faster?.digest === digest ? faster.body : undefined;
       },
-    };
+    });
     return undefined;
   }
-  if (found.digest !== attempt.digest)
+  // Release 0.1.0 did not store for which authority its response was made, so nobody gets it.
+  if (found.digest === sha256(...content)) throw new Problem("request_unfinished");
+  if (found.digest !== digest)
     throw invalid({ "Idempotency-Key": ["was used for another request in the last 24 hours"] });
-  if (found.kind === "unfinished") throw new Problem("request_unfinished");
   return found.body;
+}
+
+/** The fields of a principal that differ between tokens of the same authority. */
+const NO_AUTHORITY: ReadonlySet<string> = new Set([
+  "userName",
+  "jti",
+  "familyId",
+  "signedInAt",
+  "factorAt",
+  "needsStepUp",
+] satisfies (keyof Principal)[]);
+
+/** Returns everything of a caller that decides what a response may contain; a new field of the principal belongs to it. */
+function authorityOf(principal: Principal): string {
+  const fields = Object.entries(principal)
+    .filter(([name]) => !NO_AUTHORITY.has(name))
+    .toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return JSON.stringify(fields, (_name, value: unknown) =>
+    value instanceof Set ? [...value].map(String).toSorted((a, b) => (a < b ? -1 : 1)) : value,
+  );
+}
+
+function sha256(...parts: readonly (string | Uint8Array)[]): string {
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(part);
+  return hash.digest("hex");
 }

@@ -2,12 +2,16 @@ import { BlockList, isIP } from "node:net";
 
 import { monotonicFactory } from "ulid";
 
+import type { Creation } from "./creation.ts";
+
 /** Facts about a request that are known before authentication. Audit rows contain them unchanged. */
 export interface RequestContext {
   readonly requestId: string;
   readonly ip: string;
   readonly userAgent: string | null;
   readonly headers: Headers;
+  /** Set for a creating request with an `Idempotency-Key`, once it may run. */
+  creation?: Creation;
 }
 
 /**

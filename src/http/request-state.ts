@@ -31,8 +31,6 @@ export interface RequestState {
   body: unknown;
   query: unknown;
   rules: FieldRules | undefined;
-  /** Ends a request with an `Idempotency-Key`, by its status and body; undefined for all others. */
-  keyed: { ended(status: number, body?: unknown): Promise<void> | undefined } | undefined;
   /** Objects that the path names, by the name of the macro that loaded them. */
   readonly found: Record<string, unknown>;
 }
@@ -91,7 +89,6 @@ export function requestStates({ clock, isSecure, isProxy, limiter }: RequestStat
       body: undefined,
       query: undefined,
       rules: undefined,
-      keyed: undefined,
       found: {},
     };
     set.headers["x-request-id"] = requestContext.requestId;

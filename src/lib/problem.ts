@@ -58,6 +58,10 @@ const PROBLEMS = {
   internal_error: [500, "Something went wrong on our side."],
   overloaded: [503, "The service is overloaded; try again in a few seconds."],
   unavailable: [503, "A database is unavailable; try again in a few seconds."],
+  outcome_unknown: [
+    503,
+    "The answer of the database was lost, so the request may have been carried out. Check before you repeat it, or repeat it with its Idempotency-Key.",
+  ],
 } as const satisfies Record<string, readonly [number, string]>;
 
 export type ProblemCode = keyof typeof PROBLEMS;
@@ -107,8 +111,7 @@ export class Problem extends HttpError {
 const RETRY_AFTER_S = 2;
 
 /**
- * Makes the error for a database or a lock that was not available in time. Nothing was committed as far as is known
- * (contract 2.10).
+ * Makes the error for a database or a lock that was not available in time. Nothing was committed (contract 2.10).
  */
 export function unavailable(): Problem {
   return new Problem("unavailable", { headers: { "Retry-After": String(RETRY_AFTER_S) } });

@@ -1,5 +1,5 @@
 import type { ErrorLook } from "../http/errors.ts";
-import { HttpError } from "../lib/problem.ts";
+import { HttpError, Problem } from "../lib/problem.ts";
 import { failurePage } from "./pages/page.ts";
 
 /** OAuth error codes of RFC 6749, 5.2 and 4.1.2.1, and of RFC 9101, each with its HTTP status at the token endpoint. */
@@ -43,6 +43,9 @@ function oauthErrorOf(error: HttpError): OAuthError {
   if (error instanceof OAuthError) return error;
   const { status, message, headers } = error;
   const detail = { status, headers };
+  const isUnknown = error instanceof Problem && error.code === "outcome_unknown";
+  // `temporarily_unavailable` invites the client to repeat the request.
+  if (isUnknown) return new OAuthError("server_error", message, detail);
   if (status === 429 || status === 503)
     return new OAuthError("temporarily_unavailable", message, detail);
   return new OAuthError(status >= 500 ? "server_error" : "invalid_request", message, detail);

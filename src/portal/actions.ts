@@ -9,6 +9,7 @@ import { refuseExcess } from "../auth/actions/access-denied.ts";
 import { authorityOf } from "../auth/authority.ts";
 import { guardReceivers } from "../auth/guard.ts";
 import { subscriptionsOf } from "../auth/portal-pages.ts";
+import { creating } from "../auth/actions/keyed-requests.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import type { ValidParts } from "../http/fields.ts";
 import { type Caller, type Principal, tenantOf } from "../http/principal.ts";
@@ -83,7 +84,7 @@ async function makeLink(
   const code = newSecret();
   const expiresAt = addMs(now, ttlS * 1000);
   const scope = scopes.join(" ");
-  await deps.db.transaction(async (tx) => {
+  await creating(deps.db, { requestContext }, async (tx) => {
     await holdCaller(tx, principal);
     const { jti } = principal;
     const codeHash = hashSecret(code);

@@ -6,6 +6,7 @@ import { changesOf } from "../auth/audit-changes.ts";
 import { recordAudit } from "../auth/queries/audit.ts";
 import { endAccess } from "../auth/actions/sessions.ts";
 import type { KeyRing } from "../auth/key-ring.ts";
+import { creating } from "../auth/actions/keyed-requests.ts";
 import type { ValidParts } from "../http/fields.ts";
 import { findRow, isRowId } from "../http/list.ts";
 import type { Caller } from "../http/principal.ts";
@@ -53,7 +54,7 @@ export async function createService(
     key: ulid(now.getTime()).toLowerCase(),
     createdAt: now,
   };
-  return db.transaction(async (tx) => {
+  return creating(db, { requestContext }, async (tx) => {
     const id = await queries.insertService(tx, one);
     const details = { service_id: id };
     const audit = { at: now, actor: principal, requestContext };

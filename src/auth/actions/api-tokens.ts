@@ -1,5 +1,6 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../queries/audit.ts";
+import { creating } from "./keyed-requests.ts";
 import type { Page } from "../../http/list.ts";
 import type { Caller, Principal, Role } from "../../http/principal.ts";
 import { isoInstant, type Clock } from "../../lib/clock.ts";
@@ -58,7 +59,7 @@ export async function makeApiToken(
     scope: scopes.join(" "),
     ttlS: deps.config.accessTokenTtlS,
   } as const;
-  const issued = await deps.db.transaction(async (tx) => {
+  const issued = await creating(deps.db, { requestContext }, async (tx) => {
     await holdCaller(tx, principal);
     if ((await countApiTokens(tx, userId, now)) >= API_TOKENS_PER_USER)
       throw new Problem("limit_reached");

@@ -1,6 +1,7 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../queries/audit.ts";
 import type { AuditAction } from "../audit-model.ts";
+import { creating } from "./keyed-requests.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
 import { shown } from "../../http/shown.ts";
 import { type Clock, isoInstant } from "../../lib/clock.ts";
@@ -64,7 +65,7 @@ export async function makeDashboardToken(
   caller: Caller,
 ): Promise<DashboardTokenAnswer> {
   const now = deps.clock.now();
-  return deps.db.transaction(async (tx) => {
+  return creating(deps.db, caller, async (tx) => {
     await holdCaller(tx, caller.principal);
     if ((await findDashboardToken(tx, caller.principal.userId)) !== undefined)
       throw new Problem("token_exists");

@@ -2,6 +2,7 @@ import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../queries/audit.ts";
+import { creating } from "./keyed-requests.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -38,7 +39,7 @@ export async function impersonateOwner(
 ): Promise<ImpersonationAnswer> {
   const owner = await findOwner(deps, caller, account_id);
   const now = deps.clock.now();
-  const { token, context } = await deps.db.transaction(async (tx) => {
+  const { token, context } = await creating(deps.db, caller, async (tx) => {
     // Users are locked before tokens, as in every transaction that revokes tokens, so that two such transactions
     // cannot deadlock.
     if (!(await holdUser(tx, owner.userId))) throw noOwner();

@@ -1,7 +1,9 @@
-import type { Db } from "../../../db/client.ts";
-import type { KeyedRequest, KeyedRequests } from "../../http/idempotency.ts";
+import type { Db, Tx } from "../../../db/client.ts";
+import type { KeyedRequest } from "../../http/creation.ts";
+import type { KeyedRequests } from "../../http/idempotency.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
-import { errorFields, type Log } from "../../lib/log.ts";
+import { Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import * as queries from "../queries/keyed-requests.ts";
 
@@ -12,40 +14,59 @@ interface Deps {
   readonly db: Db;
   readonly clock: Clock;
   readonly box: SecretBox;
-  readonly log: Log;
 }
 
 /**
  * Keeps the responses of creating requests, so that a client can repeat a request whose response was lost. Responses
  * are sealed, because some of them show a secret once.
  */
-export function createKeyedRequests({ db, clock, box, log }: Deps): KeyedRequests {
+export function createKeyedRequests({ db, clock, box }: Deps): KeyedRequests {
+  const expiredBefore = (now: Date) => addMs(now, -KEEP_KEY_MS);
   return {
-    async begin(request) {
-      const now = clock.now();
-      if (await queries.claimKey(db, request, now, addMs(now, -KEEP_KEY_MS)))
-        return { kind: "new" };
-      const row = await queries.keyedRequestOf(db, request);
-      // The purge has deleted the key since.
-      if (row === undefined) return { kind: "unfinished", digest: request.digest };
+    async find(request) {
+      const row = await queries.keyedRequestOf(db, request, expiredBefore(clock.now()));
+      if (row === undefined) return undefined;
       const { digest, sealedResponse } = row;
-      if (sealedResponse === null) return { kind: "unfinished", digest };
-      const body: unknown = JSON.parse(box.open(sealedResponse, contextOf(request)));
-      return { kind: "finished", digest, body };
+      // A row of another digest may be sealed for anybody, and its response is not needed.
+      if (sealedResponse === null || digest !== request.digest) return { digest };
+      return { digest, body: JSON.parse(box.open(sealedResponse, contextOf(request))) };
     },
-    finish: async (request, body) => {
-      const sealed = box.seal(JSON.stringify(body), contextOf(request));
-      // The record exists, so its creation is answered also if the response cannot be stored.
-      await queries
-        .storeResponse(db, request, sealed)
-        .catch((error: unknown) => log.warn("idempotency.not_stored", errorFields(error)));
+    keep(request, body) {
+      const createdAt = clock.now();
+      const sealedResponse = box.seal(JSON.stringify(body), contextOf(request));
+      return { ...request, sealedResponse, createdAt, expired: expiredBefore(createdAt) };
     },
-    forget: (request) =>
-      queries
-        .deleteKey(db, request)
-        .catch((error: unknown) => log.warn("idempotency.not_freed", errorFields(error))),
   };
 }
 
 /** The associated data of a response (src/master-key.ts). */
 const contextOf = (request: KeyedRequest) => `idempotency:${queries.rowKeyOf(request)}`;
+
+/** A request that may be one of several with the same `Idempotency-Key`. */
+interface Creating {
+  readonly requestContext: Pick<RequestContext, "creation">;
+}
+
+/** Runs the transaction of a creating action. That of a request with an `Idempotency-Key` is committed with its response. */
+export function creating<T>(
+  db: Db,
+  { requestContext: { creation } }: Creating,
+  work: (tx: Tx) => Promise<T>,
+): Promise<T> {
+  if (creation === undefined) return db.transaction(work);
+  return creation.run((hand) =>
+    db.transaction(async (tx) => {
+      const response = await hand(await work(tx));
+      if (!(await queries.insertResponse(tx, response))) throw new Problem("request_unfinished");
+    }),
+  );
+}
+
+/** Does what follows the commit of `creating`, such as a wake of the dispatcher. */
+export async function afterCreating(
+  { requestContext: { creation } }: Creating,
+  work: () => Promise<void>,
+): Promise<void> {
+  if (creation === undefined) await work();
+  else creation.afterCommit(work);
+}

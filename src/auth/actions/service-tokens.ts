@@ -1,4 +1,5 @@
 import type { Db } from "../../../db/client.ts";
+import { creating } from "./keyed-requests.ts";
 import type { Page } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
 import type { RequestContext } from "../../http/request-context.ts";
@@ -55,7 +56,7 @@ export async function issueServiceToken(
 ) {
   const now = clock.now();
   const expiresAt = parseInstant(end) ?? now;
-  return db.transaction(async (tx) => {
+  return creating(db, { requestContext }, async (tx) => {
     if (!(await holdUser(tx, userId))) throw new Problem("not_found");
     if ((await queries.countTokensOfService(tx, userId, now)) >= TOKENS_PER_SERVICE)
       throw new Problem("limit_reached");

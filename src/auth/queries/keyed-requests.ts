@@ -1,53 +1,37 @@
-import { eq, lte } from "drizzle-orm";
+import { and, eq, gt, lte } from "drizzle-orm";
 
-import type { Db } from "../../../db/client.ts";
+import type { Db, Tx } from "../../../db/client.ts";
 import { keyedRequests } from "../../../db/schema/sign-in.ts";
-import type { KeyedRequest } from "../../http/idempotency.ts";
+import type { KeyedRequest, KeyedResponse } from "../../http/creation.ts";
 
 /** Returns the key of a request as its row has it; each user has keys of its own. */
 export const rowKeyOf = ({ userId, key }: Pick<KeyedRequest, "userId" | "key">): string =>
   `${userId}:${key}`;
 
-const isOf = (request: Pick<KeyedRequest, "userId" | "key">) =>
-  eq(keyedRequests.key, rowKeyOf(request));
-
-/** Inserts the key of a request, or takes over one from before `expiredBefore`. Returns false if the key is in use. */
-export async function claimKey(
-  db: Db,
-  request: KeyedRequest,
-  now: Date,
-  expiredBefore: Date,
-): Promise<boolean> {
-  const { digest } = request;
-  const values = { digest, sealedResponse: null, createdAt: now };
-  const { count } = await db
+/**
+ * Inserts a key with its response, or takes over an expired key. Waits for a transaction that inserts the same key.
+ * Returns false if the key is in use.
+ */
+export async function insertResponse(tx: Tx, response: KeyedResponse): Promise<boolean> {
+  const { digest, sealedResponse, createdAt, expired } = response;
+  const values = { digest, sealedResponse, createdAt };
+  const { count } = await tx
     .insert(keyedRequests)
-    .values({ key: rowKeyOf(request), ...values })
+    .values({ key: rowKeyOf(response), ...values })
     .onConflictDoUpdate({
       target: keyedRequests.key,
       set: values,
-      setWhere: lte(keyedRequests.createdAt, expiredBefore),
+      setWhere: lte(keyedRequests.createdAt, expired),
     });
   return count > 0;
 }
 
-export async function keyedRequestOf(db: Db, request: KeyedRequest) {
-  const { digest, sealedResponse } = keyedRequests;
+/** Returns the row of a key, unless it is from `expired` or before. */
+export async function keyedRequestOf(db: Db, request: KeyedRequest, expired: Date) {
+  const { digest, sealedResponse, key, createdAt } = keyedRequests;
   const [row] = await db
     .select({ digest, sealedResponse })
     .from(keyedRequests)
-    .where(isOf(request));
+    .where(and(eq(key, rowKeyOf(request)), gt(createdAt, expired)));
   return row;
-}
-
-export async function storeResponse(
-  db: Db,
-  request: KeyedRequest,
-  sealedResponse: string,
-): Promise<void> {
-  await db.update(keyedRequests).set({ sealedResponse }).where(isOf(request));
-}
-
-export async function deleteKey(db: Db, request: KeyedRequest): Promise<void> {
-  await db.delete(keyedRequests).where(isOf(request));
 }

@@ -226,6 +226,7 @@ function declaredProblems({ response = {} }: RouteHooks): ProblemCode[] {
 }
 
 interface Checked {
+  readonly method: string;
   readonly path: string;
   readonly hooks: { readonly query?: unknown };
   readonly takesBody: boolean;
@@ -255,15 +256,21 @@ function errorResponsesOf(
       // Errors that only the checks give are equal for all routes. Their component is named after the status and
       // shared, which keeps the document small.
       const isOfChecks = some.every((code) => checked.has(code));
-      const suffix = some.includes("step_up_required") ? "StepUp" : "";
-      const name = isOfChecks ? `${status}${suffix}` : errorNameOf(some);
+      const suffixes = some.map((code) => SUFFIXES[code] ?? "");
+      const name = isOfChecks ? `${status}${suffixes.join("")}` : errorNameOf(some);
       return [String(status), shared(components, "responses", [name], errorResponse(some))];
     }),
   );
 }
 
+/** Codes of the checks that only some routes have, with the suffix of the components that have them. */
+const SUFFIXES: Partial<Record<ProblemCode, string>> = {
+  step_up_required: "StepUp",
+  outcome_unknown: "OutcomeUnknown",
+};
+
 function codesOfChecks(route: Checked): ProblemCode[] {
-  const { path, hooks, takesBody, isBearer, isKeyed, isCounted, asksForProof } = route;
+  const { method, path, hooks, takesBody, isBearer, isKeyed, isCounted, asksForProof } = route;
   const codes: (readonly [boolean, readonly ProblemCode[]])[] = [
     [isBearer, ["unauthenticated", "forbidden", "insufficient_scope"]],
     [asksForProof, ["step_up_required"]],
@@ -272,6 +279,7 @@ function codesOfChecks(route: Checked): ProblemCode[] {
     [takesBody || isKeyed || hooks.query !== undefined, ["validation_failed"]],
     [isCounted, ["rate_limited"]],
     [true, ["unavailable"]],
+    [method !== "get", ["outcome_unknown"]],
   ];
   return codes.flatMap(([applies, some]) => (applies ? some : []));
 }

@@ -6,6 +6,7 @@ import { recordAudit } from "../../auth/queries/audit.ts";
 import type { AuditAction } from "../../auth/audit-model.ts";
 import { recordAccessDenied, refuseExcess } from "../../auth/actions/access-denied.ts";
 import { type Authority, authorityOf, excessOf, SERVICE_AUTHORITY } from "../../auth/authority.ts";
+import { creating } from "../../auth/actions/keyed-requests.ts";
 import type { Page } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
 import { toFieldErrors } from "../../http/rules.ts";
@@ -109,7 +110,7 @@ export async function createClient(
   };
   const details = { scopes: client.scopes, first_party: client.firstParty };
   await refuseExcess(deps, caller, authorityOfClient(client), details);
-  await deps.db.transaction(async (tx) => {
+  await creating(deps.db, caller, async (tx) => {
     await enforceClientLimit(tx, client);
     await queries.insertClient(tx, client);
     const more = client.requirePkce ? {} : { require_pkce: false };

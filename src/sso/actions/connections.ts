@@ -3,6 +3,7 @@ import { ulid } from "ulid";
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
 import type { AuditAction } from "../../auth/audit-model.ts";
+import { creating } from "../../auth/actions/keyed-requests.ts";
 import { emailDomain } from "../../lib/email.ts";
 import type { ValidParts } from "../../http/fields.ts";
 import { isUlid, type Page } from "../../http/list.ts";
@@ -120,7 +121,7 @@ export async function createConnection(
     updatedAt: now,
   };
   const sealedClientSecret = deps.box.seal(body.client_secret ?? "", clientSecretContext(row));
-  await deps.db.transaction(async (tx) => {
+  await creating(deps.db, caller, async (tx) => {
     await queries.insertConnection(tx, { ...row, sealedClientSecret });
     await assignDomains(tx, row.id, domains);
     await audit(tx, caller, { action: "SSO_CONNECTION_CREATED", connection: row, now });

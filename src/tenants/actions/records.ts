@@ -2,6 +2,7 @@ import { referringTable, violatedIndex } from "../../../db/errors.ts";
 import type { Tx } from "../../../db/client.ts";
 import type { AuditAction } from "../../auth/audit-model.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
+import { creating } from "../../auth/actions/keyed-requests.ts";
 import type { Caller } from "../../http/principal.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { AdminDeps } from "./deps.ts";
@@ -34,7 +35,7 @@ export async function changeRecord<T>(
 ): Promise<T> {
   const now = clock.now();
   try {
-    return await db.transaction(async (tx) => {
+    return await creating(db, { requestContext }, async (tx) => {
       const { result, change } = await work(tx, now);
       if (change !== undefined)
         await recordAudit(tx, { at: now, actor: principal, requestContext, ...change });

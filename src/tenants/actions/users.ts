@@ -8,6 +8,7 @@ import { inviteUser } from "../../auth/actions/invitations.ts";
 import { countInvitationOf } from "../../auth/actions/mail-limits.ts";
 import { endAccess, liftLock } from "../../auth/actions/sessions.ts";
 import { authorityInPerson, excessOf } from "../../auth/authority.ts";
+import { afterCreating } from "../../auth/actions/keyed-requests.ts";
 import { isEmailTaken } from "../../auth/queries/emails.ts";
 import { spellingOf } from "../../lib/email.ts";
 import type { ValidParts } from "../../http/fields.ts";
@@ -86,7 +87,8 @@ export async function createUser(
       return { result: existing(await queries.userById(tx, id)) };
     },
   );
-  if (passwordHash === null) await deps.schedule.wake([MAIL_WAKE]);
+  const wake = () => deps.schedule.wake([MAIL_WAKE]);
+  if (passwordHash === null) await afterCreating({ requestContext }, wake);
   return user;
 }
 

@@ -8,6 +8,7 @@ import { tellOfWebhook } from "../../auth/actions/security-mails.ts";
 import { changesOf } from "../../auth/audit-changes.ts";
 import { guardReceivers } from "../../auth/guard.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
+import { afterCreating, creating } from "../../auth/actions/keyed-requests.ts";
 import { isUlid } from "../../http/list.ts";
 import { type Caller, tenantOf } from "../../http/principal.ts";
 import { webhookSecretAssociatedData } from "../../master-key.ts";
@@ -54,7 +55,7 @@ export async function createSubscription(
   const { id, partnerId, deliveryKind } = subscription;
   const sealed = deps.box.seal(secret, webhookSecretAssociatedData(partnerId, id));
   try {
-    await deps.db.transaction(async (tx) => {
+    await creating(deps.db, { requestContext }, async (tx) => {
       await rejectIfSuspended(tx, partnerId);
       await queries.insertSubscription(tx, subscription, sealed);
       const details = { subscription_id: id, delivery_kind: deliveryKind };
@@ -70,7 +71,8 @@ export async function createSubscription(
     throw violatedIndex(error) === SLOT_INDEX ? new Problem("slot_occupied") : error;
   }
   // The dispatcher learns of the first batch by a wake; otherwise it would find it in the next sweep.
-  if (subscription.nextBatchAt !== null) await wake(deps, subscription);
+  if (subscription.nextBatchAt !== null)
+    await afterCreating({ requestContext }, () => wake(deps, subscription));
   return { subscription, secret };
 }
 

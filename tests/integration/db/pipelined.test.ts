@@ -113,7 +113,7 @@ test("a connection that ends after the commit was sent fails the transaction, an
       await database.db.sql`
         select pg_terminate_backend(pid) from pg_stat_activity
          where application_name = 'one' and datname = current_database()`;
-      expect(["57P01", "CONNECTION_CLOSED"]).toContain(await ended);
+      expect(await ended).toBe("OUTCOME_UNKNOWN");
     }
     expect(await written()).toEqual([{ rows: 0 }]);
   });

@@ -91,16 +91,6 @@ describe("a repeated request", () => {
     expect((await create(key, { name: newName() })).status).toBe(201);
   });
 
-  test("of a process that died is a 409, and creates nothing", async () => {
-    const [key, name] = [newKey(), newName()];
-    await create(key, { name });
-    await database.db
-      .sql`update keyed_requests set sealed_response = null where key like ${`%:${key}`}`;
-    const { status, body } = await create(key, { name });
-    expect([status, body["code"]]).toEqual([409, "request_unfinished"]);
-    expect(await count(name)).toBe(1);
-  });
-
   test("after 24 hours is a new one, and its key is purged", async () => {
     const [key, name] = [newKey(), newName()];
     await create(key, { name });

@@ -6,7 +6,7 @@ import { listen } from "./raw-receiver.ts";
 export interface TcpProxy {
   readonly port: number;
   /** The number of connections so far. */
-  readonly accepted: number;
+  accepted: number;
   /** The port that new connections lead to. */
   target: number;
   /** Whether new connections are frozen from the start. */
@@ -17,6 +17,11 @@ export interface TcpProxy {
   freeze(): void;
   /** Freezes each open PostgreSQL connection in its next request: everything passes except the final Sync message. */
   freezeBeforeSync(): void;
+  /**
+   * Asked for each answer of PostgreSQL to a commit, or to a statement that commits by itself. If it returns true, the
+   * connection is reset in place of the answer.
+   */
+  losesCommit: () => boolean;
   /** Holds back all data for this time. */
   hang(ms: number): Promise<void>;
   /** Delays each chunk of data, for this time. */
@@ -28,6 +33,12 @@ export interface TcpProxy {
 
 /** The Sync message of the PostgreSQL protocol, which ends a request. */
 const SYNC = Buffer.from("S\0\0\0\x04", "latin1");
+
+/**
+ * The end of an answer that tells of a commit: the completion of `commit`, or that of a statement that writes with the
+ * server ready for the next transaction.
+ */
+const COMMITTED = /C.{4}COMMIT.|C.{4}(?:INSERT 0|UPDATE|DELETE|MERGE) \d+.Z.{4}I/s;
 
 interface Pair {
   readonly client: Socket;
@@ -62,7 +73,13 @@ export async function startTcpProxy(
         });
       };
       from.setNoDelay(true);
-      from.on("data", (chunk: Buffer) => after(() => pass(pair, to, chunk)));
+      from.on("data", (chunk: Buffer) =>
+        after(() => {
+          const isCommit = to === client && COMMITTED.test(chunk.toString("latin1"));
+          if (isCommit && proxy.losesCommit()) resetPair(pair);
+          else pass(pair, to, chunk);
+        }),
+      );
       from.on("error", () => undefined);
       from.on("close", () => {
         after(() => void to.destroy());
@@ -72,11 +89,12 @@ export async function startTcpProxy(
     forward(client, upstream);
     forward(upstream, client);
   });
-  const proxy = {
+  const proxy: TcpProxy = {
     port: await listen(server),
     accepted: 0,
     target: port,
     deaf: false,
+    losesCommit: () => false,
     in(url: string) {
       const through = new URL(url);
       through.hostname = "127.0.0.1";
@@ -99,8 +117,7 @@ export async function startTcpProxy(
       network.delayMs = 0;
     },
     reset() {
-      for (const { client, upstream, isFrozen } of pairs)
-        if (!isFrozen) for (const socket of [client, upstream]) socket.resetAndDestroy();
+      for (const pair of pairs) if (!pair.isFrozen) resetPair(pair);
     },
     stop() {
       server.close();
@@ -109,6 +126,10 @@ export async function startTcpProxy(
     },
   };
   return proxy;
+}
+
+function resetPair({ client, upstream }: Pair): void {
+  for (const socket of [client, upstream]) socket.resetAndDestroy();
 }
 
 function pass(pair: Pair, to: Socket, chunk: Buffer): void {

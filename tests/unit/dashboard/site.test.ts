@@ -51,7 +51,8 @@ describe("the dashboard's files", () => {
           serverRoot: "http://localhost:3000",
           trustedProxies: [],
           looks: [],
-          isStoreFailure: () => false,
+          failures: { isStoreFailure: () => false, isOutcomeUnknown: () => false },
+          getHasEffect: new Set(),
         }),
       )
       .use(

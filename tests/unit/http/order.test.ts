@@ -166,7 +166,7 @@ test.each([
 ])("the service at %s sends the HSTS header %p", async (serverRoot, told) => {
   const options = { clock: systemClock, log, trustedProxies: [], limiter: undefined, looks: [] };
   const served = new Elysia({ normalize: false })
-    .use(edge({ ...options, serverRoot, isStoreFailure: () => false }))
+    .use(edge({ ...options, ...NO_FAILURES, serverRoot }))
     .get("/", () => new Response("a page"));
   for (const path of ["/", "/nowhere"]) {
     const { headers } = await served.handle(new Request(`http://localhost${path}`));
@@ -239,10 +239,16 @@ const authenticator = {
   },
 };
 
+const noKeys = () => Promise.reject(new Error("No request of these tests has a key."));
 const keyed = {
-  begin: () => Promise.reject(new Error("No request of these tests has a key.")),
-  finish: () => Promise.resolve(),
-  forget: () => Promise.resolve(),
+  find: noKeys,
+  keep: () => {
+    throw new Error("No request of these tests has a key.");
+  },
+};
+const NO_FAILURES = {
+  failures: { isStoreFailure: () => false, isOutcomeUnknown: () => false },
+  getHasEffect: new Set<string>(),
 };
 
 const Body = Type.Object({ name: Type.String({ minLength: 1 }) }, { additionalProperties: false });
@@ -300,7 +306,7 @@ const app = new Elysia({ normalize: false })
       trustedProxies: [],
       limiter: undefined,
       looks: [],
-      isStoreFailure: () => false,
+      ...NO_FAILURES,
     }),
   )
   .use(things)

@@ -22,7 +22,7 @@ class ReviewRelay(Operations):
     """A client of the API with a method for each operation.
 
     It repeats a request that failed if that has no other effect than a single one: reads, deletes, and creations, which
-    it sends with an `Idempotency-Key`. Threads may share a client.
+    it sends with an `Idempotency-Key`. After `outcome_unknown` it repeats creations only. Threads may share a client.
     """
 
     def __init__(
@@ -60,7 +60,6 @@ class ReviewRelay(Operations):
         data = None if body is None else json.dumps(body).encode()
         ask = self._token if callable(self._token) else None
         bearer = self._token(None) if callable(self._token) else self._token
-        is_repeatable = method in IDEMPOTENT or key is not None
         retry = 0
         while True:
             headers = _headers(bearer, key, data is not None)
@@ -76,6 +75,8 @@ class ReviewRelay(Operations):
             except (OSError, HTTPException) as failure:
                 error = failure
             is_over = retry >= self._retries or wait > self._longest_wait
+            is_unknown = isinstance(error, ApiError) and error.code == "outcome_unknown"
+            is_repeatable = key is not None or (method in IDEMPOTENT and not is_unknown)
             if not is_repeatable or not _is_passing(error) or is_over:
                 raise error
             retry += 1

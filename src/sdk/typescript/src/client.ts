@@ -24,7 +24,8 @@ const PASSING = new Set([429, 500, 502, 503, 504]);
 
 /**
  * A client of the API with a method for each operation. It repeats a request that failed if that has no other effect than
- * a single one: reads, deletes, and creations, which it sends with an `Idempotency-Key`.
+ * a single one: reads, deletes, and creations, which it sends with an `Idempotency-Key`. After `outcome_unknown` it repeats
+ * creations only.
  */
 export class ReviewRelay extends Operations {
   readonly #settings: Settings;
@@ -45,7 +46,8 @@ export class ReviewRelay extends Operations {
     const { token, retries = 3, longestWaitS = 60 } = this.#settings;
     const { idempotencyKey, signal } = request.options;
     const key = request.isKeyed ? (idempotencyKey ?? crypto.randomUUID()) : undefined;
-    const isRepeatable = IDEMPOTENT.has(request.method) || key !== undefined;
+    const isRepeatable = (error: Error) =>
+      key !== undefined || (IDEMPOTENT.has(request.method) && !isOutcomeUnknown(error));
     const ask = typeof token === "function" ? token : () => Promise.resolve(token);
     let bearer = await ask();
     let isRenewed = typeof token !== "function";
@@ -61,7 +63,7 @@ export class ReviewRelay extends Operations {
       }
       const waitS = waitOf(result, retry);
       const isOver = retry >= retries || waitS > longestWaitS || signal?.aborted;
-      if (!isRepeatable || !isPassing(error) || isOver) throw error;
+      if (!isRepeatable(error) || !isPassing(error) || isOver) throw error;
       retry += 1;
       // The random part keeps clients that failed together from returning together.
       await sleep(waitS * (1 + Math.random() / 4));
@@ -118,6 +120,11 @@ function errorOf({ status, text }: Answer): ApiError {
 function isPassing(error: Error): boolean {
   if (!(error instanceof ApiError)) return true;
   return PASSING.has(error.status) || error.code === "request_unfinished";
+}
+
+/** Returns whether the request may have been carried out although it failed. */
+function isOutcomeUnknown(error: Error): boolean {
+  return error instanceof ApiError && error.code === "outcome_unknown";
 }
 
 /** Returns the seconds until the next attempt: `Retry-After`, or 0.5, 1, 2, … without one. */
