@@ -1,7 +1,13 @@
 import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../db/client.ts";
-import { isDeadlock, isLockTimeout, isStoreFailure, isUniqueViolation } from "../../db/errors.ts";
+import {
+  isDeadlock,
+  isLockTimeout,
+  isOutcomeUnknown,
+  isStoreFailure,
+  isUniqueViolation,
+} from "../../db/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { inBatches } from "../lib/batches.ts";
 import type { Key } from "../lib/kind-key.ts";
@@ -48,8 +54,8 @@ type BatcherDeps = Pick<ProviderDeps, "writerPool" | "clock" | "box" | "schedule
 export type RequestResult =
   | { readonly kind: "accepted"; readonly accepted: number; readonly woken: Promise<void> }
   | Exclude<BatchDecision, { kind: "accepted" }>
-  /** The batch could not be written. */
-  | { readonly kind: "deferred"; readonly reason: "write" };
+  /** The batch could not be written. `lost` is what it decided, if the answer to its commit was lost. */
+  | { readonly kind: "deferred"; readonly reason: "write"; readonly lost?: BatchDecision };
 
 type Submit = (request: ProviderRequest) => Promise<RequestResult>;
 
@@ -71,9 +77,11 @@ async function writeBatch(
   const now = deps.clock.now();
   const writing = requests.filter(({ read }) => !isInvalid(read));
   const partners = [...new Set(writing.flatMap((one) => one.partners))];
+  let decided: readonly BatchDecision[] = [];
   const work = async (tx: Tx) => {
     const found = await findAll(tx, requests, { partners, lockWait });
     const decisions = decideBatch(requests, found);
+    decided = decisions;
     return { decisions, wakes: await writeAll(tx, deps, { requests, found, decisions, now }) };
   };
   try {
@@ -87,8 +95,13 @@ async function writeBatch(
       one.kind === "accepted" ? { kind: "accepted", accepted: one.newEvents.length, woken } : one,
     );
   } catch (error) {
-    // A store failure leaves the result of the commit unknown, so it is thrown. After any other error the transaction
-    // is rolled back. A single request may have caused it, so each one is retried in its own transaction.
+    // The next try finds the ids of the events if they were committed.
+    if (isOutcomeUnknown(error)) {
+      deps.log.warn("ingest.outcome_unknown", { requests: requests.length, ...errorFields(error) });
+      return decided.map((lost) => ({ kind: "deferred", reason: "write", lost }));
+    }
+    // After any other error the transaction is rolled back. A single request may have caused it, so each one is retried
+    // in its own transaction, unless the store failed.
     if (isStoreFailure(error) && !isDeadlock(error)) throw error;
     const isCollision = error instanceof Collision || isDeadlock(error);
     if (lockWait === "rows and sequences" && !isCollision) throw error;
@@ -297,13 +310,19 @@ export function createBatcher(deps: BatcherDeps): Submit {
     if (result.kind === "deferred" && result.reason === "sequence")
       result = await submitToQueue(partners, request);
     const untilMs = deps.clock.monotonicMs() + AGAIN_MS;
+    let lost: BatchDecision | undefined;
     while (
       result.kind === "deferred" &&
       result.reason !== "secret" &&
       deps.clock.monotonicMs() <= untilMs
-    )
+    ) {
+      if (result.reason === "write") lost ??= result.lost;
       [result = result] = await writeBatch(deps, [request], "rows and sequences");
-    return result;
+    }
+    // None of the events is new any more, so the try whose outcome was unknown has written them.
+    return result.kind === "accepted" && result.accepted === 0 && lost?.kind === "accepted"
+      ? { ...result, accepted: lost.newEvents.length }
+      : result;
   };
 }
 

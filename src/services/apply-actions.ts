@@ -33,9 +33,9 @@ export async function writeActions(tx: Tx, placed: readonly PlacedAction[], now:
 
 /**
  * Writes actions on subjects that are locked, at the end of their transaction. An action that changes nothing is not
- * recorded. Returns the wakes for the dispatcher and the actions that changed nothing.
+ * recorded. Returns the actions that changed nothing, and the wakes for the dispatcher once they are written.
  */
-export async function writeDraft(tx: Tx, draft: Draft, placed: readonly PlacedAction[], now: Date) {
+export function writeDraft(tx: Tx, draft: Draft, placed: readonly PlacedAction[], now: Date) {
   const unchanged = new Set<PlacedAction>();
   const made = placed.flatMap((one) => {
     const action = apply(one, draft, now);
@@ -47,12 +47,12 @@ export async function writeDraft(tx: Tx, draft: Draft, placed: readonly PlacedAc
     .map((review) => ({ ...review, updatedAt: now }));
   const sites = [...draft.changedSites].flatMap((id) => draft.sites.get(id) ?? []);
   // The statements are sent together.
-  const [, , wakes] = await Promise.all([
+  const written = Promise.all([
     sites.length > 0 && updateSites(tx, sites),
     updateReviews(tx, reviews),
     recordActions(tx, made, now),
   ]);
-  return { wakes, unchanged };
+  return { unchanged, wakes: written.then(([, , wakes]) => wakes) };
 }
 
 /** The reviews and connections after the actions so far, and what these actions have changed. */

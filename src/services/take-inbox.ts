@@ -134,7 +134,7 @@ async function takeOfPartner(deps: InboxDeps, partnerId: number, limit: number):
       unchanged: unchanged.size,
       duplicate: taken.length - fresh.length,
     };
-    return { wakes, results, count: rows.length };
+    return { wakes: await wakes, results, count: rows.length };
   });
   if (round === undefined) return 0;
   deps.countInbox(round.results);

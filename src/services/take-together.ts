@@ -1,4 +1,4 @@
-import { isStoreFailure } from "../../db/errors.ts";
+import { isOutcomeUnknown, isStoreFailure } from "../../db/errors.ts";
 import { boundLockWait } from "../../db/server.ts";
 import { recordAccessDenied } from "../auth/actions/access-denied.ts";
 import type { Caller } from "../http/principal.ts";
@@ -6,7 +6,7 @@ import { throwFieldErrors, toFieldErrors } from "../http/rules.ts";
 import { inBatches } from "../lib/batches.ts";
 import { systemClock } from "../lib/clock.ts";
 import { errorFields, type Log } from "../lib/log.ts";
-import { Problem } from "../lib/problem.ts";
+import { Problem, unavailable } from "../lib/problem.ts";
 import { holdSequences } from "../outbox/queries.ts";
 import { type Draft, lockSubjects, writeActions, writeDraft } from "./apply-actions.ts";
 import type { Action } from "./model.ts";
@@ -27,20 +27,33 @@ interface TogetherDeps extends TakingDeps {
 }
 
 /** The valid actions of one request of a service. */
-interface TakingRequest extends Caller {
+interface Given extends Caller {
   readonly actions: readonly Action[];
 }
 
-/** How many actions of a request were new and how many of these changed nothing, and the wake after their commit. */
-interface Taken {
+/** How many actions of a request were new, and how many of these changed nothing. */
+interface Counts {
   readonly accepted: number;
   readonly unchanged: number;
+}
+
+/** A request, and what the transaction that tries to take it has counted. */
+interface TakingRequest extends Given {
+  tried?: Counts | undefined;
+  /** The counts of the first try whose outcome is unknown. */
+  lost?: Counts | undefined;
+}
+
+/** The counts of a request, and the wake after their commit. */
+interface Taken extends Counts {
   readonly woken: Promise<void>;
 }
 
 const ACTIONS_PER_GROUP = 256;
 /** The most actions of a request in a group. A larger request has its own transaction, because it would delay others. */
 const MAX_ACTIONS = 32;
+/** How often a request is taken alone whose outcome stays unknown. */
+const TRIES = 3;
 /** The longest wait of a group for a lock in milliseconds, so that it does not wait for one request. */
 const LOCK_MS = 100;
 
@@ -52,6 +65,9 @@ const LOCK_MS = 100;
  * **Group commit**, as for provider events (src/providers/batch.ts). Requests that arrive while a transaction runs share
  * the next one, which skips locked rows and sequences. A request that needs one of these, cannot be taken as it is, is
  * large, or whose group fails, is taken in a transaction of its own, which waits for its locks.
+ *
+ * A request whose outcome is unknown is taken again. If none of its actions is new then, that try has taken them, and its
+ * counts are answered.
  */
 export function createTaker(deps: TogetherDeps) {
   const join = inBatches(
@@ -67,19 +83,32 @@ export function createTaker(deps: TogetherDeps) {
       gatherMs: 8,
     },
   );
-  return async (request: TakingRequest) => {
+  return async (given: Given) => {
+    const request: TakingRequest = { ...given };
     const { actions } = request;
     const together = actions.length > MAX_ACTIONS ? undefined : await join(request);
-    const { woken, ...counts } = together ?? (await takeAlone(deps, request));
+    const { woken, ...taken } = together ?? (await takeAloneAgain(deps, request));
     await woken;
+    const counts = (taken.accepted === 0 && request.lost) || taken;
     return { ...counts, duplicates: actions.length - counts.accepted };
   };
 }
 
-async function takeAlone(
-  deps: TogetherDeps,
-  { principal, requestContext, actions }: TakingRequest,
-): Promise<Taken> {
+/** Takes a request alone, and again while its outcome is unknown. */
+async function takeAloneAgain(deps: TogetherDeps, request: TakingRequest): Promise<Taken> {
+  for (let tried = 1; tried <= TRIES; tried++)
+    try {
+      return await takeAlone(deps, request);
+    } catch (error) {
+      if (!isOutcomeUnknown(error)) throw error;
+      request.lost ??= request.tried;
+    }
+  // The service repeats the request, whose ids are known if it was taken.
+  throw unavailable();
+}
+
+async function takeAlone(deps: TogetherDeps, request: TakingRequest): Promise<Taken> {
+  const { principal, requestContext, actions } = request;
   const found = await placeActions(deps.db, actions);
   throwErrors(found);
   const placed = found.flatMap((one) => ("action" in one ? [one] : []));
@@ -91,17 +120,20 @@ async function takeAlone(
     throw new Problem("forbidden");
   }
   const now = deps.clock.now();
-  const { wakes, accepted, unchanged } = await deps.writerPool.transaction(partners, async (tx) => {
+  const { wakes, counts } = await deps.writerPool.transaction(partners, async (tx) => {
     const given = placed.map((one) => ({
       serviceId: principal.userId,
       id: one.action.id,
       placed: one,
     }));
     const fresh = (await claimFresh(tx, given, now)).map((one) => one.placed);
-    return { ...(await writeActions(tx, fresh, now)), accepted: fresh.length };
+    const { unchanged, wakes: written } = await writeActions(tx, fresh, now);
+    const tried = { accepted: fresh.length, unchanged: unchanged.size };
+    request.tried = tried;
+    return { wakes: await written, counts: tried };
   });
   // Wakes the dispatcher after the commit, because an earlier wake could find the entries still invisible.
-  return { accepted, unchanged: unchanged.size, woken: deps.schedule.wake(wakes) };
+  return { ...counts, woken: deps.schedule.wake(wakes) };
 }
 
 function throwErrors(found: readonly Placed[]): void {
@@ -129,7 +161,7 @@ async function takeGroup(
     })),
   );
   try {
-    const { recorded, counts } = await deps.writerPool.group(async (tx) => {
+    const recorded = await deps.writerPool.group(async (tx) => {
       // The statements are sent together. None waits for rows or sequences, and the claims wait 100 ms at most, so that a
       // group cannot be part of a deadlock.
       const [, draft, users, claimed] = await Promise.all([
@@ -166,26 +198,23 @@ async function takeGroup(
         );
       const fresh = claimed.filter(({ request }) => free.has(request));
       const written = fresh.flatMap(({ request, index }) => free.get(request)?.[index] ?? []);
-      const { wakes, unchanged } = await writeDraft(tx, draft, written, now);
-      return {
-        recorded: wakes,
-        counts: requests.map((one) => {
-          const placed = free.get(one);
-          return (
-            placed && {
-              accepted: fresh.filter(({ request }) => request === one).length,
-              unchanged: placed.filter((action) => unchanged.has(action)).length,
-            }
-          );
-        }),
-      };
+      const { wakes, unchanged } = writeDraft(tx, draft, written, now);
+      for (const one of requests) {
+        const placed = free.get(one);
+        one.tried = placed && {
+          accepted: fresh.filter(({ request }) => request === one).length,
+          unchanged: placed.filter((action) => unchanged.has(action)).length,
+        };
+      }
+      return wakes;
     });
     // The next group does not wait for Redis.
     const woken = deps.schedule.wake(recorded);
-    return counts.map((one) => one && { ...one, woken });
+    return requests.map(({ tried }) => tried && { ...tried, woken });
   } catch (error) {
-    // After a store failure the result of the commit is unknown. After any other error nothing was written.
-    if (isStoreFailure(error)) throw error;
+    // After any other error nothing was written.
+    if (isOutcomeUnknown(error)) for (const one of requests) one.lost = one.tried;
+    else if (isStoreFailure(error)) throw error;
     deps.log.warn("actions.group_split", { requests: requests.length, ...errorFields(error) });
     return requests.map(() => undefined);
   }
