@@ -9,11 +9,12 @@ const FOLDER = process.env["TEST_PROGRAMS"];
 const PATH = process.env["PATH"] ?? "";
 const declared = new Set<NeedName>();
 
-// The test command preloads this module, which runs this after each file.
-afterAll(() => {
-  declared.clear();
-  process.env["PATH"] = PATH;
-});
+// The test command preloads this module, which runs this after each file. `chaos` uses it without the test runner.
+if (process.env.NODE_ENV === "test")
+  afterAll(() => {
+    declared.clear();
+    process.env["PATH"] = PATH;
+  });
 
 /**
  * Declares what this test file needs of the machine (the list is in scripts/needs.ts), and tells whether something of it is

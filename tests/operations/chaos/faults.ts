@@ -34,12 +34,19 @@ const MOST = 8;
 const PAUSE_MS = [500, 8_000] as const;
 const DOWN_MS = [0, 3_000] as const;
 
+/** The share of commits whose answer the proxy loses. */
+const LOST_SHARE = 0.1;
+
 /** Every round begins with this fault, because clients' answers depend most on it. */
 const FIRST: Kind = {
-  kind: "statements cancelled",
+  kind: "statements cancelled, and answers to commits lost",
   target: "postgres",
   isCalm: true,
-  play: ({ random, postgres }) => postgres.hitStatements(random.between(5_000, 8_000)),
+  async play({ random, postgres }) {
+    postgres.proxy.losesCommit = () => random.chance(LOST_SHARE);
+    await postgres.hitStatements(random.between(5_000, 8_000));
+    postgres.proxy.losesCommit = () => false;
+  },
 };
 const KINDS: readonly Kind[] = [
   FIRST,

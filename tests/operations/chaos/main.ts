@@ -8,10 +8,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 
-import { isHere } from "../../../scripts/needs.ts";
 import { type Played, playRound } from "./round.ts";
 import type { Facts, Finding } from "../../invariants/facts.ts";
 import { findViolations } from "../../invariants/violations.ts";
+import { lacks } from "../../support/needs.ts";
 
 const { values } = parseArgs({
   options: {
@@ -25,7 +25,7 @@ const { values } = parseArgs({
 });
 const moods = values.moods === "calm" ? "calm" : "full";
 const pooler = (["sometimes", "always"] as const).find((one) => one === values.pooler) ?? "never";
-if (pooler !== "never" && !isHere("pgbouncer")) {
+if (pooler !== "never" && lacks("pgbouncer")) {
   console.log("There is no pgbouncer on this machine: install it, or leave --pooler out.");
   process.exit(1);
 }
