@@ -23,13 +23,12 @@ def error_of(run):
 
 
 reviews = list(at("none").list_partner_reviews(limit=2))
-made = at("lost").create_subscription(
-    {
-        "label": "Of a package",
-        "webhook_url": "http://127.0.0.1:9/hook",
-        "delivery_kind": "immediate",
-    }
-)
+given_subscription = {
+    "label": "Of a package",
+    "webhook_url": "http://127.0.0.1:9/hook",
+    "delivery_kind": "immediate",
+}
+made = at("lost").create_subscription(given_subscription)
 server = f"{given['proxy']}/oauth"
 token = OAuthToken(
     server,
@@ -52,6 +51,8 @@ print(
                 error_of(lambda: at("busy-post").send_test(made["id"])),
                 error_of(lambda: at("limited").get_subscription(made["id"])),
                 error_of(lambda: at("always").get_subscription(made["id"])),
+                error_of(lambda: at("unknown-delete").delete_subscription(made["id"])),
+                error_of(lambda: at("unknown").create_subscription(given_subscription)),
             ],
             "roles": [one["user"]["role"] for one in users],
         }

@@ -37,7 +37,10 @@ interface Flow {
   readonly hasSecret: boolean;
   /** The label of the subscription that a read found, which was answered 503 at first. */
   readonly label: string;
-  /** Errors of a test event that was answered 503, a read whose `Retry-After` is an hour, and one that always fails. */
+  /**
+   * Errors of a test event that was answered 503, a read whose `Retry-After` is an hour, one that always fails, and a deletion
+   * whose outcome was unknown. The creation after it, whose outcome was unknown too, has none.
+   */
   readonly errors: readonly string[];
   /** The roles that four requests at the same time found with a refreshed token, and one that was answered 401. */
   readonly roles: readonly string[];
@@ -87,7 +90,13 @@ async function expectFlow(run: (given: Given) => Promise<Flow>): Promise<void> {
     reviews: 5,
     hasSecret: true,
     label: "Of a package",
-    errors: ["503 unavailable", "429 rate_limited", "503 unavailable"],
+    errors: [
+      "503 unavailable",
+      "429 rate_limited",
+      "503 unavailable",
+      "503 outcome_unknown",
+      "none",
+    ],
     roles: Array.from({ length: 5 }, () => "partner_owner"),
   });
   const methods = (fault: string) =>
@@ -102,6 +111,8 @@ async function expectFlow(run: (given: Given) => Promise<Flow>): Promise<void> {
   expect(methods("limited")).toEqual(["GET"]);
   expect(methods("always")).toEqual(["GET", "GET", "GET", "GET"]);
   expect(methods("expired")).toEqual(["GET", "GET"]);
+  expect(methods("unknown-delete")).toEqual(["DELETE"]);
+  expect(methods("unknown")).toEqual(["POST", "POST"]);
   const refreshes = requests.filter(({ fault, method }) => fault === "oauth" && method === "POST");
   expect(refreshes).toHaveLength(2);
 }
@@ -114,9 +125,9 @@ async function forward(request: IncomingMessage, response: ServerResponse): Prom
   requests.push({ fault, method, key: headers["idempotency-key"] });
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk);
-  const refuse = (status: number, code: string, retryAfter: string) =>
+  const refuse = (status: number, code: string, retryAfter?: string) =>
     response
-      .writeHead(status, { "Retry-After": retryAfter })
+      .writeHead(status, retryAfter === undefined ? {} : { "Retry-After": retryAfter })
       .end(JSON.stringify({ message: "Later.", code, request_id: "01" }));
   if (isFirst && fault.startsWith("busy")) return void refuse(503, "unavailable", "1");
   if (isFirst && fault === "expired") return void refuse(401, "unauthenticated", "0");
@@ -133,6 +144,7 @@ async function forward(request: IncomingMessage, response: ServerResponse): Prom
   const text = await answer.text();
   // The product has handled the request, but the client gets no response.
   if (isFirst && fault === "lost") return void request.socket.destroy();
+  if (isFirst && fault.startsWith("unknown")) return void refuse(503, "outcome_unknown");
   response.writeHead(answer.status, { "Content-Type": "application/json" }).end(text);
 }
 
@@ -140,15 +152,16 @@ async function flowInTypescript(given: Given): Promise<Flow> {
   const at = (fault: string) =>
     new ReviewRelay({ server: `${given.proxy}/${fault}`, token: given.token });
   const reviews = await at("none").listPartnerReviews({ limit: 2 }).all();
-  const made = await at("lost").createSubscription({
+  const input = {
     label: "Of a package",
     webhook_url: "http://127.0.0.1:9/hook",
     delivery_kind: "immediate",
-  });
+  } as const;
+  const made = await at("lost").createSubscription(input);
   const { label } = await at("busy").getSubscription(made.id);
   const errorOf = async (run: Promise<unknown>) => {
     const error = await run.catch((one: unknown) => one);
-    return error instanceof ApiError ? `${error.status} ${error.code}` : String(error);
+    return error instanceof ApiError ? `${error.status} ${error.code}` : "none";
   };
   const server = `${given.proxy}/oauth`;
   const token = oauthToken({ ...given, server, store: async () => {} });
@@ -164,6 +177,8 @@ async function flowInTypescript(given: Given): Promise<Flow> {
       await errorOf(at("busy-post").sendTest(made.id)),
       await errorOf(at("limited").getSubscription(made.id)),
       await errorOf(at("always").getSubscription(made.id)),
+      await errorOf(at("unknown-delete").deleteSubscription(made.id)),
+      await errorOf(at("unknown").createSubscription(input)),
     ],
     roles: users.map(({ user }) => user.role),
   };
