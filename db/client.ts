@@ -173,10 +173,10 @@ export function connect(url: string, options: ConnectOptions): RawDb {
               return sql.last(query);
             });
             const tx = Object.assign(sessionOver(sql, watching), { runLast });
-            const result = await work(tx).catch(throwCause);
-            isCommitSent = true;
             // The object keeps the driver from awaiting the items of an array that `work` returns.
-            return { result };
+            const done = { result: await work(tx).catch(throwCause) };
+            isCommitSent = true;
+            return done;
           }, given.readsFirst);
         } catch (error) {
           throw isCommitSent ? afterCommitSent(error) : error;

@@ -16,12 +16,13 @@ interface Deps {
   readonly box: SecretBox;
 }
 
+const expiredBefore = (now: Date): Date => addMs(now, -KEEP_KEY_MS);
+
 /**
  * Keeps the responses of creating requests, so that a client can repeat a request whose response was lost. Responses
  * are sealed, because some of them show a secret once.
  */
 export function createKeyedRequests({ db, clock, box }: Deps): KeyedRequests {
-  const expiredBefore = (now: Date) => addMs(now, -KEEP_KEY_MS);
   return {
     async find(request) {
       const row = await queries.keyedRequestOf(db, request, expiredBefore(clock.now()));
