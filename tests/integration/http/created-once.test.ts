@@ -285,14 +285,12 @@ async function endedBeforeCommit<T>(work: () => Promise<T>): Promise<T> {
   const { db } = world.database;
   return db.transaction(async (tx) => {
     await tx.sql`lock table keyed_requests in share row exclusive mode`;
-    const over = { isOver: false };
-    const ended = work().finally(() => (over.isOver = true));
-    for (let found = 0; found === 0 && !over.isOver; await Bun.sleep(5)) {
-      const rows = await tx.sql`
+    let isOver = false;
+    const ended = work().finally(() => void (isOver = true));
+    for (let pids: readonly unknown[] = []; pids.length === 0 && !isOver; await Bun.sleep(5))
+      pids = await tx.sql`
         select pg_terminate_backend(pid) from pg_locks
         where relation = 'keyed_requests'::regclass and not granted`;
-      found = rows.length;
-    }
     return ended;
   });
 }
