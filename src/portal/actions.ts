@@ -154,7 +154,7 @@ export async function updateEmbedding(
   await settingsOf(deps, partnerId);
   const at = deps.clock.now();
   await deps.db.transaction(async (tx) => {
-    const before = { origins: (await queries.settingsOf(tx, partnerId))?.origins ?? [] };
+    const before = { origins: await queries.lockOrigins(tx, partnerId) };
     guardReceivers(principal, before.origins, origins);
     await queries.updateOrigins(tx, { partnerId, origins });
     const changes = changesOf(["origins"], before, { origins });

@@ -16,6 +16,16 @@ export async function settingsOf(db: DbOrTx, partnerId: number): Promise<Setting
   return row;
 }
 
+/** Reads the origins that may frame the portal, and locks them until the commit. */
+export async function lockOrigins(tx: Tx, partnerId: number): Promise<string[]> {
+  const [row] = await tx
+    .select({ origins: portalSettings.origins })
+    .from(portalSettings)
+    .where(eq(portalSettings.partnerId, partnerId))
+    .for("no key update");
+  return row?.origins ?? [];
+}
+
 /** Inserts the portal settings of a partner unless it has some. The key never changes afterwards. */
 export async function insertSettings(db: DbOrTx, fresh: SettingsRow): Promise<void> {
   await db.insert(portalSettings).values(fresh).onConflictDoNothing();

@@ -8,6 +8,7 @@ import { BASE_PATH } from "../../../src/http/access.ts";
 import type { SignInMethod } from "../../../src/http/principal.ts";
 import { addMs } from "../../../src/lib/clock.ts";
 import { addProvider } from "../../support/factory.ts";
+import { until } from "../../support/network/receiver.ts";
 import { appCode } from "../../support/factors.ts";
 import { fixture } from "../../support/fixture.ts";
 import { addClient } from "../../support/oauth.ts";
@@ -93,6 +94,34 @@ describe("a session that is not fresh", () => {
     ])
       expect((await world.api.call("PATCH", "/partner/alerts", { token, body })).status).toBe(403);
   });
+
+  test.each(["/partner/webhooks/:id", "/partner/alerts", "/partner/embedding"])(
+    "may not PATCH %s back to addresses that somebody is about to change",
+    async (path) => {
+      await setUp();
+      const at = path.replace(":id", await subscription());
+      const present = await world.api.call("GET", at, { token: await session(owner(), "sso") });
+      const { webhook_url, origins } = present.body;
+      const body = origins === undefined ? { webhook_url } : { origins };
+      const token = await session(owner(), "login", -660_000);
+      const { sql } = world.database.db;
+      const answer = await sql.begin(async (tx) => {
+        const { webhook_url: other } = moved();
+        await tx`update webhook_subscriptions set webhook_url = ${other}`;
+        await tx`update alert_settings set webhook_url = ${other}`;
+        await tx`update portal_settings set origins = '{https://new.example}'`;
+        const sent = world.api.call("PATCH", at, { token, body });
+        await until("the request waits for the row", async () => {
+          const waiting = await sql`
+            select from pg_stat_activity
+             where datname = current_database() and wait_event_type = 'Lock'`;
+          return waiting.length > 0;
+        });
+        return { sent };
+      });
+      expect((await answer.sent).body["code"]).toBe("step_up_required");
+    },
+  );
 
   test("is unlike a personal access token and an OAuth client, which change addresses", async () => {
     const { id: userId } = owner();
