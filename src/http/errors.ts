@@ -54,7 +54,7 @@ export function errors({ log, looks, answered, failures, getHasEffect }: ErrorOp
       // the memory limit.
       requestState.releaseBody();
       const isRead =
-        (request.method === "GET" || request.method === "HEAD") && !getHasEffect.has(path);
+        (request.method === "GET" || request.method === "HEAD") && !getHasEffect.has(route);
       const httpError = await httpErrorOf({ error, code, isRead, requestState, log, failures });
       Object.assign(set.headers, requestState.meter.headers);
       const look = byLength.find((one) => path === one.path || path.startsWith(`${one.path}/`));

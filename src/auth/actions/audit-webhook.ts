@@ -1,4 +1,4 @@
-import type { Db } from "../../../db/client.ts";
+import type { Db, DbOrTx } from "../../../db/client.ts";
 import type { Caller } from "../../http/principal.ts";
 import { encodeCursor } from "../../http/list.ts";
 import type { RuleErrors } from "../../http/rules.ts";
@@ -32,7 +32,7 @@ export async function showAuditWebhook({ db }: Pick<WebhookDeps, "db">) {
   return withProgress(db, found);
 }
 
-async function withProgress(db: Db, found: queries.AuditWebhook): Promise<AuditWebhookShown> {
+async function withProgress(db: DbOrTx, found: queries.AuditWebhook): Promise<AuditWebhookShown> {
   const { afterId, failures, failedAt, lastError, nextAt } = found;
   return {
     ...found,
@@ -71,9 +71,10 @@ export async function putAuditWebhook(
     const row = await queries.putAuditWebhook(tx, set, now);
     const details = { start: start ?? null, ...hostOf(url) };
     await recordAudit(tx, { at: now, action: "AUDIT_WEBHOOK_SET", actor, requestContext, details });
-    return row;
+    // Read before the commit: nothing may fail between the commit and the answer, which alone shows the secret.
+    return withProgress(tx, row);
   });
-  return { ...(await withProgress(db, saved)), secret: standardSecret(secret) };
+  return { ...saved, secret: standardSecret(secret) };
 }
 
 /** Ends the audit webhook. Throws `not_found` if there is none. */

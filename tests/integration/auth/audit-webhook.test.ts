@@ -5,6 +5,7 @@ import { Webhook } from "standardwebhooks";
 import { createDeliver } from "../../../dispatcher/delivery/deliver.ts";
 import { HttpClient } from "../../../dispatcher/http/client.ts";
 import { removeOldAudit } from "../../../dispatcher/maintenance/removal-queries.ts";
+import { connect } from "../../../db/client.ts";
 import { AuditForwarder } from "../../../src/auth/actions/audit-webhook.ts";
 import { recordAudit } from "../../../src/auth/queries/audit.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
@@ -44,6 +45,25 @@ describe("the settings", () => {
       { action: "AUDIT_WEBHOOK_SET", details: { host, start: null } },
       { action: "AUDIT_WEBHOOK_REMOVED", details: { host } },
     ]);
+  });
+
+  test("show the secret in an answer that needs nothing after the commit", async () => {
+    const statements: string[] = [];
+    const onStatement = (text: string) => statements.push(text);
+    const db = connect(database.url, { max: 1, name: "noting", onStatement });
+    try {
+      const noting = await startApi({ ...api.deps, db });
+      const set = await noting.call("PUT", "/admin/audit-webhook", {
+        token: tokens.root,
+        body: { url: receiver.url },
+      });
+      expect(set.status).toBe(200);
+      const reads = statements.map((text) => /^select.*from "audit_log"/s.test(text));
+      expect(reads).toContain(true);
+      expect(reads.lastIndexOf(true)).toBeLessThan(statements.lastIndexOf("commit"));
+    } finally {
+      await db.close();
+    }
   });
 
   test.each([

@@ -115,6 +115,14 @@ test.each([
   expect(answer.headers.get("retry-after")).toBeNull();
 });
 
+// A GET with an effect is no read. Routes are also found with a slash at the end.
+test.each(["/logout", "/logout/"])("the outcome of GET %s is unknown", async (path) => {
+  const token = await world.api.login(world.tenants.partners[0].owner.email);
+  const answer = await losing(100, () => api.call("GET", path, { token }));
+  expect([answer.status, answer.body["code"]]).toEqual([503, "outcome_unknown"]);
+  expect((await api.call("GET", "/verify-token", { token })).status).toBe(401);
+});
+
 test("a read is unavailable, although it leaves a row in the audit log", async () => {
   const options = { token: world.tokens.root };
   const answer = await losing(100, () => api.call("GET", "/admin/users", options));
