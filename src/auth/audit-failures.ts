@@ -56,6 +56,8 @@ export class FailureAudit {
   readonly #deps: Deps;
   /** Recent failures by action and `keyOf`, in the order in which their audit rows were written. */
   readonly #recorded = new Map<Failure["action"], Map<string, Recorded>>();
+  /** The writes of all counts so far. */
+  #flushed: Promise<unknown> = Promise.resolve();
 
   constructor(deps: Deps) {
     this.#deps = deps;
@@ -97,9 +99,16 @@ export class FailureAudit {
     }
   }
 
-  /** Writes all counts that no audit row has yet. */
+  /**
+   * Writes all counts that no audit row has yet, after the writes that have begun: at a stop the connections are closed
+   * when this returns.
+   */
   flush(): Promise<void> {
-    return this.#writeCounts(this.#takeCounts(this.#deps.clock.monotonicMs(), () => true));
+    const flushed = this.#flushed.then(() =>
+      this.#writeCounts(this.#takeCounts(this.#deps.clock.monotonicMs(), () => true)),
+    );
+    this.#flushed = flushed.catch(() => {});
+    return flushed;
   }
 
   #of({ action }: Pick<Failure, "action">): Map<string, Recorded> {
