@@ -105,7 +105,7 @@ describe("a session that is not fresh", () => {
       const body = origins === undefined ? { webhook_url } : { origins };
       const token = await session(owner(), "login", -660_000);
       const { sql } = world.database.db;
-      const answer = await sql.begin(async (tx) => {
+      const answer = await world.database.db.transaction(async ({ sql: tx }) => {
         const { webhook_url: other } = moved();
         await tx`update webhook_subscriptions set webhook_url = ${other}`;
         await tx`update alert_settings set webhook_url = ${other}`;

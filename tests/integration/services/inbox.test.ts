@@ -214,7 +214,7 @@ describe("a size", () => {
 
   test("is checked in the time of a statement, however many values an action of 1 MiB has", async () => {
     const many = action({ metadata: { values: Array.from({ length: 340_000 }, () => 0) } });
-    await world.database.db.sql.begin(async (sql) => {
+    await world.database.db.transaction(async ({ sql }) => {
       await sql.unsafe(`set local statement_timeout = ${LIMITS.writerPool.statementMs}`);
       const text = JSON.stringify(many);
       await sql`insert into inbox (service_id, action) values (${service}, ${text}::text::jsonb)`;
