@@ -219,10 +219,20 @@ function ofSecrets(): Case[] {
     name: "a plain secret beside one as whsec_",
     secrets: [whole, "secret~??~??"],
   };
+  const emptied = {
+    ...good,
+    name: "a secret as whsec_ with empty headers",
+    headers: { ...good.headers, ...Object.fromEntries(names.map((name) => [name, ""])) },
+  };
+  const plain = {
+    ...emptied,
+    name: "a plain secret with empty headers",
+    secrets: ["secret~??~??"],
+  };
   const second = { ...good, name: "a wrong second secret", secrets: [whole, "whsec_"] };
   return [
-    ...[...accepted, mixed].map((one) => ({ ...one, isAccepted: true })),
-    ...refused.map((one) => ({ ...one, isAccepted: false })),
+    ...[...accepted, mixed, plain].map((one) => ({ ...one, isAccepted: true })),
+    ...[...refused, emptied].map((one) => ({ ...one, isAccepted: false })),
     ...[...wrong, second, { ...signedBy("", Buffer.of()), name: "an empty secret" }].map((one) => ({
       ...one,
       isAccepted: false,
