@@ -127,6 +127,24 @@ describe("an erased reviewer", () => {
     expect(await found(REVIEWER)).toEqual([]);
   });
 
+  test("is found by each spelling of the mailbox", async () => {
+    const [db, spellings] = [
+      world.database.db,
+      ["z\u00e9@b\u00fccher.test", "Ze\u0301@xn--bcher-kva.TEST"],
+    ];
+    for (const email of [...spellings, "z@xn--bcher-kva.test"])
+      for (const typed of [...spellings, "z@\uff42\u00fccher.test"]) {
+        const { reviewId } = await fillReviewer("spelled", { waits: false });
+        await db.sql`update reviews set reviewer_email = ${email} where id = ${reviewId}`;
+        const { body } = await request({ reviewer_email: typed });
+        await runJob();
+        const isSame = email.startsWith("z@") === typed.startsWith("z@");
+        const reviews = ((await show(body["id"]))["counts"] as Record<string, number>)["reviews"];
+        expect([email, typed, reviews]).toEqual([email, typed, isSame ? 1 : undefined]);
+        await db.sql`update reviews set reviewer_email = null where id = ${reviewId}`;
+      }
+  });
+
   test("is erased completely by another process when the first one dies after any chunk", async () => {
     for (let survived = 1; survived < 6; survived++) {
       await fillReviewer(`killed-${survived}`, { waits: false });
