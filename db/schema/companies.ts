@@ -78,7 +78,7 @@ export const users = pgTable(
      * sets it to null where such a version changes the email.
      */
     normalEmail: text("normal_email"),
-    /** Whether another user had the same normal form already. Such users are found by their exact spelling only. */
+    /** Whether another user had the same normal form already. The unique index leaves such users out. */
     sharesEmail: boolean("shares_email").notNull().default(false),
     name: text("name").notNull(),
     role: text("role", {

@@ -64,7 +64,8 @@ export function isMailAddress(text: string): boolean {
   if ([text, mailed].some((one) => Buffer.byteLength(one) > ADDRESS_BYTES)) return false;
   const domain = mailed.slice(mailed.lastIndexOf("@") + 1);
   const isHost = HOST.test(domain) && domain.length <= DOMAIN_CHARS && domainToASCII(domain) !== "";
-  return isHost && ADDRESS.test(text);
+  // NFC makes a `;` of U+037E, so that the spellings would be judged differently.
+  return isHost && [text, text.normalize("NFC")].every((one) => ADDRESS.test(one));
 }
 
 /** Returns the address to which a mail is sent: as it is stored, with the domain in ASCII form. */

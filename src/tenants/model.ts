@@ -16,7 +16,7 @@ import {
 } from "../http/text.ts";
 import { requirement } from "./security-model.ts";
 
-const NAME_CHARS = 200;
+export const NAME_CHARS = 200;
 const URL_CHARS = 2_000;
 const DOMAIN_CHARS = 253;
 /**

@@ -11,7 +11,12 @@ export const HOSTILE_EMAILS = [
   "\u3164@corp.test",
   "a@corp.test\u2028b",
   "a@ex%41mple@corp.test",
+  // NFC makes a semicolon of the first and no angle bracket of the second.
+  "a\u037eb@corp.test",
+  "a<\u0338b@corp.test",
   "a@-corp.test",
+  "a@xn--a.test",
+  `a@${"corp.test.".repeat(26)}test`,
   "a@corp..test",
   `${"é".repeat(124)}@corp.test`,
   `${"a".repeat(5_000)}@corp.test`,

@@ -2,8 +2,8 @@
 import { Value } from "@sinclair/typebox/value";
 
 import type { RawDb } from "../../../db/client.ts";
-import { isMailAddress, normalEmail } from "../../lib/email.ts";
-import { displayName } from "../../tenants/model.ts";
+import { ADDRESS_BYTES, isMailAddress, normalEmail } from "../../lib/email.ts";
+import { displayName, NAME_CHARS } from "../../tenants/model.ts";
 import { advice, type Finding, ok } from "./finding.ts";
 
 interface UserRow {
@@ -34,11 +34,17 @@ export async function lookAtAddresses(db: RawDb): Promise<Finding> {
   );
 }
 
-/** Finds the users of whose mailbox there are several, also those whose normal form is not computed yet. */
+/**
+ * Finds the users of whose mailbox there are several, also those whose normal form is not computed yet. All but one of
+ * them have an email that differs from the normal form.
+ */
 async function sharingUsers({ sql }: RawDb): Promise<UserRow[]> {
   const open = await sql<UserRow[]>`
-    select id, email, name from users
-     where shares_email or normal_email is null and octet_length(email) > char_length(email)
+    select id, email, name from users u
+     where normal_email is null and octet_length(email) > char_length(email)
+        or normal_email <> email and exists (
+             select from users v
+              where v.id <> u.id and (v.email = u.normal_email or v.normal_email = u.normal_email))
      order by id limit ${READ}`;
   const forms = open.map(({ email }) => normalEmail(email));
   const others = await sql<UserRow[]>`
@@ -56,7 +62,9 @@ const ODD_NAME =
 async function oddUsers({ sql }: RawDb): Promise<UserRow[]> {
   const rows = await sql<UserRow[]>`
     select id, email, name from users
-     where role <> 'service' and (email !~ ${PLAIN_EMAIL} or name ~ ${ODD_NAME})
+     where role <> 'service'
+       and (email !~ ${PLAIN_EMAIL} or email ~ '[@.]xn--' or octet_length(email) > ${ADDRESS_BYTES}
+            or name ~ ${ODD_NAME} or char_length(name) > ${NAME_CHARS})
      order by id limit ${READ}`;
   return rows.filter(({ email, name }) => !isMailAddress(email) || !Value.Check(displayName, name));
 }

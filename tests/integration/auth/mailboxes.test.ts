@@ -1,5 +1,6 @@
 // One mailbox in several spellings, and users whom an earlier version stored (contract 4.6).
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -77,11 +78,49 @@ describe("users whom an earlier version stored", () => {
     expect(said).toContain("(both\\u{e9}@b\\u{fc}cher.test)");
     expect(said).toContain("(both\\u{e9}@xn--bcher-kva.test)");
 
+    // The other user has the mailbox alone at once, and the job lets the unique index guard it again.
     await world.database.db.sql`update users set email = 'gone@b.test' where email = ${second}`;
     expect(await logIn("gone@b.test")).toBe(200);
-    while ((await emailsChunk(world.database.db)).next !== undefined);
     expect(await logIn(third)).toBe(200);
+    while ((await emailsChunk(world.database.db)).next !== undefined);
+    expect(await world.database.db.sql`select from users where shares_email`).toHaveLength(0);
     expect(await lookAtMailboxes(world.database.db)).toMatchObject({ kind: "ok" });
+  });
+
+  test.each(["inserted", "changed"])(
+    "share a mailbox that an email in ASCII got when the other was complete: %s",
+    async (how) => {
+      const [wide, ascii, third] = [
+        `${how}@b\u00fccher.test`,
+        `${how}@xn--bcher-kva.test`,
+        `${how}@\uff42\u00fccher.test`,
+      ];
+      await add(wide);
+      expect(await logIn(third)).toBe(200);
+      await insertOld(how === "inserted" ? ascii : `${how}@b.test`);
+      await world.database.db
+        .sql`update users set email = ${ascii} where email = ${`${how}@b.test`}`;
+      for (const email of [wide, ascii]) expect([email, await logIn(email)]).toEqual([email, 200]);
+      expect(await logIn(third)).toBe(401);
+      expect((await create(third)).status).toBe(422);
+      const { said } = await lookAtMailboxes(world.database.db);
+      expect(said).toContain(`(${how}@b\\u{fc}cher.test)`);
+      expect(said).toContain(`(${ascii})`);
+      await world.database.db
+        .sql`update users set email = ${`${how}-other@b.test`} where email = ${ascii}`;
+    },
+  );
+
+  test("stop no sign-in if their email is too long for an index, and are named by the doctor", async () => {
+    // It fits into the index of emails to the byte. It is random, because PostgreSQL compresses what repeats.
+    const long = `\u00e9${randomBytes(1_345).toString("hex")}`;
+    const id = await insertOld(long);
+    const [stored = "", , , other = ""] = spellingsOf("beside");
+    await insertOld(stored);
+    expect(await logIn(other)).toBe(200);
+    expect((await create("beside@b.test")).status).toBe(201);
+    expect((await lookAtAddresses(world.database.db)).said).toContain(`${id} (`);
+    await world.database.db.sql`delete from users where id = ${id}`;
   });
 
   test("are completed, and keep no normal form of an email that such a version replaced", async () => {
@@ -95,9 +134,19 @@ describe("users whom an earlier version stored", () => {
   });
 
   test("are named by the doctor if they cannot be mailed, and stop no mail of others", async () => {
-    const [odd] = HOSTILE_EMAILS;
-    const id = await insertOld(odd ?? "", null);
+    const [odd = ""] = HOSTILE_EMAILS;
+    const id = await insertOld(odd, null);
     expect((await lookAtAddresses(world.database.db)).said).toContain(`${id} (a(b@corp.test)`);
+    const { sql } = world.database.db;
+    const texts = [
+      ...HOSTILE_EMAILS.filter((one) => one === one.toLowerCase()).map((email) => ({ email })),
+      ...HOSTILE_NAMES.map((name) => ({ name })),
+    ];
+    for (const text of texts) {
+      await sql`update users set ${sql({ email: "old@b.test", name: "Old", ...text })} where id = ${id}`;
+      expect([text, (await lookAtAddresses(world.database.db)).kind]).toEqual([text, "advice"]);
+    }
+    await sql`update users set email = ${odd}, name = 'Old' where id = ${id}`;
     const before = await mailCount();
     const invited = await world.api.call("POST", `/admin/users/${id}/invite`, { token: root });
     expect(invited.status).toBe(200);
