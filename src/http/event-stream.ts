@@ -34,8 +34,8 @@ const FULL_MS = 20;
 const REFILLS = 3;
 /** Number of streams that are probed at a time, because each may fill its buffers. */
 const PROBED_AT_ONCE = 10;
-/** A stream is probed again after this time in ms at the earliest, which doubles with each probe. */
-const PROBE_AGAIN_MS = 15_000;
+/** A stream is probed again after this time in ms at the earliest, which doubles with each probe up to the second. */
+const PROBE_AGAIN_MS = { first: 15_000, longest: 240_000 } as const;
 
 export interface EventSink {
   /** Sends a message that `messageOf` has encoded. The same message may be sent to any number of streams. */
@@ -190,7 +190,7 @@ class OpenStream implements EventSink {
   #takenMs: number;
   /** The time from which on the stream may be probed, and the time until the probe after that one. */
   probeFromMs: number;
-  #probeAgainMs = PROBE_AGAIN_MS;
+  #probeAgainMs: number = PROBE_AGAIN_MS.first;
   /** Whether a probe begins with the next message. */
   #isSuspected = false;
   /** The rest of a probe, the time of its last part, and how often the connection was full meanwhile. */
@@ -235,7 +235,7 @@ class OpenStream implements EventSink {
   /** Makes the next message begin a probe: a connection that takes that one is asked to take more. */
   probe(): void {
     this.probeFromMs = this.#clock.monotonicMs() + this.#probeAgainMs;
-    this.#probeAgainMs *= 2;
+    this.#probeAgainMs = Math.min(2 * this.#probeAgainMs, PROBE_AGAIN_MS.longest);
     this.#isSuspected = true;
   }
 
