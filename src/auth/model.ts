@@ -1,11 +1,37 @@
-import { Type, type Static } from "@sinclair/typebox";
+import { FormatRegistry, type TString, Type, type Static } from "@sinclair/typebox";
 
 import { orNull, receiving, secretText, storableText } from "../http/text.ts";
+import { normalPassword } from "../lib/password.ts";
 
 /** Allowed lengths of a new password, in characters (contract 4.17). Sign-in has the same upper limit. */
 export const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
 
-export const newPassword = Object.assign(storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max]), {
+/** The most characters that NFC makes one of. */
+const COMPOSED = 4;
+
+/**
+ * Declares the schema of a password, whose characters are counted in NFC: keyboards that send an accent by itself, or a
+ * Hangul syllable in parts, type more of them.
+ */
+function passwordText(min: number, explain: string): TString {
+  const { max } = PASSWORD_LENGTH;
+  const format = `password of ${min}`;
+  FormatRegistry.Set(format, (text) => {
+    const { length } = Array.from(normalPassword(text));
+    // NFC makes two characters of a few, and earlier versions counted what was typed.
+    return length >= min && Math.min(length, Array.from(text).length) <= max;
+  });
+  const typed = storableText([min, COMPOSED * max], explain);
+  // The OpenAPI description has the length in NFC, and leaves out the format, which no client knows.
+  return {
+    ...typed,
+    format,
+    characters: { ...typed["characters"], maxLength: max, format: undefined },
+  };
+}
+
+const NEW_EXPLAINED = `must be text of ${PASSWORD_LENGTH.min} to ${PASSWORD_LENGTH.max} characters, without NUL or broken ones`;
+export const newPassword = Object.assign(passwordText(PASSWORD_LENGTH.min, NEW_EXPLAINED), {
   title: "PasswordInput",
   examples: ["correct horse battery staple"],
   description: "The password.",
@@ -37,8 +63,8 @@ export const email = receiving(
  * Schema of a password that is to be verified. A text longer than any allowed password is rejected before it is
  * hashed.
  */
-export const presentedPassword = storableText(
-  [1, PASSWORD_LENGTH.max],
+export const presentedPassword = passwordText(
+  1,
   `must be a password of at most ${PASSWORD_LENGTH.max} characters`,
 );
 

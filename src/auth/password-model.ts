@@ -136,13 +136,9 @@ export function contextError(
   return `must have ${PASSWORD_LENGTH.min} characters besides the email and the names of the user, the company and the service`;
 }
 
-/**
- * Returns the validation error that the schema of a new password cannot express: a password that is too common, or that
- * is too short in the form in which it is hashed.
- */
+/** Returns the validation error of a password that is too common, which its schema cannot express. */
 export function passwordError(password: string): string | undefined {
-  const normal = normalPassword(password);
-  if (Array.from(normal).length < PASSWORD_LENGTH.min)
-    return `must have at least ${PASSWORD_LENGTH.min} characters`;
-  return isCommonPassword(normal) ? "is too common: others would guess it at once" : undefined;
+  return isCommonPassword(normalPassword(password))
+    ? "is too common: others would guess it at once"
+    : undefined;
 }

@@ -172,6 +172,45 @@ describe("a password reset", () => {
   });
 });
 
+describe("a password in NFC and in NFD", () => {
+  // 128 characters in NFC, and 384 in NFD: Hangul, which takes three each.
+  const NFC = Array.from({ length: 128 }, (_, i) => String.fromCodePoint(0xac01 + 3 * i)).join("");
+  const NFD = NFC.normalize("NFD");
+  const login = async (email: string, password: string) =>
+    (await api.call("POST", "/login", { body: { email, password } })).status;
+
+  test.each([
+    [NFC, NFD],
+    [NFD, NFC],
+  ])("is one password on each path that sets or compares it, case %#", async (typed, again) => {
+    const user = await freshUser();
+    expect((await reset(await otpToken(user), typed)).status).toBe(200);
+    for (const one of [typed, again]) {
+      expect(await login(user.email, one)).toBe(200);
+      const token = await api.login(user.email, one);
+      expect((await change(token, one)).status).toBe(200);
+      expect((await change(token, `${one.slice(3)}!`)).body["errors"]).toEqual({
+        current_password: ["is wrong"],
+      });
+      const long = (await change(token, `${one}!`)).body["errors"];
+      expect(long).toEqual({ current_password: ["must be a password of at most 128 characters"] });
+      expect((await reset(token, `${one}!`)).status).toBe(422);
+      // Seven characters in NFC are too few, however many are typed.
+      expect((await reset(token, one.slice(0, (one.length / 128) * 7))).status).toBe(422);
+    }
+  });
+
+  test("locks after five wrong ones in any form", async () => {
+    const user = await freshUser();
+    const wrong = "\u00e9t\u00e9 \u00e9t\u00e9 77";
+    const statuses = [];
+    for (const one of [wrong, wrong.normalize("NFD"), wrong, wrong.normalize("NFD"), wrong])
+      statuses.push(await login(user.email, one));
+    expect(statuses).toEqual([401, 401, 401, 401, 401]);
+    expect(await login(user.email, PASSWORD)).toBe(429);
+  });
+});
+
 describe("a token that may reset the password", () => {
   const cases = async () => {
     const user = await freshUser();
