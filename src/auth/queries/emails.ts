@@ -5,6 +5,7 @@ import type { Db, DbOrTx, Tx } from "../../../db/client.ts";
 import { anyOf, anyOfQuery, arrayOf } from "../../../db/conditions.ts";
 import { isStoreFailure, isUniqueViolation } from "../../../db/errors.ts";
 import { users } from "../../../db/schema/companies.ts";
+import { rows as tableOf, statement } from "../../../db/statement.ts";
 import { ADDRESS_BYTES, normalEmail, spellingOf } from "../../lib/email.ts";
 
 const { id, email, normalEmail: form, sharesEmail } = users;
@@ -70,7 +71,9 @@ const isIncomplete = and(
   sql`octet_length(${email}) > char_length(${email})`,
   sql`octet_length(${email}) <= ${COMPLETED_BYTES}::int`,
 );
-const incomplete = (db: DbOrTx) => db.select({ id }).from(users).where(isIncomplete).limit(1);
+/** Reads one of them, in the order of the partial index, so that it is used while the statistics are old. */
+const incomplete = (db: DbOrTx) =>
+  db.select({ id }).from(users).where(isIncomplete).orderBy(id).limit(1);
 
 /**
  * Computes normal forms that an earlier version did not store, because PostgreSQL cannot. Returns the number of users that
@@ -109,13 +112,24 @@ async function completeBatch(tx: Tx): Promise<number> {
     ...rows.map((row, i) => ({ id: row.id, normal: forms[i] ?? "" })),
     ...others.filter(({ normal }) => shared.includes(normal)),
   ];
-  for (const { id: userId, normal } of done)
-    await tx
-      .update(users)
-      .set({ normalEmail: normal, sharesEmail: shared.includes(normal) })
-      .where(eq(id, userId));
+  await tx.run(storeForms, {
+    given: done.map((one) => ({
+      id: one.id,
+      normalEmail: one.normal,
+      sharesEmail: shared.includes(one.normal),
+    })),
+  });
   return rows.length;
 }
+
+const storeForms = statement({
+  name: "auth.storeForms",
+  params: { given: tableOf({ id, normalEmail: form, sharesEmail }) },
+  // One statement, because a look-up may wait for it.
+  text: ({ given }) => sql`
+    update users set normal_email = given."normalEmail", shares_email = given."sharesEmail"
+      from ${given} where users.id = given.id`,
+});
 
 /**
  * Runs one chunk of the maintenance job: completes normal forms, then frees users who share their mailbox with nobody any
