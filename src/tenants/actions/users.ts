@@ -104,7 +104,8 @@ export async function userUpdateErrors(
   const email = body.email && spellingOf(body.email);
   const [employer, isTaken] = await Promise.all([
     queries.employerOf(db, user.companyId),
-    email === undefined ? false : isEmailTaken(db, email, user.id),
+    // A user who shares a mailbox keeps the email.
+    email === undefined || email === user.email ? false : isEmailTaken(db, email, user.id),
   ]);
   const role = body.role ?? (user.role === "service" ? undefined : user.role);
   // A user who is no location user any more loses the stores without naming them.

@@ -70,8 +70,11 @@ describe("a user whose email has several spellings", () => {
 describe("users whom an earlier version stored", () => {
   test("share a mailbox: each has its exact spelling, a third one means nobody, and no more are made", async () => {
     const [first = "", , second = "", third = ""] = spellingsOf("both");
-    for (const email of [first, second]) await insertOld(email);
-    for (const email of [first, second]) expect(await logIn(email)).toBe(200);
+    const ids = [await insertOld(first), await insertOld(second)];
+    for (const email of [first, second, first.toUpperCase()]) expect(await logIn(email)).toBe(200);
+    const kept = await change(ids[0], { name: "Renamed", email: first });
+    expect([kept.status, kept.body["email"]]).toEqual([200, first]);
+    expect((await change(ids[0], { email: third })).status).toBe(422);
     expect(await logIn(third)).toBe(401);
     expect((await create(third)).status).toBe(422);
     const { said } = await lookAtMailboxes(world.database.db);
