@@ -42,13 +42,14 @@ async function sharingUsers({ sql }: RawDb): Promise<UserRow[]> {
   const open = await sql<UserRow[]>`
     select id, email, name from users u
      where normal_email is null and octet_length(email) > char_length(email)
-        or normal_email <> email and exists (
-             select from users v
-              where v.id <> u.id and (v.email = u.normal_email or v.normal_email = u.normal_email))
+        or normal_email <> email and (
+             exists (select from users v where v.email = u.normal_email) or
+             exists (select from users v where v.normal_email = u.normal_email and v.id <> u.id))
      order by id limit ${READ}`;
   const forms = open.map(({ email }) => normalEmail(email));
   const others = await sql<UserRow[]>`
-    select id, email, name from users where email = any(${forms}) or normal_email = any(${forms})`;
+    select id, email, name from users where email = any(${forms})
+    union all select id, email, name from users where normal_email = any(${forms})`;
   const all = [...new Map([...open, ...others].map((row) => [row.id, row])).values()];
   const mailboxes = [...Map.groupBy(all, ({ email }) => normalEmail(email)).values()];
   return mailboxes.filter(({ length }) => length > 1).flat();
