@@ -61,7 +61,11 @@ export function createApp(deps: AppDeps): AnyElysia {
   // `standardHostname` is off, because this option of Elysia skips the first characters of the URL when it looks for
   // the path, which fails for a short `Host`, such as that of a container.
   const app: AnyElysia = new Elysia({ normalize: false, handler: { standardHostname: false } });
-  const describe = apiDocument(app, serverRoot, describeEvents);
+  const describe = apiDocument(app, {
+    serverRoot,
+    getHasEffect: GET_HAS_EFFECT,
+    describeWebhooks: describeEvents,
+  });
   app
     .onRequest(({ set }) => {
       // While the process drains, each response closes its connection. Clients with kept connections, such as

@@ -12,17 +12,20 @@ import type { Components, Json, JsonObject } from "./schemas.ts";
 /** Function that describes webhook requests for the OpenAPI document. The domain that sends webhooks provides it. */
 export type DescribeWebhooks = (components: Components) => JsonObject;
 
+interface DescriptionOptions {
+  readonly serverRoot: string;
+  /** Paths at which a GET changes something. */
+  readonly getHasEffect: ReadonlySet<string>;
+  readonly describeWebhooks: DescribeWebhooks;
+}
+
 /**
  * Returns a function that makes the OpenAPI 3.1 document from the routes of `app` at its first call and keeps it, so that
  * it has the routes that are added until then.
  */
-export function apiDocument(
-  app: AnyElysia,
-  serverRoot: string,
-  webhooks: DescribeWebhooks,
-): () => JsonObject {
+export function apiDocument(app: AnyElysia, given: DescriptionOptions): () => JsonObject {
   let made: JsonObject | undefined;
-  return () => (made ??= describeApi(app, serverRoot, webhooks));
+  return () => (made ??= describeApi(app, given));
 }
 
 /**
@@ -79,8 +82,7 @@ export function apiDescription(describe: () => JsonObject) {
  */
 function describeApi(
   app: AnyElysia,
-  serverRoot: string,
-  describeWebhooks: DescribeWebhooks,
+  { serverRoot, getHasEffect, describeWebhooks }: DescriptionOptions,
 ): JsonObject {
   const components: Components = {
     schemas: {
@@ -97,11 +99,13 @@ function describeApi(
   };
   const hooks = hooksByOperation(app);
   const names = new Set<string>();
+  const effects = new Set([...getHasEffect].map(described));
   const made = toOpenAPISchema(app, { methods: ["all", "head", "options"], staticFile: false });
   const paths: Record<string, JsonObject> = {};
   for (const [path, item] of Object.entries(made.paths))
     for (const [method, operation] of Object.entries(Object(item))) {
-      const route = { path, method, hooks: hooks.get(`${method} ${path}`) ?? {}, names };
+      const hasEffect = method !== "get" || effects.has(path);
+      const route = { path, method, hasEffect, hooks: hooks.get(`${method} ${path}`) ?? {}, names };
       const completed = completeOperation(asJson(operation), route, components);
       (paths[path] ??= {})[method] = withoutDefaultSecurity(completed);
     }
@@ -134,11 +138,14 @@ function describeApi(
 function hooksByOperation(app: AnyElysia): Map<string, RouteHooks> {
   return new Map(
     app.routes.map(({ method, path, hooks }) => [
-      `${method.toLowerCase()} ${path.replaceAll(/:(\w+)/g, "{$1}")}`,
+      `${method.toLowerCase()} ${described(path)}`,
       hooks,
     ]),
   );
 }
+
+/** Returns the path of a route as the document has it, such as `/path/{id}` for `/path/:id`. */
+const described = (path: string) => path.replaceAll(/:(\w+)/g, "{$1}");
 
 /** The default security requirement of the OpenAPI document, which applies to most operations. */
 const DEFAULT_SECURITY = [{ bearer: ["*"] }, { oauth: ["*"] }];

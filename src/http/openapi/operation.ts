@@ -19,6 +19,8 @@ export interface DescribedRoute {
   readonly path: string;
   /** The HTTP method in lower case. */
   readonly method: string;
+  /** Whether a request may change something. */
+  readonly hasEffect: boolean;
   readonly hooks: RouteHooks;
   /** The operation ids that other routes use already, so that each id is unique. */
   readonly names: Set<string>;
@@ -226,7 +228,7 @@ function declaredProblems({ response = {} }: RouteHooks): ProblemCode[] {
 }
 
 interface Checked {
-  readonly method: string;
+  readonly hasEffect: boolean;
   readonly path: string;
   readonly hooks: { readonly query?: unknown };
   readonly takesBody: boolean;
@@ -270,7 +272,7 @@ const SUFFIXES: Partial<Record<ProblemCode, string>> = {
 };
 
 function codesOfChecks(route: Checked): ProblemCode[] {
-  const { method, path, hooks, takesBody, isBearer, isKeyed, isCounted, asksForProof } = route;
+  const { hasEffect, path, hooks, takesBody, isBearer, isKeyed, isCounted, asksForProof } = route;
   const codes: (readonly [boolean, readonly ProblemCode[]])[] = [
     [isBearer, ["unauthenticated", "forbidden", "insufficient_scope"]],
     [asksForProof, ["step_up_required"]],
@@ -279,7 +281,7 @@ function codesOfChecks(route: Checked): ProblemCode[] {
     [takesBody || isKeyed || hooks.query !== undefined, ["validation_failed"]],
     [isCounted, ["rate_limited"]],
     [true, ["unavailable"]],
-    [method !== "get", ["outcome_unknown"]],
+    [hasEffect, ["outcome_unknown"]],
   ];
   return codes.flatMap(([applies, some]) => (applies ? some : []));
 }

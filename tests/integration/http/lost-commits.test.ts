@@ -2,7 +2,8 @@
 // created-once.test.ts.
 import { beforeAll, describe, expect, test } from "bun:test";
 
-import { connect } from "../../../db/client.ts";
+import { connect, type RawDb } from "../../../db/client.ts";
+import { createApp } from "../../../src/app.ts";
 import { createWriterPool } from "../../../src/outbox/writer-pool.ts";
 import { type Answer, PASSWORD, startApi } from "../../support/api.ts";
 import { created, reviewIdOf, send } from "../../support/factory.ts";
@@ -115,12 +116,29 @@ test.each([
   expect(answer.headers.get("retry-after")).toBeNull();
 });
 
-// A GET with an effect is no read. Routes are also found with a slash at the end.
-test.each(["/logout", "/logout/"])("the outcome of GET %s is unknown", async (path) => {
-  const token = await world.api.login(world.tenants.partners[0].owner.email);
-  const answer = await losing(100, () => api.call("GET", path, { token }));
-  expect([answer.status, answer.body["code"]]).toEqual([503, "outcome_unknown"]);
-  expect((await api.call("GET", "/verify-token", { token })).status).toBe(401);
+test("a GET tells that its outcome is unknown if it has an effect, and is unavailable otherwise", async () => {
+  const dead = await startApi({ ...world.api.deps, db: lost });
+  const { routes } = createApp(world.api.deps);
+  // HEAD is refused where GET has an effect.
+  const effects = new Set(routes.filter(({ method }) => method === "HEAD").map(({ path }) => path));
+  const seen = { effects: new Set<string>(), reads: new Set<string>() };
+  const options = { token: world.tokens.root, root: true };
+  for (const { path } of routes.filter(({ method }) => method === "GET")) {
+    const asked = path.replaceAll(/:\w+/g, "1");
+    const hasEffect = effects.has(path);
+    const query = hasEffect ? "?email=a@corp.test&code=c&state=s" : "";
+    // Routes are also found with a slash at the end.
+    for (const end of hasEffect ? ["", "/"] : [""]) {
+      const { status, headers } = await dead.call("GET", asked + end + query, options);
+      if (status !== 503) continue;
+      expect([path + end, headers.has("retry-after")]).toEqual([path + end, !hasEffect]);
+      seen[hasEffect ? "effects" : "reads"].add(path + end);
+    }
+  }
+  // Its ticket is checked before the first statement.
+  effects.delete("/oauth/authorize/sso");
+  expect(seen.effects).toEqual(new Set([...effects].flatMap((path) => [path, `${path}/`])));
+  expect(seen.reads.size).toBeGreaterThan(50);
 });
 
 test("a read is unavailable, although it leaves a row in the audit log", async () => {
@@ -147,6 +165,21 @@ test("the outcome of a refresh is unknown, and repeating it at once ends no sess
   const own = await api.call("GET", "/verify-token", { token: String(first.body["access_token"]) });
   expect(own.status).toBe(200);
 });
+
+const outcomeUnknown = Object.assign(new Error("The answer was lost."), {
+  code: "OUTCOME_UNKNOWN",
+});
+/** A database that loses the answer to each statement. */
+const lost: RawDb = new Proxy(
+  Object.assign(() => lost),
+  {
+    get: (_, name) =>
+      name === "then"
+        ? (_done: unknown, fail: (error: Error) => void) => fail(outcomeUnknown)
+        : lost,
+    apply: () => lost,
+  },
+);
 
 const AT = "2026-06-01T12:00:00.000Z";
 let count = 0;
