@@ -73,7 +73,7 @@ ${indented([
   ["WEBHOOK_SECRET", "the secret for checking signatures"],
 ])}
 
-Exit status: 0 success, 1 rejected or invalid, 64 usage error, 69 server unreachable, 77 not signed in.`;
+Exit status: 0 success, 1 rejected, invalid or outcome unknown, 64 usage error, 69 server unreachable, 77 not signed in.`;
 }
 
 function helpOf(command: Command): string {

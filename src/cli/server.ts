@@ -130,6 +130,7 @@ export class Server {
 
 interface HttpError {
   readonly message: string;
+  readonly code: string;
   readonly request_id: string;
   readonly errors: Readonly<Record<string, readonly string[]>>;
 }
@@ -142,7 +143,10 @@ export async function failureOf(response: Response): Promise<Failure> {
   );
   const text = body.message ?? `The server answered ${response.status}.`;
   const id = body.request_id === undefined ? "" : ` (request ${body.request_id})`;
-  return new Failure(statusFor(response.status), `${text}${fields.join("")}${id}`);
+  // Scripts repeat what is temporary, and this request may have been carried out.
+  const isUnknown = body.code === "outcome_unknown";
+  const status = isUnknown ? EXIT.failed : statusFor(response.status);
+  return new Failure(status, `${text}${fields.join("")}${id}`);
 }
 
 /**

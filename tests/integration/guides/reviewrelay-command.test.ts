@@ -339,6 +339,18 @@ describe("the other commands", () => {
     ]);
     expect(statuses.map(({ status }) => status)).toEqual([0, 64, 64, 64, 77, 77, 69, 1, 0]);
   });
+
+  test.each([
+    ["unavailable", 69],
+    ["outcome_unknown", 1],
+  ])("answer %s with %d: scripts repeat only what was not carried out", async (code, status) => {
+    const fetch = () => Response.json({ message: "No.", code }, { status: 503 });
+    using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch });
+    const env = as("token", { REVIEWRELAY_SERVER: server.url.origin });
+    expect(await command(["subscribe", "https://hooks.partner.example/"], env)).toMatchObject({
+      status,
+    });
+  });
 });
 
 let folder: string;
