@@ -285,12 +285,18 @@ async function endedBeforeCommit<T>(work: () => Promise<T>): Promise<T> {
   const { db } = world.database;
   return db.transaction(async (tx) => {
     await tx.sql`lock table keyed_requests in share row exclusive mode`;
-    let isOver = false;
-    const ended = work().finally(() => void (isOver = true));
-    for (let pids: readonly unknown[] = []; pids.length === 0 && !isOver; await Bun.sleep(5))
-      pids = await tx.sql`
+    const ended = work();
+    const isOver = ended.then(
+      () => true,
+      () => true,
+    );
+    const isKilled = async () => {
+      const killed = await tx.sql`
         select pg_terminate_backend(pid) from pg_locks
         where relation = 'keyed_requests'::regclass and not granted`;
+      return killed.length > 0;
+    };
+    while (!(await Promise.race([isOver, isKilled()]))) await Bun.sleep(5);
     return ended;
   });
 }
