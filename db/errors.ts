@@ -82,10 +82,12 @@ export const isOutcomeUnknown = hasCode("OUTCOME_UNKNOWN");
 /**
  * Returns the error of a commit, or of a statement that commits by itself, after it was sent. An error of the server's
  * severity ERROR has undone it. Any other failure of the database hides its outcome: the connection ended, the answer is
- * overdue, or the server ended the session.
+ * overdue, the server ended the session, or a pooler reports that it has lost the server (SQLSTATE 08).
  */
 export function afterCommitSent(error: unknown): unknown {
-  const isUndone = fieldOf(error, "severity") === "ERROR" || isStatementOutdated(error);
+  const isLost = String(fieldOf(error, "code")).startsWith("08");
+  const isUndone =
+    (fieldOf(error, "severity") === "ERROR" && !isLost) || isStatementOutdated(error);
   if (isUndone || !isStoreFailure(error)) return error;
   const message = `The answer to a commit was lost: ${String(fieldOf(error, "message"))}`;
   return new OutcomeUnknown(message, { cause: causeOf(error) });
