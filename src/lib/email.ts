@@ -31,7 +31,9 @@ export function spellingOf(typed: string): string {
  * address in ASCII is its spelling.
  */
 export function normalEmail(typed: string): string {
-  const text = spellingOf(typed).normalize("NFC").toLowerCase().normalize("NFC");
+  const spelling = spellingOf(typed);
+  if (ASCII.test(spelling)) return spelling;
+  const text = spelling.normalize("NFC").toLowerCase().normalize("NFC");
   const at = text.lastIndexOf("@");
   const domain = text.slice(at + 1);
   if (at === -1 || ASCII.test(domain) || NO_DOMAIN.test(domain)) return text;
@@ -63,9 +65,12 @@ export function isMailAddress(text: string): boolean {
   const mailed = mailedAddress(text);
   if ([text, mailed].some((one) => Buffer.byteLength(one) > ADDRESS_BYTES)) return false;
   const domain = mailed.slice(mailed.lastIndexOf("@") + 1);
-  const isHost = HOST.test(domain) && domain.length <= DOMAIN_CHARS && domainToASCII(domain) !== "";
+  // Only a label in punycode can make a host name in ASCII invalid (UTS 46).
+  const isInvalid = domain.includes("xn--") && domainToASCII(domain) === "";
+  const isHost = HOST.test(domain) && domain.length <= DOMAIN_CHARS && !isInvalid;
   // NFC makes a `;` of U+037E, so that the spellings would be judged differently.
-  return isHost && [text, text.normalize("NFC")].every((one) => ADDRESS.test(one));
+  const nfc = text.normalize("NFC");
+  return isHost && ADDRESS.test(text) && (nfc === text || ADDRESS.test(nfc));
 }
 
 /** Returns the address to which a mail is sent: as it is stored, with the domain in ASCII form. */

@@ -47,7 +47,7 @@ export function keyOf<K extends KeyKind>(
 }
 
 function escaped(part: Part): Part {
-  return typeof part === "string" && /[:%]/.test(part)
+  return typeof part === "string" && (part.includes(":") || part.includes("%"))
     ? part.replaceAll("%", "%25").replaceAll(":", "%3A")
     : part;
 }
