@@ -153,6 +153,7 @@ function delivery(
       standardWebhooks: false,
       nextBatchAt: null,
       pendingTestEventId: null,
+      erasures: 0,
       inactiveAccounts: "{}",
     },
     addMs(facts.occurredAt, 1_250),

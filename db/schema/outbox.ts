@@ -106,6 +106,11 @@ export const outboxOffsets = pgTable("outbox_offsets", {
   settledThrough: bigNumber("settled_through").notNull().default(0),
   /** The skip watermark: every entry up to this sequence that was not settled by an attempt is skipped. */
   skippedThrough: bigNumber("skipped_through").notNull().default(0),
+  /**
+   * Counts the transactions that erased or deleted events of the partner (contract 10.8). An attempt record has the number
+   * of the load that its event was read by. If they differ at the commit, the event may have been erased meanwhile.
+   */
+  erasures: integer("erasures").notNull().default(0),
 });
 
 /**

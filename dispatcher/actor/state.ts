@@ -65,6 +65,14 @@ export function isFresh(readAt: Date, now: Date): boolean {
   return Math.abs(now.getTime() - readAt.getTime()) < SETTINGS_MAX_AGE_MS;
 }
 
+/** Whether the actor has learnt of an erasure after these settings, with which an entry was read (contract 10.8). */
+export function isOutlived(
+  { erasures }: Pick<Subscription, "erasures">,
+  { subscription }: Pick<Actor, "subscription">,
+): boolean {
+  return subscription !== undefined && subscription.erasures !== erasures;
+}
+
 /** Whether a lane was made before a change of the subscription's ordering. */
 export function isForeign(lane: Lane, { subscription }: Actor): boolean {
   if (subscription === undefined || lane.kind === "test") return false;

@@ -64,13 +64,15 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
 function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   actor.loading = false;
   if (found === undefined) return deactivate(actor);
-  const { inactiveAccounts, pendingTestEventId } = actor.subscription ?? found.subscription;
+  const before = actor.subscription ?? found.subscription;
   actor.subscription = found.subscription;
   actor.loadedAt = now;
   // An account was deactivated, so that queued entries are held, or activated, so that earlier entries are due again.
-  if (inactiveAccounts !== found.subscription.inactiveAccounts) forget(actor);
+  if (before.inactiveAccounts !== found.subscription.inactiveAccounts) forget(actor);
   // Queued entries are held while a test is pending.
-  if (pendingTestEventId !== found.subscription.pendingTestEventId) forget(actor);
+  if (before.pendingTestEventId !== found.subscription.pendingTestEventId) forget(actor);
+  // Something was erased, which queued entries may still have.
+  if (before.erasures !== found.subscription.erasures) forget(actor);
   // The ordering has changed since the load began, and with it the lanes. Entries under way end first, then all are
   // read again.
   const byReview = found.subscription.ordering === "review";

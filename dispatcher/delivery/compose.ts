@@ -122,7 +122,7 @@ function siteOf({ axis, isConnected, isError }: NonNullable<ReturnType<typeof si
 /** The facts of a POST that are known before its result. */
 interface Posted extends Pick<
   AttemptRecord,
-  "id" | "shard" | "subscriptionId" | "startedAt" | "endedMs" | "possiblyRepeated"
+  "id" | "shard" | "subscriptionId" | "erasures" | "startedAt" | "endedMs" | "possiblyRepeated"
 > {
   readonly entry: Entry;
   readonly host: string;

@@ -2,9 +2,9 @@ import { addMs, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { remember } from "../../src/lib/batches.ts";
 import { decideNext, postponeMs } from "../actor/decide.ts";
-import type { ActorEvent, Effect, Loaded } from "../actor/event.ts";
+import type { ActorEvent, Effect, Loaded, Subscription } from "../actor/event.ts";
 import { loadRequest } from "../actor/load.ts";
-import { isFresh, type Actor } from "../actor/state.ts";
+import { isFresh, isOutlived, type Actor } from "../actor/state.ts";
 import type { Holdings } from "../shards/holdings.ts";
 import type { AttemptRecord } from "../store/attempt-queries.ts";
 import type { Committer } from "../store/committer.ts";
@@ -156,7 +156,7 @@ export class Sender {
       result = await deliver(request, {
         partnerId: subscription.partnerId,
         abortable: (abort) => (slot.abort = abort),
-        mayBegin: () => mayLeave(dispatcherId, actor, holdings),
+        mayBegin: () => mayLeave(dispatcherId, { actor, holdings, subscription }),
       });
     } catch (error) {
       // A bug in our code is no failure of the receiver, so the entry keeps its attempt.
@@ -179,7 +179,8 @@ export class Sender {
     const delays = isDecisive ? [] : retryDelaysMs;
     const decision = decideNext(result.kind, { attempt: entry.attempt, retryDelaysMs: delays });
     const made = { id, shard: actor.shard, subscriptionId: actor.id, startedAt, endedMs };
-    const post = { ...made, entry, host, request, possiblyRepeated };
+    const { erasures } = subscription;
+    const post = { ...made, erasures, entry, host, request, possiblyRepeated };
     const record = recordAttempt(post, result, decision);
     this.#deps.committer.commit(dispatcherId, record, (active) => {
       this.regulate();
@@ -256,7 +257,7 @@ export class Sender {
 
   /**
    * Reads the settings again, ahead of all loads, for a send that waited long for its slot. The send does not begin
-   * if the host, the ordering or the pending test has changed.
+   * if the host, the ordering or the pending test has changed, or if something was erased.
    */
   #refresh(actor: Actor, effect: Send, slot: Slot): void {
     const { clock, holdings, loader } = this.#deps;
@@ -267,6 +268,7 @@ export class Sender {
       const isSame =
         subscription?.ordering === effect.subscription.ordering &&
         subscription.pendingTestEventId === effect.subscription.pendingTestEventId &&
+        subscription.erasures === effect.subscription.erasures &&
         this.#hostOf(subscription.webhookUrl) === slot.host;
       if (isSame) return this.#start(actor, { ...effect, subscription, readAt: clock.now() }, slot);
       // The end of the send is reported before the slot is free, so that other sends of this actor do not start with
@@ -298,30 +300,40 @@ export class Sender {
 }
 
 /**
- * Returns the reason why a send that has its slot may not begin. `stopped`: the actor stops, or its subscription is not
- * active. `unsafe`: the lease may have expired; a process that stood still notices it here, before any timer. `stale`: the
+ * Returns the reason why a send that has its slot may not begin. `stopped`: the actor stops, its subscription is not
+ * active, or the entry may have been erased. `unsafe`: the lease may have expired; a process that stood still notices it here, before any timer. `stale`: the
  * settings of the send are too old.
  */
 export function obstacleTo(
-  { readAt }: { readonly readAt: Date },
+  { readAt, subscription }: Pick<Send, "readAt" | "subscription">,
   actor: Pick<Actor, "stopping" | "subscription">,
   { isSafe, now }: { readonly isSafe: boolean; readonly now: Date },
 ): "stopped" | "unsafe" | "stale" | undefined {
-  if (actor.stopping || actor.subscription === undefined) return "stopped";
+  if (actor.stopping || actor.subscription === undefined || isOutlived(subscription, actor))
+    return "stopped";
   if (!isSafe) return "unsafe";
   return isFresh(readAt, now) ? undefined : "stale";
 }
 
 /**
- * Whether a request that began under this lease may be written. It is checked right before the first byte, because a
- * look-up or a connection can take longer than the lease (contract 7.4).
+ * Whether a request that began under this lease may be written. `subscription` is the settings that its entry was read
+ * with. It is checked right before the first byte, because a look-up or a connection can take longer than the lease
+ * (contract 7.4).
  */
 export function mayLeave(
   id: string,
-  { stopping }: Pick<Actor, "stopping">,
-  holdings: Pick<Holdings, "id" | "safe">,
+  {
+    actor,
+    holdings,
+    subscription,
+  }: {
+    readonly actor: Pick<Actor, "stopping" | "subscription">;
+    readonly holdings: Pick<Holdings, "id" | "safe">;
+    readonly subscription: Pick<Subscription, "erasures">;
+  },
 ): boolean {
-  return id === holdings.id && holdings.safe && !stopping;
+  const isHeld = id === holdings.id && holdings.safe;
+  return isHeld && !actor.stopping && !isOutlived(subscription, actor);
 }
 
 /** Returns host and port as in the `Host` header. */

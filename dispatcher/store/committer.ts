@@ -243,12 +243,16 @@ function untilRepeated(records: readonly AttemptRecord[]): [AttemptRecord[], Att
   return [parts.get(true) ?? [], parts.get(false) ?? []];
 }
 
-/** Whether all records are successes of consecutive log entries. */
+/** Whether all records are successes of consecutive log entries that were read after the same erasures. */
 function isRun(records: readonly AttemptRecord[]): boolean {
-  const before = (records[0]?.sequence ?? 0) - 1;
+  const [first] = records;
+  const before = (first?.sequence ?? 0) - 1;
   return records.every(
-    ({ decision, isLogged, sequence }, i) =>
-      decision.kind === "delivered" && isLogged && sequence === before + 1 + i,
+    ({ decision, isLogged, sequence, erasures }, i) =>
+      decision.kind === "delivered" &&
+      isLogged &&
+      sequence === before + 1 + i &&
+      erasures === first?.erasures,
   );
 }
 
@@ -268,6 +272,7 @@ async function commitAllRuns(db: DbOrTx, dispatcherId: string, runs: Runs, monot
     subscriptionIds: each((records) => records[0]?.subscriptionId),
     firsts: each((records) => records[0]?.sequence),
     lasts: each((records) => records.at(-1)?.sequence),
+    erasures: each((records) => records[0]?.erasures),
   };
   const row = onlyRow(await db.run(commitRuns, given));
   for (const id of row.left) committed.delete(id);

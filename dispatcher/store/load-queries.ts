@@ -61,6 +61,7 @@ const SETTINGS = {
   lastSequence: outboxSequences.lastSequence,
   lastLogged: outboxSequences.lastLogged,
   settledThrough: outboxOffsets.settledThrough,
+  erasures: outboxOffsets.erasures,
   inactiveAccounts: value("text"),
 };
 
@@ -101,7 +102,7 @@ const load = statement({
       select * from ${given}
     ), active as materialized (
       -- Read in the same snapshot as the entries, so that entries which an enable skips are left out.
-      select a.ord, a.id, a.shard, a.after, a."except", a.except_none, s.*, f.settled_through, f.skipped_through,
+      select a.ord, a.id, a.shard, a.after, a."except", a.except_none, s.*, f.settled_through, f.skipped_through, f.erasures,
              q.last_sequence, q.last_logged,
              -- While a test is pending, all other entries are held.
              case when s.pending_test_event_id is null then a."limit" else 0 end as "limit",
@@ -146,7 +147,7 @@ const load = statement({
            json_build_array(json_build_object('partnerId', a.partner_id, 'webhookUrl', a.webhook_url, 'ordering', a.ordering,
              'standardWebhooks', a.standard_webhooks, 'sealedSecret', a.sealed_secret, 'sealedPreviousSecret', a.previous_secret, 'nextBatchAt', a.next_batch_at,
              'pendingTestEventId', a.pending_test_event_id,
-             'lastSequence', a.last_sequence, 'lastLogged', a.last_logged, 'settledThrough', a.settled_through,
+             'lastSequence', a.last_sequence, 'lastLogged', a.last_logged, 'settledThrough', a.settled_through, 'erasures', a.erasures,
              'inactiveAccounts', a.inactive::text))
       from active a`,
 });

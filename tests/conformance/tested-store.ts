@@ -229,6 +229,7 @@ export class NamedStore {
     return {
       ...numbers,
       shard: this.on.shardOf(subscription),
+      erasures: 0,
       subscriptionId: this.on.subscriptions.idOf(subscription),
       eventId: this.on.events.idOf(event),
       event: isTest ? TEST_EVENT : "review_received",

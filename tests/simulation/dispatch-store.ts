@@ -117,6 +117,7 @@ function activeSubscription(tables: Tables, id: string): Subscription | undefine
     standardWebhooks: false,
     nextBatchAt: row.nextBatchAtMs === null ? null : new Date(row.nextBatchAtMs),
     pendingTestEventId: null,
+    erasures: 0,
     // Every simulated account is active.
     inactiveAccounts: "{}",
   };

@@ -23,6 +23,7 @@ export const subscription: Subscription = {
   standardWebhooks: false,
   nextBatchAt: null,
   pendingTestEventId: null,
+  erasures: 0,
   inactiveAccounts: "{}",
 };
 

@@ -74,6 +74,7 @@ function recordOf(
     subscriptionId: id,
     sequence: n + 1,
     isLogged: false,
+    erasures: 0,
     eventId: newUlid(startedAt.getTime()),
     event: "review_received",
     round: 1,

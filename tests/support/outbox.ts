@@ -241,6 +241,7 @@ export function attemptRecord(
 ): AttemptRecord {
   return {
     isLogged: true,
+    erasures: 0,
     event: "review_received",
     round: 1,
     attempt: 1,

@@ -112,38 +112,43 @@ const REVIEWER_STEPS: Readonly<Record<string, Step<OfReviewer>>> = {
 async function eraseReviews(tx: Tx, { selector }: Context<OfReviewer>, at: string): Promise<Chunk> {
   const [after = 0, event] = at === "" ? [] : at.split("/").map(Number);
   if (event !== undefined) {
-    const { counts, last } = await eraseEvents(tx, after, event);
-    return { counts, next: last === undefined ? String(after) : `${after}/${last}` };
+    const { changed, last } = await withoutReviewerOf(tx, after, event);
+    const next = last === undefined ? String(after) : `${after}/${last}`;
+    return { counts: await queries.replaceEvents(tx, changed), next };
   }
   const { found, end } = await queries.nextReviews(tx, selector, after);
   let counts: Counts = {};
+  let next = end?.toString();
+  const events: queries.EventRow[] = [];
   for (const id of found) {
     const reviews = await queries.eraseReview(tx, id);
     const mails = await queries.dropMails(tx, queries.isMailAbout(id));
-    const events = await eraseEvents(tx, id, 0);
-    counts = sum(counts, { ...events.counts, reviews, mails });
-    if (events.last !== undefined) return { counts, next: `${id}/${events.last}` };
+    counts = sum(counts, { reviews, mails });
+    const { changed, last } = await withoutReviewerOf(tx, id, 0);
+    events.push(...changed);
+    if (last === undefined && events.length < queries.CHANGED_ROWS) continue;
+    next = last === undefined ? String(id) : `${id}/${last}`;
+    break;
   }
-  return { counts, next: end?.toString() };
+  // All at once and at the end, because deliveries wait from the first of these events until the commit.
+  return { counts: sum(counts, await queries.replaceEvents(tx, events)), next };
 }
 
-/** Replaces the next events of a review after an event. `last` is undefined if no more follow. */
-async function eraseEvents(tx: Tx, reviewId: number, after: number) {
+/** Returns the next events of a review after an event as they are replaced. `last` is undefined if no more follow. */
+async function withoutReviewerOf(tx: Tx, reviewId: number, after: number) {
   const found = await queries.eventsOfReview(tx, reviewId, after);
-  const counts = await replace(tx, found, withoutReviewer);
-  return { counts, last: found.length < queries.CHANGED_ROWS ? undefined : found.at(-1)?.id };
+  const last = found.length < queries.CHANGED_ROWS ? undefined : found.at(-1)?.id;
+  return { changed: changedOf(found, withoutReviewer), last };
 }
 
-function replace(
-  tx: Tx,
+function changedOf(
   found: readonly queries.EventRow[],
   without: (event: Personal) => Personal,
-): Promise<Counts> {
-  const changed = found.flatMap(({ id, eventId, ...event }) => {
+): queries.EventRow[] {
+  return found.flatMap(({ id, eventId, partnerId, ...event }) => {
     const after = without(event);
-    return isChanged(event, after) ? [{ id, eventId, ...after }] : [];
+    return isChanged(event, after) ? [{ id, eventId, partnerId, ...after }] : [];
   });
-  return queries.replaceEvents(tx, changed);
 }
 
 const USER_STEPS: Readonly<Record<string, Step<OfUser>>> = {
@@ -169,7 +174,8 @@ const USER_STEPS: Readonly<Record<string, Step<OfUser>>> = {
   events: async (tx, { selector: { userId, account } }, at) => {
     if (account === null) return { counts: {} };
     const { events, next } = await queries.eventsOfActor(tx, { userId, account }, Number(at));
-    return { counts: await replace(tx, events, withoutActor), next: next?.toString() };
+    const counts = await queries.replaceEvents(tx, changedOf(events, withoutActor));
+    return { counts, next: next?.toString() };
   },
   mails: async (tx, { selector: { email }, box }, at) => {
     const { found, next } = await queries.waitingMails(tx, at);

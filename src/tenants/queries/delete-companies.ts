@@ -36,7 +36,7 @@ import {
 } from "../../../db/schema/tokens.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { list, statement, value } from "../../../db/statement.ts";
-import { keptDetails } from "./erase.ts";
+import { countErasure, keptDetails } from "./erase.ts";
 
 /** The most rows that one statement deletes. */
 export const DELETED_ROWS = 500;
@@ -135,7 +135,8 @@ export async function nextSubscription(
 
 /**
  * Deletes the events of an account among the next rows of its partner's history, with their queue entries and attempts.
- * The locks of the sequences make redeliveries and batches wait, so that none queues an event that is deleted.
+ * The locks of the sequences make redeliveries and batches wait, so that none queues an event that is deleted. An attempt
+ * that is under way is recorded without its response.
  */
 export async function deleteEvents(
   tx: Tx,
@@ -163,6 +164,8 @@ export async function deleteEvents(
     .where(inArray(subscriptionId, subscriptions))
     .orderBy(asc(subscriptionId))
     .for("no key update");
+  // Before the entries, which a commit of attempts changes after it has locked the offset.
+  await countErasure(tx, [partnerId]);
   const [ids, eventIds] = [own.map((row) => row.id), own.map((row) => row.eventId)];
   await tx.delete(outbox).where(anyOf(outbox.eventId, eventIds));
   await tx

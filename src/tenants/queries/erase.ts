@@ -5,6 +5,7 @@ import { and, asc, eq, gt, isNotNull, or, sql, type SQL } from "drizzle-orm";
 
 import { anyOf, isAttemptOfAny } from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { boundLockWait } from "../../../db/server.ts";
 import { alertSettings, mails } from "../../../db/schema/alerts.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { auditLog, inbox, users, userStores } from "../../../db/schema/companies.ts";
@@ -21,7 +22,8 @@ import {
 } from "../../../db/schema/sign-in.ts";
 import { recoveryCodes, secondFactors } from "../../../db/schema/second-factors.ts";
 import { authenticationEvents, portalLinks } from "../../../db/schema/tokens.ts";
-import { rows, statement } from "../../../db/statement.ts";
+import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
+import { list, rows, statement, type ValuesOf } from "../../../db/statement.ts";
 import { hasMailbox } from "../../lib/email.ts";
 import type { Digest } from "../../lib/kind-key.ts";
 import type { Selector } from "../erasure-model.ts";
@@ -106,8 +108,13 @@ const PERSONAL = {
   review: reviewHistory.review,
   metadata: reviewHistory.metadata,
 };
-const EVENT = { id: reviewHistory.id, eventId: reviewHistory.eventId, ...PERSONAL };
-export type EventRow = Personal & { readonly id: number; readonly eventId: string };
+const OF_EVENT = {
+  id: reviewHistory.id,
+  eventId: reviewHistory.eventId,
+  partnerId: reviewHistory.partnerId,
+};
+const EVENT = { ...OF_EVENT, ...PERSONAL };
+export type EventRow = Personal & ValuesOf<typeof OF_EVENT>;
 
 /** Reads the next events of a review after an id, in the order of their ids. */
 export function eventsOfReview(db: DbOrTx, reviewId: number, after: number): Promise<EventRow[]> {
@@ -160,10 +167,44 @@ const replacing = statement({
       from ${given} where h.id = given.id`,
 });
 
+const counting = statement({
+  name: "erasure.count",
+  // Raw SQL, because the offsets are locked in the order in which commits of attempts lock them.
+  params: { partners: list(webhookSubscriptions.partnerId) },
+  text: ({ partners }) => sql`
+    with held as materialized (
+      select subscription_id from outbox_offsets
+       where subscription_id = any(array(select id from webhook_subscriptions where partner_id = any(${partners})))
+       order by subscription_id for no key update
+    )
+    update outbox_offsets set erasures = erasures + 1
+     where subscription_id = any(array(select subscription_id from held))`,
+});
+
+/** The longest wait in milliseconds for an offset, for which deliveries of the same partners may have to wait, too. */
+const OFFSET_LOCK_MS = 500;
+
+/**
+ * Counts an erasure at all subscriptions of these partners, deleted ones included, and keeps their attempts from being
+ * recorded until the commit. A statement that follows sees every attempt that was recorded before. A commit that comes
+ * after sees that its event may be erased, and stores no response (dispatcher/store/attempt-queries.ts).
+ *
+ * From then on no statement of the transaction waits longer than `OFFSET_LOCK_MS` for a lock.
+ */
+export async function countErasure(tx: Tx, partnerIds: Iterable<number>): Promise<void> {
+  const partners = [...new Set(partnerIds)];
+  await Promise.all([boundLockWait(tx, OFFSET_LOCK_MS), tx.run(counting, { partners })]);
+}
+
 /** Replaces what names a person in events, and removes what their attempts keep. Returns the numbers of both. */
 export async function replaceEvents(tx: Tx, given: readonly EventRow[]) {
   if (given.length === 0) return { events: 0, attempts: 0 };
   const { count: events } = await tx.run(replacing, { given });
+  // As late as possible, because the deliveries of the partners wait from here on.
+  await countErasure(
+    tx,
+    given.map(({ partnerId }) => partnerId),
+  );
   const { requestBody, responseHeaders, responseExcerpt, bodyDigest } = deliveryAttempts;
   const { count: attempts } = await tx
     .update(deliveryAttempts)

@@ -91,6 +91,7 @@ function record(sequence: number, decision: Decision): AttemptRecord {
     subscriptionId: HOT.id,
     sequence,
     isLogged: true,
+    erasures: 0,
     eventId: eventId(sequence),
     event: "review_received",
     round: 1,

@@ -366,6 +366,27 @@ describe("a test event", () => {
   });
 });
 
+describe("an erasure", () => {
+  test("makes the actor read again what it has queued", () => {
+    expect(sent(loaded([entry(1), entry(2), entry(3)]))).toEqual([1]);
+    const request = load(tell({ kind: "woken" }));
+    const erased = { ...subscription, erasures: 1 };
+    const found = { subscription: erased, entries: [entry(4)], tests: [], lastSequence: 4 };
+    expect(sent(tell({ kind: "loaded", loaded: { request, found } }))).toEqual([]);
+    expect(sent(tell({ kind: "answered", lane: "main", decision: delivered }))).toEqual([]);
+    const again = load(
+      tell({ kind: "committed", lane: "main", decision: delivered, active: true }),
+    );
+    expect(again.after).toBe(0);
+    const rest = { ...found, entries: [entry(2), entry(3), entry(4)] };
+    const effects = tell({ kind: "loaded", loaded: { request: again, found: rest } });
+    expect(effects.find((effect) => effect.kind === "send")).toMatchObject({
+      entry: { sequence: 2 },
+      subscription: { erasures: 1 },
+    });
+  });
+});
+
 describe("a pending test", () => {
   const pending = { pendingTestEventId: "E9" };
   const test9 = entry(9, { isTest: true });

@@ -1,0 +1,1 @@
+ALTER TABLE "outbox_offsets" ADD COLUMN "erasures" integer DEFAULT 0 NOT NULL;
