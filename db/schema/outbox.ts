@@ -115,7 +115,8 @@ export const outboxOffsets = pgTable("outbox_offsets", {
 
 /**
  * The ranges of skips: the events of the log from `first` to `last`, and the rows of `outbox` up to `last` that no
- * earlier skip covers.
+ * earlier skip covers. Events that were under way at the skip and were delivered are between two ranges. A range may be
+ * empty (`first` is `last` + 1).
  */
 export const outboxSkips = pgTable(
   "outbox_skips",

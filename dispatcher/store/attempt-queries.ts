@@ -308,6 +308,32 @@ const PASSED = sql`
        where a.last - a.settled_through > a.ended and coalesce(m.outcome, 'retry') = 'retry'
     )`;
 
+/**
+ * Takes events of the log out of the skips that cover them, because their POSTs were under way at the skip and ended well:
+ * what was delivered is not skipped (contract 6.16). The range of a skip is split before and after each of them. The last
+ * part keeps the row, and may be empty.
+ */
+const UNSKIPPED = sql`
+    unskipped as materialized (
+      select i.subscription_id, i.sequence, k.first, k.last, k.reason, k.entries, k.skipped_at
+        from input i join offsets f on f.subscription_id = i.subscription_id
+       cross join lateral (
+               select * from outbox_skips where subscription_id = i.subscription_id and last >= i.sequence
+                order by last limit 1) k
+       where i.outcome = 'delivered' and i.is_logged and i.sequence <= f.skipped_through and i.sequence >= k.first
+    ), before_it as (
+      insert into outbox_skips (subscription_id, first, last, reason, entries, skipped_at)
+      select subscription_id, begin, sequence - 1, reason, case when entries is not null then 0 end, skipped_at
+        from (select *, coalesce(lag(sequence) over (partition by subscription_id, last order by sequence) + 1, first) as begin
+                from unskipped) u
+       where begin < sequence
+    ), after_it as (
+      update outbox_skips k set first = u.sequence + 1, entries = k.entries - u.count
+        from (select subscription_id, last, max(sequence) as sequence, count(*)::int as count
+                from unskipped group by subscription_id, last) u
+       where k.subscription_id = u.subscription_id and k.last = u.last
+    )`;
+
 /** Commits attempt records of any kind, with each entry at most once. */
 export const commitAny = statement({
   name: "attempts.commit",
@@ -343,19 +369,22 @@ export const commitAny = statement({
       update outbox_offsets f set settled_through = a.last from ahead a where f.subscription_id = a.subscription_id
     ), ${PASSED}, rows as not materialized (
       select i.* from input i join offsets f on f.subscription_id = i.subscription_id
-       where i.sequence > f.skipped_through and not (i.is_logged and i.sequence > f.settled_through)
+       where (i.sequence > f.skipped_through or i.outcome = 'delivered')
+         and not (i.is_logged and i.sequence > f.settled_through)
     ), removed as (
       delete from outbox where ctid = any(array(
         select o.place from rows i cross join lateral (
                select ctid as place from outbox
                 where shard = i.shard and subscription_id = i.subscription_id and sequence = i.sequence
-                  and attempt = i.attempt and skipped_at is null offset 0) o
+                  and attempt = i.attempt and (skipped_at is null or i.outcome = 'delivered') offset 0) o
          where i.outcome in ('delivered', 'failed')))
       returning subscription_id, sequence
-    ), ended as materialized (
+    ), ${UNSKIPPED}, ended as materialized (
       select subscription_id, sequence from removed
        union all
       select subscription_id, sequence from moved where outcome <> 'retry'
+       union all
+      select subscription_id, sequence from unskipped
     ), attempts as (
       insert into delivery_attempts (${WRITTEN})
       select ${SELECTED}

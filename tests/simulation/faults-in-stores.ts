@@ -178,6 +178,16 @@ export const FAULTS_IN_LOG: readonly InjectedFault[] = [
     breaks: ["one place", "nothing after settled", "no loss"],
   },
   {
+    name: "final-skip",
+    seed: 32,
+    bug: "An entry that a skip has settled while its POST was under way stays skipped, although the POST ends well.",
+    async inject() {
+      const { skippedEntry } = await import("./log.ts");
+      replaceFunction(skippedEntry, () => () => undefined);
+    },
+    breaks: ["no outcome in vain"],
+  },
+  {
     name: "early-load",
     seed: 1,
     bug: "A load begins with the last event that the offset has passed.",

@@ -174,6 +174,8 @@ export function moveOf(
     };
     return { moves: event !== undefined, apply };
   }
+  const late = decision.kind === "delivered" ? skippedEntry(target, sequence) : undefined;
+  if (late !== undefined) return { moves: true, apply: () => unskip(target, late) };
   const row = sequence > target.skippedThrough ? find(target.outbox, sequence) : undefined;
   if (row === undefined || row.attempt !== attempt) return { moves: false, apply: () => undefined };
   const apply = () => {
@@ -183,6 +185,19 @@ export function moveOf(
     return row;
   };
   return { moves: true, apply };
+}
+
+/** Returns an entry that a skip has settled, while its POST was under way. */
+export function skippedEntry(target: SubscriptionRow, sequence: number): OutboxRow | undefined {
+  const settled = target.settled.get(sequence);
+  return settled?.state === "skipped" ? settled : undefined;
+}
+
+/** Takes an entry out of its skip, because it was delivered all the same. */
+function unskip(target: SubscriptionRow, entry: OutboxRow): OutboxRow {
+  const row = find(target.outbox, entry.sequence);
+  if (row !== undefined) removeRow(target, row);
+  return entry;
 }
 
 /** Whether the outcome of this entry moves the offset: no other record has, and the offset has not passed it. */

@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 
 import { verify } from "@octokit/webhooks-methods";
 import Ajv2020 from "ajv/dist/2020.js";
@@ -224,8 +224,56 @@ test("the dispatcher notices a delete at once, and sends nothing more", async ()
   expect([receiver.received.length, await recorded()]).toEqual([1, 1]);
   const [skipped] = await db.sql`
     select count(*)::int as count from skipped_entries where subscription_id = ${id} and reason = 'deleted'`;
-  expect(skipped).toEqual({ count: 3 });
+  expect(skipped).toEqual({ count: 2 });
 });
+
+describe.each(["subscription", "partner", "account"] as const)(
+  "a POST that is under way while its entry is skipped by an activation of the %s",
+  (what) => {
+    test.each([
+      { attempt: 1, status: 200, state: "delivered" },
+      { attempt: 2, status: 200, state: "delivered" },
+      { attempt: 1, status: 500, state: "skipped" },
+      { attempt: 2, status: 410, state: "skipped" },
+    ])("and is answered $status to attempt $attempt is shown as $state", async (one) => {
+      const { id } = await start();
+      const answer = Promise.withResolvers<number>();
+      receiver.answer = (_, count) => (count === one.attempt - 1 ? answer.promise : 500);
+      const [eventId = "", next = ""] = await world.emit(2);
+      await until("the POST", () => receiver.received.length === one.attempt);
+      await stopAndSkip(what, id);
+      answer.resolve(one.status);
+      const attempts = async () => (await show(id, eventId))["attempts"] as unknown[];
+      await until("its record", async () => (await attempts()).length === one.attempt);
+      expect(await show(id, eventId)).toMatchObject({
+        state: one.state,
+        settled_at: expect.any(String),
+      });
+      expect(await show(id, next)).toMatchObject({ state: "skipped" });
+      const { body } = await world.ask("GET", `/${id}/messages?state=delivered`);
+      const delivered = (body["data"] as { event_id: string }[]).map((row) => row.event_id);
+      expect(delivered).toEqual(one.state === "delivered" ? [eventId] : []);
+      expect((await world.ask("GET", `/${id}/health`)).body).toMatchObject({ pending: 0, held: 0 });
+    });
+  },
+);
+
+/** Stops the deliveries of a subscription, and activates them with `held: skip`. */
+async function stopAndSkip(what: "subscription" | "partner" | "account", id: string) {
+  const skip = { held: "skip" };
+  if (what === "subscription") {
+    await post(`/${id}/disable`);
+    await post(`/${id}/enable`, skip);
+    return;
+  }
+  const [partner] = world.tenants.partners;
+  const path = what === "partner" ? `partners/${partner.id}` : `accounts/${partner.accounts[0].id}`;
+  const token = world.tokens.root;
+  await world.api.call("POST", `/admin/${path}/deactivate`, { token, body: {} });
+  await world.api.call("POST", `/admin/${path}/activate`, { token, body: skip });
+  // The deactivation has ended all sessions.
+  Object.assign(world.tokens, { owner: await world.api.login(partner.owner.email) });
+}
 
 const HOUR_MS = 500;
 

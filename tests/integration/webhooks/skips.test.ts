@@ -67,35 +67,46 @@ describe.each([
 });
 
 describe("a POST under way while its entry is skipped", () => {
-  test.each(["log", "rows"] as const)(
-    "is recorded but does not settle the entry: %s",
-    async (kind) => {
-      const { id, eventIds } = await queued(2);
-      const [eventId = "", next = ""] = eventIds;
-      const { db } = world.database;
-      if (kind === "rows") await passQueue(db, id);
-      await disable(world, id);
-      expect((await enable(id)).status).toBe(200);
-      const [fresh = ""] = await world.emit(1);
-      await db.sql`insert into dispatchers (id, started_at, renewed_at) values (${id}, now(), now())`;
-      const entry = { subscriptionId: id, shard: await shardOf(id), eventId, sequence: 1 };
-      for (const decision of ["failed", "delivered"] as const)
-        await commitAttempts(db, id, {
-          records: [attemptRecord({ ...entry, id: ulid(), decision: { kind: decision } })],
-          now: world.clock.now(),
-          monotonicMs: 0,
-        });
-      expect(await delivery(id, eventId)).toMatchObject({
-        state: "skipped",
-        attempts: [{ outcome: "failed" }, { outcome: "delivered" }],
+  test.each([
+    { kind: "log", outcome: "failed", state: "skipped" },
+    { kind: "rows", outcome: "failed", state: "skipped" },
+    { kind: "log", outcome: "delivered", state: "delivered" },
+    { kind: "rows", outcome: "delivered", state: "delivered" },
+  ] as const)("in the $kind is shown as $state if it has $outcome", async (one) => {
+    const { kind, outcome, state } = one;
+    world.clock.advance(1);
+    const { id, eventIds } = await queued(2);
+    const [eventId = "", next = ""] = eventIds;
+    const { db } = world.database;
+    if (kind === "rows") await passQueue(db, id);
+    await disable(world, id);
+    expect((await enable(id)).status).toBe(200);
+    const [fresh = ""] = await world.emit(1);
+    await db.sql`insert into dispatchers (id, started_at, renewed_at) values (${id}, now(), now())`;
+    const entry = { subscriptionId: id, shard: await shardOf(id), eventId, sequence: 1 };
+    const record = attemptRecord({ ...entry, id: ulid(), decision: { kind: outcome } });
+    for (const _ of ["first", "again"])
+      await commitAttempts(db, id, {
+        records: [record],
+        now: world.clock.now(),
+        monotonicMs: 0,
       });
-      expect(await delivery(id, next)).toMatchObject({ state: "skipped", attempts: [] });
-      expect(await loaded(id)).toEqual([[fresh, 1]]);
-      const [row] = await db.sql`
+    expect(await delivery(id, eventId)).toMatchObject({ state, attempts: [{ outcome }] });
+    expect(await delivery(id, next)).toMatchObject({ state: "skipped", attempts: [] });
+    const { body } = await world.ask("GET", `/${id}/messages?state=skipped`);
+    const skipped = (body["data"] as { event_id: string }[]).map((row) => row.event_id);
+    expect(skipped).toEqual(state === "skipped" ? [next, eventId] : [next]);
+    expect(await loaded(id)).toEqual([[fresh, 1]]);
+    const since = world.clock.now().toISOString();
+    world.clock.advance(1);
+    const recovered = await world.ask("POST", `/${id}/recover`, {
+      body: { since, dry_run: true },
+    });
+    expect(recovered.body).toEqual({ queued: skipped.length });
+    const [row] = await db.sql`
       select consecutive_failure_count as failures from webhook_subscriptions where id = ${id}`;
-      expect(row).toEqual({ failures: 0 });
-    },
-  );
+    expect(row).toEqual({ failures: 0 });
+  });
 });
 
 test("a skip waits for a commit of attempts, and covers the entries that this leaves queued", async () => {
