@@ -29,10 +29,13 @@ export const LIMITS = {
   dispatch: { lockMs: 2_000, statementMs: 10_000, idleMs: 10_000, deadlineMs: 12_000 },
   /** The pool for leases of dispatchers. Its statements end before a lease that is not renewed expires. */
   leases: { lockMs: 1_000, statementMs: 2_000, idleMs: 2_000, deadlineMs: 2_500 },
-  /** The pool for maintenance jobs. A chunk of a job may take long, because no request waits for it. */
-  maintenance: { lockMs: 2_000, statementMs: 60_000, idleMs: 10_000, deadlineMs: 65_000 },
+  /**
+   * The pool for maintenance jobs. A chunk of a job may take long, because no request waits for it. It does not wait
+   * for a lock, because requests wait for the locks that it has.
+   */
+  maintenance: { lockMs: 100, statementMs: 60_000, idleMs: 10_000, deadlineMs: 65_000 },
   /** The pool that builds the index of a day of attempts, which may take an hour. */
-  indexing: { lockMs: 2_000, statementMs: 3_600_000, idleMs: 10_000, deadlineMs: 3_605_000 },
+  indexing: { lockMs: 100, statementMs: 3_600_000, idleMs: 10_000, deadlineMs: 3_605_000 },
 } as const satisfies Record<string, Limits>;
 
 /**

@@ -8,6 +8,7 @@ import { commandLine, ROOT } from "./executable.ts";
 import { connect, isPooled, type RawDb, type RawTx } from "./client.ts";
 import { causeOf, isLockTimeout, isForbidden } from "./errors.ts";
 import { PLANNER } from "./limits.ts";
+import { LOCK_MS } from "./locks.ts";
 import { ensurePartitions } from "./partitions.ts";
 import { serverTime } from "./server.ts";
 import type { Raw } from "./session.ts";
@@ -85,13 +86,9 @@ async function ownerNeeded({ sql }: RawDb, reason: unknown): Promise<string> {
   );
 }
 
-/**
- * The lock timeout of one try in milliseconds. A schema change that waits for its lock blocks all later statements on
- * the table, so it gives up soon and tries again.
- */
-const LOCK_MS = 1_000;
+/** The pauses in milliseconds between two tries, in which other statements can run (`LOCK_MS`). */
 const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 10_000;
+const LONGEST_PAUSE_MS = 5_000;
 /** The time limit in milliseconds for all tries. A transaction that holds the lock for hours is not waited for. */
 const PATIENCE_MS = 300_000;
 

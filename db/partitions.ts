@@ -4,6 +4,7 @@ import { encodeTime } from "ulid";
 
 import type { DbOrTx, RawDb, RawTx } from "./client.ts";
 import { isLockTimeout } from "./errors.ts";
+import { LOCK_MS, retryLocks } from "./locks.ts";
 import { waitForTurn, serverTime } from "./server.ts";
 
 const DAY_MS = 86_400_000;
@@ -139,14 +140,6 @@ async function moveDefaultRows(tx: RawTx, { name, from, to }: DayPartition): Pro
 }
 
 /**
- * The time in milliseconds that creating or dropping a partition waits for a lock, in each of at most `LOCK_TRIES`
- * tries. The wait is short, because all later readers and writers of the table queue behind it. If a dump holds the
- * table for minutes, the next call tries again.
- */
-const LOCK_MS = 100;
-const LOCK_TRIES = 5;
-const PAUSE_S = 0.05;
-/**
  * The time limit of one statement in a transaction that creates or drops a partition: enough to move a few thousand
  * rows on a loaded server.
  */
@@ -164,24 +157,6 @@ async function underLocks<T>(db: RawDb, work: (tx: RawTx) => Promise<T>): Promis
     if (isLockTimeout(error)) return undefined;
     throw error;
   }
-}
-
-/**
- * Makes a statement that repeats other statements after a lock timeout, without losing the work before them. Between
- * two tries the sessions that queued behind the lock can run.
- */
-function retryLocks(statements: string): string {
-  return `do $$ begin
-    for tried in 1..${LOCK_TRIES} loop
-      begin
-        ${statements}
-        return;
-      exception when lock_not_available then
-        if tried = ${LOCK_TRIES} then raise; end if;
-      end;
-      perform pg_sleep(${PAUSE_S});
-    end loop;
-  end $$`;
 }
 
 /** The most rows that are counted in a partition for which the server has no estimate. */

@@ -21,7 +21,12 @@ interface DeletingDeps {
 interface Chunk {
   readonly rows: number;
   readonly next?: string | undefined;
+  /** The sessions for which the deletion has to wait until the next run of the job. */
+  readonly waitsFor?: readonly string[] | undefined;
 }
+
+/** The time in milliseconds that a run waits for transactions, which is longer than those of our requests take. */
+const PATIENCE_MS = 6_000;
 
 type Company = NonNullable<Awaited<ReturnType<typeof queries.leavingCompany>>>;
 type Step = (tx: Tx, company: Company, at: string, now: Date) => Promise<Chunk>;
@@ -48,11 +53,9 @@ const ACCOUNT: Readonly<Record<string, Step>> = {
     const { rows, next } = await queries.deleteInboxOf(tx, account, Number(at));
     return { rows, next: next?.toString() };
   },
-  connections: async (tx, account) => {
+  connections: async (tx, account, at, now) => {
     const rows = await queries.deleteConnections(tx, account);
-    if (rows > 0) return { rows, next: "" };
-    await queries.waitForReports(tx);
-    return { rows };
+    return rows > 0 ? { rows, next: "" } : awaitWriters(tx, at, now);
   },
   queues: passQueues,
   events: async (tx, { id, partnerId }, at) => {
@@ -119,7 +122,11 @@ export async function deletionChunk({
     const place = placeOf(reached);
     const company = await queries.leavingCompany(tx, place.companyId);
     if (company === undefined) throw new Error("The company of a step is missing.");
-    const { rows, next } = await runStep(tx, company, place, now);
+    const { rows, next, waitsFor } = await runStep(tx, company, place, now);
+    if (waitsFor !== undefined) {
+      log.warn("company.deletion_waits", { company_id: rootId, sessions: waitsFor });
+      return { rows, next: undefined };
+    }
     if (next !== undefined) await saveDeletion(tx, rootId, textOf(next));
     else if (!(await queries.deleteCompanyRow(tx, company)))
       await saveDeletion(tx, rootId, textOf(firstPlace(company)));
@@ -157,18 +164,35 @@ async function runStep(
   company: Company,
   { step, at }: Place,
   now: Date,
-): Promise<{ readonly rows: number; readonly next: Place | undefined }> {
+): Promise<Pick<Chunk, "rows" | "waitsFor"> & { readonly next: Place | undefined }> {
   const steps = stepsOf(company);
   const run = steps[step];
   if (run === undefined) throw new Error(`A deletion has no step ${step}.`);
-  const { rows, next } = await run(tx, company, at, now);
+  const { rows, next, waitsFor } = await run(tx, company, at, now);
   const companyId = company.id;
-  if (next !== undefined) return { rows, next: { companyId, step, at: next } };
+  if (next !== undefined) return { rows, next: { companyId, step, at: next }, waitsFor };
   const order = Object.keys(steps);
   const following = order[order.indexOf(step) + 1];
   return {
     rows,
     next: following === undefined ? undefined : { companyId, step: following, at: "" },
+  };
+}
+
+/**
+ * Waits for the end of the transactions that were present when the last connection was gone. `at` is the instant from
+ * which on it waits, in ms, and the ids of the transactions.
+ */
+async function awaitWriters(tx: Tx, at: string, now: Date): Promise<Chunk> {
+  const [since = now.getTime(), ...awaited] = at === "" ? [] : at.split(" ");
+  const writers = await queries.presentWriters(tx);
+  const left = at === "" ? writers : writers.filter(({ id }) => awaited.includes(id));
+  if (left.length === 0) return { rows: 0 };
+  const isLong = Math.abs(now.getTime() - Number(since)) >= PATIENCE_MS;
+  return {
+    rows: 0,
+    next: [since, ...left.map(({ id }) => id)].join(" "),
+    waitsFor: isLong ? left.map(({ session }) => session) : undefined,
   };
 }
 

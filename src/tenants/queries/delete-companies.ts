@@ -112,9 +112,23 @@ export function deleteConnections(tx: Tx, { id }: Leaving): Promise<number> {
   return deleteSome(tx, storeReviewSites.id, eq(storeReviewSites.accountId, id));
 }
 
-/** Waits for the transactions that have read a connection, which may still write reviews and events of it. */
-export async function waitForReports(tx: Tx): Promise<void> {
-  await tx.execute(sql`lock table ${storeReviewSites} in access exclusive mode`);
+/**
+ * Lists the present transactions that may write about a connection which they have read before it was deleted. They
+ * lock rows of these tables or write to them, unlike a dump. Waiting for their end delays nobody, but a lock would.
+ */
+export function presentWriters(db: DbOrTx) {
+  return db
+    .selectDistinct({
+      id: sql`l.virtualtransaction`.mapWith(String),
+      session: sql`concat_ws(' ', a.application_name, l.pid)`.mapWith(String),
+    })
+    .from(sql`pg_locks l left join pg_stat_activity a on a.pid = l.pid`)
+    .where(
+      sql`l.locktype = 'relation' and l.mode in ('RowShareLock', 'RowExclusiveLock') and l.granted
+          and l.database = (select oid from pg_database where datname = current_database())
+          and l.relation in ('reviews'::regclass, 'store_review_sites'::regclass)
+          and l.pid is distinct from pg_backend_pid()`,
+    );
 }
 
 /** Returns the first subscription of a partner after an id, deleted ones included. */
@@ -153,6 +167,9 @@ export async function deleteEvents(
   const next = looked.length < DELETED_ROWS ? undefined : looked.at(-1)?.id;
   const own = looked.filter((row) => row.accountId === accountId);
   if (own.length === 0) return { rows: 0, next };
+  const [ids, eventIds] = [own.map((row) => row.id), own.map((row) => row.eventId)];
+  // Before the locks, because it is the longest statement, and reports of the partner wait for the locks.
+  await tx.delete(deliveryAttempts).where(isAttemptOfAny(eventIds));
   const subscriptions = tx
     .select({ id: webhookSubscriptions.id })
     .from(webhookSubscriptions)
@@ -166,7 +183,8 @@ export async function deleteEvents(
     .for("no key update");
   // Before the entries, which a commit of attempts changes after it has locked the offset.
   await countErasure(tx, [partnerId]);
-  const [ids, eventIds] = [own.map((row) => row.id), own.map((row) => row.eventId)];
+  // Those that were committed meanwhile; later commits store no response.
+  await tx.delete(deliveryAttempts).where(isAttemptOfAny(eventIds));
   await tx.delete(outbox).where(anyOf(outbox.eventId, eventIds));
   await tx
     .delete(batchEntries)
@@ -176,7 +194,6 @@ export async function deleteEvents(
         anyOf(batchEntries.reviewHistoryId, ids),
       ),
     );
-  await tx.delete(deliveryAttempts).where(isAttemptOfAny(eventIds));
   const { count } = await tx.delete(reviewHistory).where(anyOf(id, ids));
   return { rows: count, next };
 }

@@ -181,8 +181,8 @@ const counting = statement({
      where subscription_id = any(array(select subscription_id from held))`,
 });
 
-/** The longest wait in milliseconds for an offset, for which deliveries of the same partners may have to wait, too. */
-const OFFSET_LOCK_MS = 500;
+/** The longest wait in milliseconds for an offset, for which intake and deliveries of the same partners may wait, too. */
+const OFFSET_LOCK_MS = 100;
 
 /**
  * Counts an erasure at all subscriptions of these partners, deleted ones included, and keeps their attempts from being

@@ -4,6 +4,7 @@ import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { idBefore } from "../../../db/conditions.ts";
 import { plans as planTable, stores } from "../../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
+import { lockTable } from "../../../db/locks.ts";
 import { onlyRow } from "../../../db/statement.ts";
 import type { Page } from "../../http/list.ts";
 import type {
@@ -166,10 +167,11 @@ export async function updateStoreReviewSite(
 
 /**
  * Deletes a connection. Fails if it has reported an event. The lock waits for the transactions that may be about to
- * write one, because they have read the connection and no key refers to it.
+ * write one, because they have read the connection and no key refers to it; the statement with which they read can also
+ * lock it.
  */
 export async function deleteStoreReviewSite(tx: Tx, id: number): Promise<void> {
-  await tx.execute(sql`lock table ${storeReviewSites} in access exclusive mode`);
+  await lockTable(tx, storeReviewSites, "exclusive");
   await tx.delete(storeReviewSites).where(eq(storeReviewSites.id, id));
 }
 

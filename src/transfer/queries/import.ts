@@ -4,6 +4,7 @@ import { and, eq, getTableColumns, getTableName, ne, sql, type SQL } from "drizz
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { lockTable } from "../../../db/locks.ts";
 import { anyOf } from "../../../db/conditions.ts";
 import {
   companies,
@@ -265,7 +266,7 @@ const NUMBERED = {
 
 /**
  * Moves the sequence of a table past an id. The lock keeps out inserts, which may otherwise draw ids at the same time and
- * lose them when the sequence is set. Throws an error if a writer holds the table for more than 2 s.
+ * lose them when the sequence is set. Throws an error if a writer holds the table during all tries.
  */
 export async function moveSequence(
   db: { transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> },
@@ -279,9 +280,7 @@ export async function moveSequence(
     const isBehind = sql`coalesce(pg_sequence_last_value(${sequence}), 0) < ${past}::bigint`;
     const rows = await tx.execute(sql`select where ${isBehind}`);
     if (rows.length === 0) return;
-    // Other writers queue behind this lock, so it does not wait long for one that is slow.
-    await tx.execute(sql`set local lock_timeout = '2s'`);
-    await tx.execute(sql`lock table ${table} in share row exclusive mode`);
+    await lockTable(tx, table, "share row exclusive");
     await tx.execute(sql`select setval(${sequence}, ${past}::bigint) where ${isBehind}`);
   });
 }
