@@ -3,9 +3,15 @@ import { readFileSync } from "node:fs";
 import postgres from "postgres";
 
 import { afterCommitSent, causeOf, isDeadlock, isStatementOutdated } from "./errors.ts";
-import { beginSettings, type Limits, PLANNER, startSettings } from "./limits.ts";
+import type { Limits } from "./limits.ts";
 import { PoolWatches } from "./pool-watch.ts";
 import { type OnRows, type Raw, type Run, runOver, type Session, sessionOver } from "./session.ts";
+import {
+  beginSettings,
+  openingStatement,
+  pooledStartSettings,
+  startSettings,
+} from "./session-settings.ts";
 
 /** A pool of connections to PostgreSQL. Statements outside of a transaction may run on different connections. */
 export interface Db<Opened extends Tx = Tx> extends Session {
@@ -89,17 +95,33 @@ const instants: postgres.PostgresType<Date> = {
   serialize: (at: Date | string) => new Date(at).toISOString(),
 };
 
+/** Parses bytes in both formats of `bytea_output`, because a single statement behind a pooler may get either. */
+const bytes: postgres.PostgresType<Uint8Array> = {
+  to: 17,
+  from: [17],
+  parse: (text: string) =>
+    text.startsWith("\\x") ? Buffer.from(text.slice(2), "hex") : unescaped(text),
+  serialize: (value: Uint8Array) => `\\x${Buffer.from(value).toString("hex")}`,
+};
+
+/** Reads PostgreSQL's older format of bytes: `\\` and three octal digits stand for a byte, two backslashes for one. */
+function unescaped(text: string): Buffer {
+  const latin = text.replaceAll(/\\(\\|[0-7]{3})/g, (_, one: string) =>
+    one === "\\" ? one : String.fromCodePoint(Number.parseInt(one, 8)),
+  );
+  return Buffer.from(latin, "latin1");
+}
+
 /**
- * Makes options of the PostgreSQL driver that its types do not declare; `deadline` and `at_begin` come from our patch
- * of the driver (db/patches).
+ * Makes options of the PostgreSQL driver that its types do not declare; `deadline`, `at_begin` and `at_open` come from
+ * our patch of the driver (db/patches).
  */
 function limitsOf(url: string, { limits, name, isPipelined }: ConnectOptions) {
   const isOurs = !isPooled(url);
   return {
     connection: {
       application_name: name,
-      TimeZone: "UTC",
-      ...(isOurs && { ...PLANNER, ...(limits && startSettings(limits)) }),
+      ...(isOurs ? startSettings(limits) : pooledStartSettings()),
     },
     // A standby rejects writes, and most statements write.
     ...(!/[?&]target_session_attrs=/.test(url) && { target_session_attrs: "read-write" as const }),
@@ -110,7 +132,9 @@ function limitsOf(url: string, { limits, name, isPipelined }: ConnectOptions) {
       hasSeveralHosts(url) ? CONNECT_TIMEOUT_OF_SEVERAL_S : CONNECT_TIMEOUT_S,
       (limits?.deadlineMs ?? Infinity) / 1_000,
     ),
-    ...(!isOurs && limits && { at_begin: beginSettings(limits) }),
+    ...(isOurs
+      ? { at_open: openingStatement(/[?&]search_path=/.test(url)) }
+      : { at_begin: beginSettings(limits) }),
   };
 }
 
@@ -158,6 +182,7 @@ export function connect(url: string, options: ConnectOptions): RawDb {
       // JSON parameters of both types (json, jsonb) are sent unchanged, because Drizzle has serialised them already.
       json: { to: 114, from: [114, 3802], parse: JSON.parse, serialize: (text: string) => text },
       date: instants,
+      bytea: bytes,
     },
   });
   return Object.assign(sessionOver(client, { ...watching, commits: true }), {

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { IS_EXECUTABLE } from "./executable.ts";
 
 /** The expected digest of the driver's source, with the patch of db/patches applied. */
-const PATCHED = "f4b698fc657a4b784616809d6fa607a9";
+const PATCHED = "b560741e8712e0217d91b644a2ba9f95";
 
 const INSTALL = "run `bun install --production --frozen-lockfile` here first.";
 

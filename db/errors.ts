@@ -22,6 +22,10 @@ export const isCheckViolation = hasCode("23514");
 /** Whether an error has the SQLSTATE of a missing privilege. */
 export const isForbidden = hasCode("42501");
 
+/** Whether a table, a function or another object of this name exists already. */
+export const isTaken = (error: unknown): boolean =>
+  hasCode("42P07")(error) || hasCode("42723")(error) || hasCode("42710")(error);
+
 /** Returns an error message with the setting that a command needs, if a statement failed for a missing privilege. */
 export function rightsFault(error: unknown): string | undefined {
   if (!isForbidden(error)) return undefined;
@@ -101,6 +105,11 @@ export function isPoolerFound(error: unknown): boolean {
   if (fieldOf(error, "code") === "POOLER_FOUND") return true;
   // PgBouncer rejects most settings in the startup message of a session.
   return String(fieldOf(error, "message")).startsWith("unsupported startup parameter");
+}
+
+/** Whether a pooler refuses transactions, because it gives each statement another session. */
+export function isStatementPooled(error: unknown): boolean {
+  return String(fieldOf(error, "message")).includes("not allowed in statement pooling mode");
 }
 
 /** Returns the name of the unique index that already contains the key of a statement; undefined for any other error. */

@@ -6,12 +6,12 @@ import { readMigrationFiles } from "drizzle-orm/migrator";
 import { commandLine, ROOT } from "./executable.ts";
 
 import { connect, isPooled, type RawDb, type RawTx } from "./client.ts";
-import { causeOf, isLockTimeout, isForbidden } from "./errors.ts";
-import { PLANNER } from "./limits.ts";
+import { causeOf, isForbidden, isLockTimeout, isStatementPooled, isTaken } from "./errors.ts";
 import { LOCK_MS } from "./locks.ts";
 import { ensurePartitions } from "./partitions.ts";
 import { serverTime } from "./server.ts";
 import type { Raw } from "./session.ts";
+import { serverFault, settingsOfRole } from "./session-settings.ts";
 
 /** The database does not get the schema of this version. The message says what to do. */
 export class SchemaError extends Error {
@@ -29,6 +29,8 @@ export async function migrate(url: string, serviceUrl = url): Promise<number> {
   const db = connect(url, { max: 1, name: "reviewrelay-migrate" });
   try {
     const applied = await underLock(db, async (tx) => {
+      const ground = await serverFault(tx);
+      if (ground !== undefined) throw new SchemaError(ground);
       if ((await readState(tx)).kind === "old") await tx.sql.unsafe(await Bun.file(UPGRADE).text());
       const state = await readState(tx);
       const missing = state.kind === "behind" ? state.missing : [];
@@ -39,11 +41,14 @@ export async function migrate(url: string, serviceUrl = url): Promise<number> {
     });
     // Later on, the dispatchers create the partitions.
     if (applied > 0) await ensurePartitions(db, await serverTime(db));
-    for (const one of new Set([url, serviceUrl])) if (isPooled(one)) await adoptPlanner(one);
+    for (const one of new Set([url, serviceUrl])) if (isPooled(one)) await adoptSettings(one);
     return applied;
   } catch (error) {
-    if (!isForbidden(error)) throw error;
-    throw new SchemaError(await ownerNeeded(db, causeOf(error)));
+    const fault = isForbidden(error)
+      ? await ownerNeeded(db, causeOf(error))
+      : (isStatementPooled(error) && STATEMENT_POOLED) || (await takenNames(db, error));
+    if (!fault) throw error;
+    throw new SchemaError(fault);
   } finally {
     await db.close();
   }
@@ -58,20 +63,51 @@ function underLock<T>(db: RawDb, work: (tx: RawTx) => Promise<T>): Promise<T> {
   });
 }
 
-/** Gives the planner settings to the role of a pooler's sessions, for statements outside of transactions. */
-async function adoptPlanner(url: string): Promise<void> {
+/** Gives the settings of a session to the role of a pooler's sessions, for statements outside of transactions. */
+async function adoptSettings(url: string): Promise<void> {
   const db = connect(url, { max: 1, name: "reviewrelay-migrate" });
   try {
     await underLock(db, async ({ sql }) => {
-      const [role] = await sql<{ settings: string[] | null }[]>`
-        select rolconfig as settings from pg_roles where rolname = current_user`;
-      for (const [name, value] of Object.entries(PLANNER))
-        if (!role?.settings?.includes(`${name}=${value}`))
-          await sql.unsafe(`alter role current_user set ${name} = ${value}`);
+      const [row] = await sql<
+        { name: string; path: string; known: string[]; settings: string[] | null }[]
+      >`
+        select current_database() as name, quote_ident(current_schema()) || ', pg_temp' as path,
+               (select array_agg(name) from pg_settings) as known,
+               (select setconfig from pg_db_role_setting
+                 where setrole = current_user::regrole
+                   and setdatabase = (select oid from pg_database where datname = current_database())) as settings`;
+      if (row === undefined) throw new Error("PostgreSQL answered nothing");
+      for (const [name, value] of Object.entries(settingsOfRole())) {
+        if (!row.known.includes(name) || row.settings?.includes(`${name}=${value}`)) continue;
+        await sql.unsafe(
+          `alter role current_user in database ${quoted(row.name)} set ${name} = '${value}'`,
+        );
+      }
+      if (!row.settings?.includes(`search_path=${row.path}`))
+        await sql.unsafe(
+          `alter role current_user in database ${quoted(row.name)} set search_path = ${row.path}`,
+        );
     });
   } finally {
     await db.close();
   }
+}
+
+const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
+
+const STATEMENT_POOLED =
+  "The pooler runs each statement in another session (`pool_mode = statement`), and nothing is committed together: set " +
+  "`pool_mode = transaction` for this database.";
+
+/** Says which schema has other tables of the same names, if a migration failed for that. */
+async function takenNames({ sql }: RawDb, error: unknown): Promise<string | undefined> {
+  if (!isTaken(error)) return undefined;
+  const [row] = await sql<{ schema: string }[]>`select current_schema() as schema`;
+  const cause = causeOf(error);
+  return (
+    `Another program has tables of these names in the schema ${row?.schema} (${cause instanceof Error ? cause.message : String(cause)}): ` +
+    "give the product a schema of its own (docs/operations/moving-in.md, step 1). Nothing was changed."
+  );
 }
 
 /** Says which user may migrate, for a user who may not because of `reason`. */

@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 
-import type { DbOrTx, Tx, Db } from "./client.ts";
+import type { DbOrTx, Tx, RawDb } from "./client.ts";
+import { sessionFault } from "./session-settings.ts";
 import { onlyRow, statement, value } from "./statement.ts";
 
 /** A table of one row without columns, for a query that reads no table. */
@@ -67,9 +68,10 @@ const ONCE_IN_MS = 500;
 
 /**
  * Returns a probe that fails if the database cannot write now, for example because it is a standby or its disk is
- * full. Concurrent calls share one write, and its result is reused for `ONCE_IN_MS`.
+ * full, and if a single statement would not run as statements rely on. Concurrent calls share one write, and its result
+ * is reused for `ONCE_IN_MS`.
  */
-export function writable(db: Db): () => Promise<void> {
+export function writable(db: RawDb): () => Promise<void> {
   let probe: Promise<void> | undefined;
   let begunMs = 0;
   return () => {
@@ -82,8 +84,10 @@ export function writable(db: Db): () => Promise<void> {
   };
 }
 
-function tryToWrite(db: Db): Promise<void> {
-  return db.transaction(async (tx) => {
+async function tryToWrite(db: RawDb): Promise<void> {
+  const fault = await sessionFault(db);
+  if (fault !== undefined) throw new Error(fault);
+  await db.transaction(async (tx) => {
     // More data than `work_mem` makes PostgreSQL write a temporary file, which fails if the disk is full.
     await tx.execute(sql`select from set_config('work_mem', '64kB', true)`);
     await tx.execute(sql`

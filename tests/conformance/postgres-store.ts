@@ -54,11 +54,7 @@ async function withClock({ db, connect }: TestDatabase): Promise<RawDb> {
     create table test.clock (now timestamptz(3) not null);
     insert into test.clock values (now());
     create function test.now() returns timestamptz language sql stable as 'select now from test.clock'`);
-  const [database] = await db.sql<{ name: string }[]>`select current_database() as name`;
-  await db.sql.unsafe(
-    `alter database "${database?.name}" set search_path = test, pg_catalog, public`,
-  );
-  return connect();
+  return connect("test, pg_catalog, public");
 }
 
 async function setClock({ sql }: RawDb, now: Date): Promise<void> {

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { connect, type RawDb } from "../../db/client.ts";
-import { PLANNER } from "../../db/limits.ts";
+import { settingsOfRole } from "../../db/session-settings.ts";
 import { lookAtRights } from "../../src/operate/doctor/database.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
@@ -63,7 +63,7 @@ describe("an empty database with two users", () => {
     }
   });
 
-  test("gets the planner settings of the service's user from the owner's migrate, once, if a pooler is before it", async () => {
+  test("gets the session settings of the service's user from the owner's migrate, once, if a pooler is before it", async () => {
     for (const parameters of ["?prepare=false", `${READ_ONLY}&prepare=false`]) {
       const DATABASE_URL = empty.env.DATABASE_URL + parameters;
       expect(await operate(["migrate"], { ...empty.env, DATABASE_URL })).toMatchObject({
@@ -71,8 +71,16 @@ describe("an empty database with two users", () => {
       });
     }
     const [role] = await empty.owner.sql<{ settings: string[] }[]>`
-      select rolconfig as settings from pg_roles where rolname = ${empty.names.reviewrelay}`;
-    expect(role?.settings).toEqual(Object.entries(PLANNER).map((pair) => pair.join("=")));
+      select setconfig as settings from pg_db_role_setting
+       where setrole = ${empty.names.reviewrelay}::regrole
+         and setdatabase = (select oid from pg_database where datname = current_database())`;
+    const known = await empty.owner.sql<{ name: string }[]>`select name from pg_settings`;
+    const names = new Set(known.map(({ name }) => name));
+    const own = Object.entries(settingsOfRole()).filter(([name]) => names.has(name));
+    expect(role?.settings).toEqual([
+      ...own.map((pair) => pair.join("=")),
+      "search_path=public, pg_temp",
+    ]);
   });
 
   test("is served by every command of the operator", async () => {

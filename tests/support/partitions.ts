@@ -36,9 +36,12 @@ export async function partitions(db: RawDb): Promise<string[]> {
   return rows.map((row) => row.name);
 }
 
+/** The search path of the connections that read the clock of `fakeServerClock`. */
+export const FAKE_CLOCK = "public, pg_catalog";
+
 /**
  * Shadows `now()` and `clock_timestamp()` with functions in schema `public`, and answers a function that sets how far they
- * run ahead. It works for connections that are opened later, because it changes the search path of the database.
+ * run ahead. It works for connections with the search path `FAKE_CLOCK`.
  */
 export async function fakeServerClock(db: RawDb): Promise<(ahead: string) => Promise<void>> {
   await db.sql.unsafe(`
@@ -47,10 +50,7 @@ export async function fakeServerClock(db: RawDb): Promise<(ahead: string) => Pro
     create function public.now() returns timestamptz language sql stable as
       'select pg_catalog.now() + (select ahead from fake_clock)';
     create function public.clock_timestamp() returns timestamptz language sql volatile as
-      'select pg_catalog.clock_timestamp() + (select ahead from fake_clock)';
-    do $$ begin
-      execute format('alter database %I set search_path = public, pg_catalog', current_database());
-    end $$`);
+      'select pg_catalog.clock_timestamp() + (select ahead from fake_clock)'`);
   return async (ahead) =>
     void (await db.sql`update fake_clock set ahead = ${ahead}::text::interval`);
 }

@@ -8,8 +8,11 @@ import { checkRows } from "./statement-rows.ts";
 export interface TestDatabase {
   readonly db: RawDb;
   readonly url: string;
-  /** Opens another pool on the same database, as a second process would have. */
-  connect(): RawDb;
+  /**
+   * Opens another pool on the same database, as a second process would have. A search path in the address stays as it is,
+   * so that a test can shadow functions of PostgreSQL.
+   */
+  connect(searchPath?: string): RawDb;
   /** Closes all pools and drops the database. */
   drop(): Promise<void>;
 }
@@ -28,8 +31,10 @@ export async function createDatabase(): Promise<TestDatabase> {
   const url = new URL(adminUrl);
   url.pathname = `/${name}`;
   const pools: RawDb[] = [];
-  const open = () => {
-    const db = connect(url.href, { max: CONNECTIONS, name: "test", onRows: checkRows });
+  const open = (searchPath?: string) => {
+    const address = new URL(url);
+    if (searchPath !== undefined) address.searchParams.set("search_path", searchPath);
+    const db = connect(address.href, { max: CONNECTIONS, name: "test", onRows: checkRows });
     pools.push(db);
     return db;
   };

@@ -2,7 +2,8 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 
-import { NEWEST_MAJOR, OLDEST_MAJOR } from "../../src/operate/doctor/database.ts";
+import { OLDEST_MAJOR } from "../../db/session-settings.ts";
+import { NEWEST_MAJOR } from "../../src/operate/doctor/database.ts";
 import { OLDEST_REDIS } from "../../src/operate/doctor/surroundings.ts";
 import { postgresMajor } from "../../scripts/demo/stores/postgres-versions.ts";
 import manifest from "../../package.json" with { type: "json" };

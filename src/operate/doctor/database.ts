@@ -3,18 +3,19 @@ import type { RawDb } from "../../../db/client.ts";
 import { describe, schemaFault, schemaState } from "../../../db/migrate.ts";
 import { poolsOf, sumOf } from "../../../db/pools.ts";
 import { serverTime } from "../../../db/server.ts";
+import { OLDEST_MAJOR, serverFault, sessionFault } from "../../../db/session-settings.ts";
 import type { Config } from "../../lib/config.ts";
 import { createSecretBox } from "../../lib/secret-box.ts";
 import { commandLine } from "../../../db/executable.ts";
 import { MASTER_KEY_REMEDY, masterKeyError } from "../../master-key.ts";
 import { advice, fault, ok, type Finding } from "./finding.ts";
 
-export const OLDEST_MAJOR = 15;
 export const NEWEST_MAJOR = 18;
 /** How far the clocks of processes and Postgres may differ (docs/operations/running.md). */
 const MAX_SKEW_MS = 5_000;
 
-export async function lookAtServer({ sql }: RawDb, { connections }: Config): Promise<Finding> {
+export async function lookAtServer(db: RawDb, { connections }: Config): Promise<Finding> {
+  const { sql } = db;
   const [row] = await sql<{ version: number; name: string; readOnly: string; max: number }[]>`
     select current_setting('server_version_num')::int as version, current_setting('server_version') as name,
            current_setting('transaction_read_only') as "readOnly",
@@ -31,6 +32,9 @@ export async function lookAtServer({ sql }: RawDb, { connections }: Config): Pro
       `PostgreSQL ${row.name} accepts no writes`,
       "Name the primary in DATABASE_URL, or all hosts: postgres://user@one,two/name.",
     );
+  const ground = (await serverFault(db)) ?? (await sessionFault(db));
+  if (ground !== undefined)
+    return fault(`PostgreSQL ${row.name} as this user's sessions find it`, ground);
   const pools = poolsOf(connections);
   const api = sumOf(pools.api);
   const dispatcher = sumOf(pools.dispatcher);
@@ -53,7 +57,7 @@ export async function lookAtDurability({ sql }: RawDb): Promise<Finding> {
   if (row?.mode !== "off") return ok("a commit is on disk before it is confirmed");
   return fault(
     `synchronous_commit is off for ${row.name}: a crash of PostgreSQL loses accepted events`,
-    `Run \`alter role ${row.name} set synchronous_commit = on\`, and restart the processes.`,
+    `Take it out of the address of the database. Behind a pooler, run \`${commandLine("migrate")}\`, which sets it for the role, and restart the pooler.`,
   );
 }
 

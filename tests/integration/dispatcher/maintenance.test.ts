@@ -13,6 +13,7 @@ import { hourly, removeOnce, tickOnce } from "../../support/maintenance.ts";
 import {
   attemptsByPartition,
   beginToday,
+  FAKE_CLOCK,
   fakeServerClock,
   insertAttempt,
   partitionOf,
@@ -197,7 +198,7 @@ describe("the hourly jobs", () => {
     await ensurePartitions(db, NOW, DAYS);
     const setClock = await fakeServerClock(db);
     const log = memoryLog();
-    const run = () => tick(log, { db: database.connect() });
+    const run = () => tick(log, { db: database.connect(FAKE_CLOCK) });
     await run();
     await setClock("40 days");
     await run();

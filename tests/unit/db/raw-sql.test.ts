@@ -20,12 +20,16 @@ const FORBIDDEN: readonly [what: string, pattern: RegExp][] = [
   ["a type that is only claimed", /\b(sql|execute)</],
 ];
 
-/** The client and the files that create tables: migrations, and partitions, whose names are not known in advance. */
+/**
+ * The client, the settings of its sessions, and the files that create tables: migrations, and partitions, whose names are
+ * not known in advance.
+ */
 const EXEMPT = new Set([
   "db/client.ts",
   "db/migrate.ts",
   "db/partitions.ts",
   "db/session.ts",
+  "db/session-settings.ts",
   "db/statement.ts",
 ]);
 
