@@ -89,6 +89,7 @@ export class Dispatcher {
       lingers: (shard: number) =>
         this.#sender.lingers(shard) || this.#committer.hasQuarantined(shard),
       busyShards: () => new Set(this.#actors.all().map((actor) => actor.shard)),
+      outage: () => this.#sender.outage,
     };
     this.#holdings = new Holdings({ ...deps, newId }, use, report);
     this.#scheduler = new Scheduler({ ...deps, holdings: this.#holdings }, report);
@@ -318,6 +319,7 @@ export class Dispatcher {
       backlog: this.#committer.backlog,
       quarantinedSubscriptions: this.#committer.quarantined,
       quarantinedEntries: this.#sender.quarantinedEntries,
+      hasOutage: this.#sender.outage !== undefined,
       lagMs: this.#scheduler.lagMs,
     };
   }

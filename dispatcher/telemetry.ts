@@ -29,6 +29,10 @@ const WORKLOAD: Readonly<Record<string, Shown>> = {
     ({ quarantinedSubscriptions }) => quarantinedSubscriptions,
   ],
   lag_seconds: ["Wait of the oldest due entry at the last sweep.", ({ lagMs }) => lagMs / 1_000],
+  outage: [
+    "1 while the machine, egress proxy, DNS or network of this dispatcher keeps it from receivers, so that attempts are postponed and not counted; else 0.",
+    ({ hasOutage }) => Number(hasOutage),
+  ],
   entries_quarantined_total: [
     "Sends that were postponed because the review_history row of the entry is missing. Each such entry is retried every 30 s.",
     ({ quarantinedEntries }) => quarantinedEntries,

@@ -16,6 +16,12 @@ export const dispatchers = pgTable("dispatchers", {
   renewedAt: instant("renewed_at").notNull(),
   /** The resident memory of the process in MB at its last renewal; null for a version that is older than the column. */
   memoryMb: integer("memory_mb"),
+  /**
+   * The part of our own that keeps the dispatcher from reaching receivers (dispatcher/http/failure.ts), and since when;
+   * null without an outage (contract 7.8).
+   */
+  outage: text("outage"),
+  outageSince: instant("outage_since"),
 });
 
 /** The 64 shards of all subscriptions, each with the dispatcher that holds it. A migration inserts the rows. */

@@ -2,6 +2,7 @@ import type { Clock } from "../../src/lib/clock.ts";
 import { checkWebhookUrl } from "../../src/lib/egress.ts";
 import { remember } from "../../src/lib/batches.ts";
 import type { ExchangeResult, HttpClient, PostControl } from "../http/client.ts";
+import type { OwnPart } from "../http/failure.ts";
 import { readExcerpt } from "../http/excerpt.ts";
 
 export interface DeliveryRequest {
@@ -19,6 +20,8 @@ interface Measured {
    * response.
    */
   readonly resent: boolean;
+  /** The parts of our own that the attempt has shown to work. */
+  readonly works?: readonly OwnPart[] | undefined;
 }
 
 interface Answered extends Measured {
@@ -50,16 +53,17 @@ export function createDeliver({ clock, client }: { clock: Clock; client: HttpCli
     const checked = check(request.url);
     if (checked.kind === "refused") {
       const { code: errorCode, reason: detail } = checked;
-      return { kind: "failed", errorCode, detail, reached: false, durationMs: 0, resent: false };
+      return { kind: "failed", errorCode, detail, durationMs: 0, resent: false };
     }
     const result = await client.post(checked.target, request, control);
     const durationMs = Math.round(clock.monotonicMs() - startedMs);
     if (result.kind !== "answered") return { ...result, durationMs };
-    const { statusCode, headers, body, resent } = result;
+    const { statusCode, headers, body, resent, works } = result;
     const excerpt = await readExcerpt(body, headers);
     const answered: Answered = {
       durationMs,
       resent,
+      works,
       statusCode,
       responseHeaders: headers,
       responseExcerpt: excerpt.text,
@@ -70,67 +74,4 @@ export function createDeliver({ clock, client }: { clock: Clock; client: HttpCli
     const kind = statusCode === 410 ? "gone" : "rejected";
     return { kind, errorCode: "http_status", ...answered };
   };
-}
-
-/** The time in milliseconds for which an attempt is evidence about our own network. */
-const WINDOW_MS = 10_000;
-const MIN_HOSTS = 20;
-const MIN_PARTNERS = 10;
-
-/**
- * Whether our own network or resolver fails (contract 7.8). The state begins when more than half of at least 20 hosts
- * of at least 10 partners cannot be reached. It lasts while more than half cannot be reached, however few are tried.
- * `unreached` counts the hosts that the last attempt did not reach.
- */
-export function isOurNetwork(
-  lasts: boolean,
-  { hosts, partners, unreached }: Record<"hosts" | "partners" | "unreached", number>,
-): boolean {
-  const isMost = 2 * unreached > hosts;
-  return isMost && (lasts || (hosts >= MIN_HOSTS && partners >= MIN_PARTNERS));
-}
-
-const BEFORE_CONNECTION: ReadonlySet<string> = new Set(["dns", "connect", "tls", "timeout"]);
-
-/**
- * Whether an attempt failed before the request was sent, which may be the fault of our own network. A later failure
- * is about the receiver.
- */
-export function isUnreached(result: PostResult): boolean {
-  return result.kind === "failed" && !result.reached && BEFORE_CONNECTION.has(result.errorCode);
-}
-
-interface Seen {
-  readonly atMs: number;
-  readonly partnerId: number;
-  readonly unreached: boolean;
-}
-
-/** Remembers for each host of the last 10 s whether its last attempt reached it. */
-export class Reach {
-  /** The last attempt to each host, oldest first. */
-  readonly #seen = new Map<string, Seen>();
-  #unreached = 0;
-  isOurs = false;
-
-  /** Notes an attempt and returns whether our own network fails now. */
-  note(host: string, seen: Seen): boolean {
-    this.#forget(host);
-    for (const [oldest, { atMs }] of this.#seen) {
-      if (seen.atMs - atMs < WINDOW_MS) break;
-      this.#forget(oldest);
-    }
-    this.#seen.set(host, seen);
-    if (seen.unreached) this.#unreached += 1;
-    const hosts = this.#seen.size;
-    const mayBegin = seen.unreached && !this.isOurs && 2 * this.#unreached > hosts;
-    const partners = mayBegin ? new Set(this.#seen.values().map((one) => one.partnerId)).size : 0;
-    this.isOurs = isOurNetwork(this.isOurs, { hosts, partners, unreached: this.#unreached });
-    return this.isOurs;
-  }
-
-  #forget(host: string): void {
-    if (this.#seen.get(host)?.unreached === true) this.#unreached -= 1;
-    this.#seen.delete(host);
-  }
 }

@@ -10,7 +10,9 @@ import type { AttemptRecord } from "../store/attempt-queries.ts";
 import type { Committer } from "../store/committer.ts";
 import type { Loader } from "../store/loader.ts";
 import { composeRequest, factsOf, recordAttempt, type SignedRequest } from "./compose.ts";
-import { type Deliver, isUnreached, type PostResult, Reach } from "./deliver.ts";
+import type { Deliver, PostResult } from "./deliver.ts";
+import type { Outage } from "../http/failure.ts";
+import { type Attempted, Reach } from "./reach.ts";
 import type { Slot, Slots } from "./slots.ts";
 
 export interface AttemptDeps {
@@ -82,9 +84,15 @@ export class Sender {
    * Pauses new requests while another dispatcher may have taken over, or while too many records wait for their commit.
    */
   regulate(): void {
-    const { holdings, committer } = this.#deps;
+    const { clock, holdings, committer, log } = this.#deps;
+    if (this.#reach.settle(clock.monotonicMs())) log.info("network.restored");
     if (holdings.safe && committer.keepsUp) this.#slots.resume();
     else this.#slots.pause();
+  }
+
+  /** The outage of our own that lasts; undefined without one. */
+  get outage(): Outage | undefined {
+    return this.#reach.outage;
   }
 
   /** Whether a request of this shard has run for longer than `HANGING_MS`. */
@@ -150,10 +158,10 @@ export class Sender {
     // end time.
     const id = newUlid(startedAt.getTime());
     let request: SignedRequest;
-    let result: PostResult;
+    let posted: PostResult;
     try {
       request = composeRequest(entry, facts, subscription, startedAt);
-      result = await deliver(request, {
+      posted = await deliver(request, {
         partnerId: subscription.partnerId,
         abortable: (abort) => (slot.abort = abort),
         mayBegin: () => mayLeave(dispatcherId, { actor, holdings, subscription }),
@@ -166,21 +174,21 @@ export class Sender {
     const endedMs = clock.monotonicMs();
     // The lease was lost meanwhile: the new holder of the shard repeats the attempt.
     if (dispatcherId !== holdings.id) return;
-    if (result.kind === "withheld") {
+    if (posted.kind === "withheld") {
       this.#release(slot);
       this.regulate();
       return this.#withhold(actor, lane);
     }
+    const made = { host, partnerId: subscription.partnerId, startedMs: slot.startedMs, endedMs };
+    const result = this.#attribute(posted, made);
     if (result.kind === "unsent") return this.#postpone(actor, effect, slot, result.detail);
-    if (this.#noteReach(result, subscription.partnerId, host))
-      return this.#postpone(actor, effect, slot, "most receivers cannot be reached");
     // A pending test has one attempt: its answer decides whether the subscription is enabled (contract 6.16).
     const isDecisive = entry.eventId === subscription.pendingTestEventId;
     const delays = isDecisive ? [] : retryDelaysMs;
     const decision = decideNext(result.kind, { attempt: entry.attempt, retryDelaysMs: delays });
-    const made = { id, shard: actor.shard, subscriptionId: actor.id, startedAt, endedMs };
     const { erasures } = subscription;
-    const post = { ...made, erasures, entry, host, request, possiblyRepeated };
+    const ids = { id, shard: actor.shard, subscriptionId: actor.id, erasures };
+    const post = { ...ids, startedAt, endedMs, entry, host, request, possiblyRepeated };
     const record = recordAttempt(post, result, decision);
     this.#deps.committer.commit(dispatcherId, record, (active) => {
       this.regulate();
@@ -194,18 +202,21 @@ export class Sender {
   }
 
   /**
-   * Notes whether an attempt reached its host. Returns true if our own network failed, so that the attempt does not
-   * count (contract 7.8).
+   * Decides whose failure a failed attempt is (contract 7.8). Ours is `unsent`, whatever the result was; a destination
+   * that our proxy refuses while it passes others has failed.
    */
-  #noteReach(result: PostResult, partnerId: number, host: string): boolean {
-    if (result.kind === "aborted") return false;
-    const unreached = isUnreached(result);
-    const before = this.#reach.isOurs;
-    const atMs = this.#deps.clock.monotonicMs();
-    const isOurs = this.#reach.note(host, { atMs, partnerId, unreached });
-    if (isOurs && !before) this.#deps.log.warn("network.lost");
-    if (!isOurs && before) this.#deps.log.info("network.restored");
-    return unreached && isOurs;
+  #attribute(result: Exclude<PostResult, { kind: "withheld" }>, made: Attempted): typeof result {
+    const { clock, log } = this.#deps;
+    const isNew = this.#reach.outage === undefined;
+    const part = this.#reach.note(result, made, clock.now());
+    if (part === undefined)
+      return result.kind === "unsent"
+        ? { ...result, kind: "failed", errorCode: "connect" }
+        : result;
+    const detail = "detail" in result ? result.detail : "";
+    if (isNew) log.warn("network.lost", { part, detail });
+    const { durationMs, resent } = result;
+    return { kind: "unsent", detail, fault: part, durationMs, resent };
   }
 
   #release(slot: Slot): void {

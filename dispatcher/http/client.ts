@@ -1,13 +1,21 @@
-import { closeSync, openSync } from "node:fs";
-
 import { type Deadline, type Expiring, startDeadline } from "../../src/lib/waiter.ts";
-import { resolveChecked, type WebhookTarget } from "../../src/lib/egress.ts";
+import { hasRoute } from "../../src/lib/network.ts";
+import { type Resolution, resolveChecked, type WebhookTarget } from "../../src/lib/egress.ts";
+import type { Connection, ConnectionPhase, ConnectionUser } from "./connection.ts";
 import {
-  type Connection,
-  type ConnectionPhase,
-  type ConnectionUser,
-  ProxyRefusal,
-} from "./connection.ts";
+  awaited,
+  closeCode,
+  closeDetail,
+  codeOf,
+  DIRECT,
+  type FailureCode,
+  faultOf,
+  isAboutAddress,
+  isEstablished,
+  lacksDescriptors,
+  type OwnPart,
+  THROUGH_PROXY,
+} from "./failure.ts";
 import { encodeRequest, ResponseParser } from "./message.ts";
 import type { BodyRecord } from "./excerpt.ts";
 import { ConnectionPool } from "./pool.ts";
@@ -19,6 +27,11 @@ const MAX_ADDRESSES_TRIED = 4;
  * dies (contract 7.10).
  */
 const RESEND_WITHIN_MS = 1_000;
+/**
+ * The time in milliseconds within which a receiver refuses a connection. A router that cannot reach the receiver, or a
+ * neighbour that does not answer, takes seconds, and Bun 1.4.4 reports that as ECONNREFUSED, too.
+ */
+const REFUSED_WITHIN_MS = 900;
 /** The status that some servers send, with `Connection: close`, before they close an idle connection. */
 const REQUEST_TIMEOUT = 408;
 
@@ -29,28 +42,32 @@ type Ended =
       readonly headers: Readonly<Record<string, string>>;
       readonly body: BodyRecord;
     }
-  /** `reached`: the request was sent, so the failure is about the receiver. */
+  /** `fault`: the part that may have failed instead of the receiver; undefined if the failure is the receiver's. */
   | {
       readonly kind: "failed";
       readonly errorCode: FailureCode;
       readonly detail: string;
-      readonly reached: boolean;
+      readonly fault?: OwnPart | undefined;
     }
   /**
-   * The request was not sent: our proxy is not available or rejects us, or this machine lacks a file descriptor, port
-   * or buffer.
+   * The request was not sent: our proxy is not available or refuses, or this machine lacks a file descriptor, port or
+   * buffer.
    */
-  | { readonly kind: "unsent"; readonly detail: string }
+  | { readonly kind: "unsent"; readonly detail: string; readonly fault: OwnPart }
   /**
    * The client aborted the request. `withheld`: before its first byte, for example because `mayBegin` returned false.
    */
-  | { readonly kind: "aborted" | "withheld" };
+  | { readonly kind: "aborted" }
+  | { readonly kind: "withheld" };
 
 /**
  * The result of a request. `resent`: a reused connection died without a response, and the request was sent again on a
- * new one.
+ * new one. `works`: the parts of our own that the request has shown to work.
  */
-export type ExchangeResult = Ended & { readonly resent: boolean };
+export type ExchangeResult = Ended & {
+  readonly resent: boolean;
+  readonly works?: readonly OwnPart[];
+};
 
 /** Options and callbacks with which the sender controls one request. */
 export interface PostControl {
@@ -101,6 +118,10 @@ class Exchange implements ConnectionUser, Expiring {
   #isAnswering = false;
   /** The number of times that the request was written. */
   #sent = 0;
+  readonly #works: OwnPart[] = [];
+  /** The addresses that refused the connection as fast as a receiver does. */
+  readonly #refusing: string[] = [];
+  #openedMs = 0;
 
   constructor(
     client: HttpClient,
@@ -129,8 +150,12 @@ class Exchange implements ConnectionUser, Expiring {
   /** Ends the request at its deadline. If the head has arrived, the response counts and only the body is cut. */
   expire(): void {
     if (this.#parser.head !== undefined) return this.#cutBody();
-    const code = this.#connection?.isReachingProxy === true ? "ours" : "timeout";
-    this.#fail(code, `no ${awaited(this.#connection)} before the deadline`);
+    const phase = this.#connection?.phase;
+    const detail = `no ${awaited(phase)} before the deadline`;
+    if (phase === "reaching") return this.#settle({ kind: "unsent", detail, fault: "proxy" });
+    if (phase === "handshaking") this.#reached();
+    if (isEstablished(phase)) return this.#fail("timeout", detail);
+    void this.#failed("timeout", detail, phase === undefined ? "names" : "network");
   }
 
   /** Aborts the request for the sender. A response whose status is known still counts. */
@@ -142,6 +167,7 @@ class Exchange implements ConnectionUser, Expiring {
   connectionReady(connection: Connection): void {
     clearTimeout(this.#addressDeadline);
     this.#connection = connection;
+    if (!this.#isReused) this.#reached();
     if (this.#control.mayBegin?.() === false) return this.#giveUp();
     this.#sent += 1;
     connection.write(this.#message);
@@ -175,11 +201,43 @@ class Exchange implements ConnectionUser, Expiring {
       return this.#answer();
     }
     if (isAboutAddress(phase, error)) {
+      const isFast = performance.now() - this.#openedMs < REFUSED_WITHIN_MS;
+      if (phase === "connecting" && isFast && codeOf(error) === "ECONNREFUSED")
+        this.#refusing.push(this.#address);
       this.#blame();
       if (this.#addresses.length > 0) return this.#openNext();
     }
     if (this.#mayResend() && !this.#isAnswering) return this.#replace();
-    this.#fail(closeCode(phase, error), closeDetail(phase, error));
+    void this.#closed(phase, error);
+  }
+
+  /** Ends the request after its connection, or after the connection to the last of the addresses. */
+  async #closed(phase: ConnectionPhase, error: Error | undefined): Promise<void> {
+    const detail = closeDetail(phase, error);
+    if (phase === "handshaking") this.#reached();
+    if (isEstablished(phase)) return this.#fail(closeCode(phase, error), detail);
+    // A machine without an address of the family lacks no port: an IPv6 receiver is out of its reach.
+    const isSource = phase === "connecting" && codeOf(error) === "EADDRNOTAVAIL";
+    const isUnrouted = isSource && !(await hasRoute(this.#address));
+    const fault = isUnrouted ? undefined : faultOf(phase, error);
+    if (phase === "tunnelling") this.#works.push("machine", "proxy");
+    if (fault !== undefined) return this.#settle({ kind: "unsent", detail, fault });
+    if (phase === "tunnelling") this.#works.push("policy");
+    void this.#failed("connect", detail, "network");
+  }
+
+  /** Notes that the connection reaches the receiver. */
+  #reached(): void {
+    this.#works.push(...(this.#client.settings.proxy === undefined ? DIRECT : THROUGH_PROXY));
+  }
+
+  /** Fails before the connection. The part may have failed, unless this request has shown that it works. */
+  async #failed(errorCode: FailureCode, detail: string, part: OwnPart): Promise<void> {
+    const routes = await Promise.all(this.#refusing.map(hasRoute));
+    if (routes.includes(true)) this.#reached();
+    const isTheirs = this.#sent > 0 || this.#works.includes(part);
+    const fault = isTheirs ? undefined : part;
+    this.#settle({ kind: "failed", errorCode, detail, fault });
   }
 
   #blame(): void {
@@ -211,15 +269,15 @@ class Exchange implements ConnectionUser, Expiring {
   }
 
   #connect(): void {
-    const { host, origin } = this.#target;
+    const { host, isLiteral, origin } = this.#target;
     const { policy, lookup } = this.#client.settings;
     const { partnerId } = this.#control;
     const { signal } = (this.#lookup = new AbortController());
     resolveChecked(host, policy, { lookup, partnerId, signal })
       .then((resolution) => {
         if (this.#resolve === undefined) return;
-        if (resolution.kind === "unresolved")
-          return this.#fail(lacksDescriptors() ? "ours" : "dns", resolution.reason);
+        if (resolution.kind === "unresolved") return this.#unresolved(resolution);
+        if (!isLiteral) this.#works.push("names");
         if (resolution.kind === "refused") return this.#fail("blocked_address", resolution.reason);
         const addresses = this.#client.addresses.inOrder(origin, resolution.addresses);
         this.#addresses = addresses.slice(0, MAX_ADDRESSES_TRIED);
@@ -228,17 +286,24 @@ class Exchange implements ConnectionUser, Expiring {
       .catch((error: unknown) => this.#fail("connect", String(error)));
   }
 
+  #unresolved({ reason: detail, isAnswered }: Resolution & { kind: "unresolved" }): void {
+    if (lacksDescriptors()) return this.#settle({ kind: "unsent", detail, fault: "machine" });
+    if (isAnswered) this.#works.push("names");
+    void this.#failed("dns", detail, "names");
+  }
+
   /** Tries the next address, with a time limit, so that a dead address does not use up the time of the others. */
   #openNext(): void {
     const address = this.#addresses.shift();
     if (address === undefined) return;
     this.#address = address;
+    this.#openedMs = performance.now();
     clearTimeout(this.#addressDeadline);
     const connection = this.#client.open(address, this.#target, this);
     this.#connection = connection;
     if (this.#addresses.length === 0) return;
     const giveUp = () => {
-      if (connection.phase !== "connecting" && connection.phase !== "tunnelling") return;
+      if (isEstablished(connection.phase)) return;
       connection.destroy();
       this.#blame();
       this.#openNext();
@@ -260,12 +325,12 @@ class Exchange implements ConnectionUser, Expiring {
       this.#client.release(connection, head.keptForMs);
     }
     const { statusCode, headers } = head;
+    if (this.#isReused) this.#works.push("network");
     this.#settle({ kind: "answered", statusCode, headers, body });
   }
 
-  #fail(errorCode: FailureCode | "ours", detail: string): void {
-    if (errorCode === "ours") this.#settle({ kind: "unsent", detail });
-    else this.#settle({ kind: "failed", errorCode, detail, reached: this.#sent > 0 });
+  #fail(errorCode: FailureCode, detail: string): void {
+    this.#settle({ kind: "failed", errorCode, detail });
   }
 
   /** Resolves the request with its result. A connection that was not released before cannot take another request. */
@@ -277,79 +342,6 @@ class Exchange implements ConnectionUser, Expiring {
     clearTimeout(this.#addressDeadline);
     this.#lookup?.abort();
     this.#connection?.destroy();
-    resolve({ ...ended, resent: this.#sent > 1 });
-  }
-}
-
-type FailureCode =
-  | "invalid_url"
-  | "timeout"
-  | "dns"
-  | "blocked_address"
-  | "connect"
-  | "tls"
-  | "reset"
-  | "protocol";
-
-/**
- * The most characters of the detail of a failure (our choice), because a certificate can put a long list of names into
- * it.
- */
-export const MAX_DETAIL_CHARS = 300;
-
-/** Whether the failure is about the address, so that the next address of the name may work. */
-function isAboutAddress(phase: ConnectionPhase, error: Error | undefined): boolean {
-  if (phase === "tunnelling") return error instanceof ProxyRefusal && error.isAboutAddress;
-  return phase === "connecting";
-}
-
-function awaited(connection: Connection | undefined): string {
-  if (connection === undefined) return "address";
-  if (connection.phase === "tunnelling") return "tunnel through the proxy";
-  if (connection.phase === "connecting") return "connection";
-  return connection.phase === "handshaking" ? "TLS handshake" : "answer";
-}
-
-/**
- * Classifies the end of a connection. `ours` is a failure of our proxy or of this machine (contract 7.8). Bun 1.4.4
- * reports a lack of file descriptors as ECONNREFUSED, and the resolver reports it as an unknown name, so this
- * function opens a file descriptor as a test.
- */
-function closeCode(phase: ConnectionPhase, error: Error | undefined): FailureCode | "ours" {
-  const code = codeOf(error);
-  if (phase === "connecting" || phase === "tunnelling") {
-    if (OUR_CODES.test(code) || lacksDescriptors()) return "ours";
-    return isAboutAddress(phase, error) ? "connect" : "ours";
-  }
-  // TLS 1.3 reports a rejected client only after the handshake, so an error of TLS counts as `tls` then, too.
-  return phase === "handshaking" || code.startsWith("ERR_SSL") ? "tls" : "reset";
-}
-
-/**
- * Describes the end of a connection. The code of the error is more precise than a message such as "unable to verify".
- */
-function closeDetail(phase: ConnectionPhase, error: Error | undefined): string {
-  if (error === undefined)
-    return `the ${phase === "tunnelling" ? "proxy" : "receiver"} closed the connection`;
-  const code = codeOf(error);
-  const { message } = error;
-  // An error without a code has the empty code, which every message includes, so that the message stays as it is.
-  const text = message.includes(code) ? message : `${code}: ${message}`;
-  return text.slice(0, MAX_DETAIL_CHARS).toWellFormed();
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "";
-}
-
-/** Codes of errors that only this machine can cause: it lacks a file descriptor, buffer, memory, port or permission. */
-const OUR_CODES = /^(?:EMFILE|ENFILE|ENOBUFS|ENOMEM|EADDRNOTAVAIL|EAGAIN|EPERM|EACCES|EAI_MEMORY)$/;
-
-function lacksDescriptors(): boolean {
-  try {
-    closeSync(openSync("/dev/null", "r"));
-    return false;
-  } catch (error) {
-    return /^E[MN]FILE$/.test(codeOf(error));
+    resolve({ ...ended, resent: this.#sent > 1, works: this.#works });
   }
 }

@@ -7,10 +7,16 @@ import type { WebhookTarget } from "../../src/lib/egress.ts";
 import { ResponseParser } from "./message.ts";
 
 /**
- * The phases of a connection. `tunnelling` lasts until the proxy has accepted CONNECT. Without a proxy a connection
- * begins at `connecting`.
+ * The phases of a connection. `reaching` lasts until the proxy is connected, `tunnelling` until it has accepted CONNECT.
+ * Without a proxy a connection begins at `connecting`.
  */
-export type ConnectionPhase = "tunnelling" | "connecting" | "handshaking" | "open" | "closed";
+export type ConnectionPhase =
+  | "reaching"
+  | "tunnelling"
+  | "connecting"
+  | "handshaking"
+  | "open"
+  | "closed";
 
 /** The request that uses a connection. */
 export interface ConnectionUser {
@@ -55,13 +61,16 @@ export interface Route extends Dialling {
 
 /** The reason why the proxy opened no tunnel. It contains only the status of the response of the proxy. */
 export class ProxyRefusal extends Error {
-  /** True for a gateway status (502 to 504), which is about the receiver; any other status is about the proxy or us. */
+  /** True for a gateway status (502 to 504), which is about the receiver. */
   readonly isAboutAddress: boolean;
+  /** True if the proxy does not accept our credentials (407), whatever the destination. */
+  readonly isAboutUs: boolean;
 
   constructor(reason: string, statusCode = 0) {
     super(reason);
     this.name = "ProxyRefusal";
     this.isAboutAddress = statusCode >= 502 && statusCode <= 504;
+    this.isAboutUs = statusCode === 407;
   }
 }
 
@@ -89,7 +98,7 @@ export class Connection implements Expiring {
     this.origin = target.origin;
     this.#route = route;
     this.#onClosed = onClosed;
-    this.phase = proxy === undefined ? "connecting" : "tunnelling";
+    this.phase = proxy === undefined ? "connecting" : "reaching";
     const { host, port } = proxy ?? { host: address, port: target.port };
     this.#socket = connectTcp({ host, port });
     this.#socket.setNoDelay(true);
@@ -97,10 +106,6 @@ export class Connection implements Expiring {
       proxy === undefined ? this.#connected() : this.#openTunnel(proxy),
     );
     this.#watch(this.#socket);
-  }
-
-  get isReachingProxy(): boolean {
-    return this.phase === "tunnelling" && this.#socket.connecting;
   }
 
   write(message: string | Buffer): void {
@@ -138,6 +143,8 @@ export class Connection implements Expiring {
    * itself could be led to an unchecked address.
    */
   #openTunnel(proxy: EgressProxy): void {
+    if (this.phase === "closed") return;
+    this.phase = "tunnelling";
     const socket = this.#socket;
     const answer = new ResponseParser(true);
     const read = (chunk: Buffer) => {

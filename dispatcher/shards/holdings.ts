@@ -1,5 +1,6 @@
 import { errorFields } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
+import type { Outage } from "../http/failure.ts";
 import { type Claim, LEASE_RENEW_MS, LEASE_SAFE_MS } from "./lease-queries.ts";
 import type { PostgresClock } from "../../src/lib/postgres-clock.ts";
 import { FailureDetector, type FailureDetectorDeps } from "./failure-detector.ts";
@@ -29,6 +30,8 @@ export interface ShardUse {
   lingers(shard: number): boolean;
   /** The shards that have an actor. */
   busyShards(): ReadonlySet<number>;
+  /** The outage of our own that keeps the dispatcher from sending. */
+  outage(): Outage | undefined;
 }
 
 interface HoldingsDeps extends FailureDetectorDeps {
@@ -172,7 +175,7 @@ export class Holdings {
       // The insert of the lease changes nothing if an earlier try wrote the row and its response was lost.
       if (this.#renewed === undefined) await leases.join(id);
       const began = { monotonicMs: clock.monotonicMs(), ownMs: clock.ownMs() };
-      const now = await leases.renew(id);
+      const now = await leases.renew(id, this.#use.outage());
       if (now === undefined) this.#report({ kind: "lease_lost", dispatcherId: id });
       if (id !== this.#id || now === undefined) return;
       clock.heard(now, began.monotonicMs);

@@ -3,6 +3,7 @@ import { and, asc, eq, exists, isNull, sql } from "drizzle-orm";
 import type { Db, Tx } from "../../db/client.ts";
 import { anyOf, anyOfQuery } from "../../db/conditions.ts";
 import { dispatchers, shards } from "../../db/schema/dispatchers.ts";
+import type { Outage } from "../http/failure.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 
 /*
@@ -106,15 +107,17 @@ export function createLeases(db: Db, renewals: Db) {
     /**
      * Renews the lease and returns the time of PostgreSQL, or undefined if another process has expired the lease.
      * `renewed_at` grows even if the clock of PostgreSQL stands still or steps back, because observers only compare it with
-     * the value that they read before.
+     * the value that they read before. `outage` is shown to operators and partners.
      */
-    async renew(id: string): Promise<Date | undefined> {
+    async renew(id: string, outage?: Outage): Promise<Date | undefined> {
       const { renewedAt } = dispatchers;
       const [renewed] = await renewals
         .update(dispatchers)
         .set({
           renewedAt: sql`greatest(now(), ${renewedAt} + interval '1 millisecond')`,
           memoryMb: Math.round(process.memoryUsage.rss() / MIB),
+          outage: outage?.part ?? null,
+          outageSince: outage?.since ?? null,
         })
         .where(eq(dispatchers.id, id))
         .returning({ now: NOW.mapWith(renewedAt) });

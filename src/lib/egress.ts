@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from "node:net";
 
-import { systemLookup, type Lookup, type LookupOptions } from "./name-resolver.ts";
+import { LookupError, systemLookup, type Lookup, type LookupOptions } from "./name-resolver.ts";
 
 /** The most characters of a webhook_url (contract 6.4). */
 export const MAX_URL_CHARS = 2048;
@@ -58,7 +58,8 @@ export type UrlCheck = { kind: "target"; target: WebhookTarget } | UrlRefusal;
 export type Resolution =
   | { kind: "resolved"; addresses: readonly string[] }
   | { kind: "refused"; reason: string }
-  | { kind: "unresolved"; reason: string };
+  /** `isAnswered`: DNS answered that the name has no address. Otherwise DNS gave no answer. */
+  | { kind: "unresolved"; reason: string; isAnswered: boolean };
 
 /**
  * Ranges of addresses without a public receiver: IANA special-purpose registries (RFC 6890), and addresses that cloud
@@ -168,14 +169,17 @@ export async function resolveChecked(
     try {
       addresses = await beforeAbort(lookup(host, options), options.signal);
     } catch (error) {
-      return { kind: "unresolved", reason: error instanceof Error ? error.message : String(error) };
+      const reason = error instanceof Error ? error.message : String(error);
+      const isAnswered = error instanceof LookupError && error.isAnswer;
+      return { kind: "unresolved", reason, isAnswered };
     }
   }
   for (const address of addresses) {
     const refusal = addressRefusal(address, policy);
     if (refusal !== undefined) return { kind: "refused", reason: refusal };
   }
-  if (addresses.length === 0) return { kind: "unresolved", reason: `${host} has no address` };
+  if (addresses.length === 0)
+    return { kind: "unresolved", reason: `${host} has no address`, isAnswered: true };
   return { kind: "resolved", addresses };
 }
 

@@ -87,7 +87,7 @@ export class NameResolver {
   });
   readonly #flights = new Map<string, Flight>();
   /** Failures by host name, in the order in which they expire. */
-  readonly #failures = new Map<string, { readonly reason: string; readonly endsMs: number }>();
+  readonly #failures = new Map<string, { readonly error: LookupError; readonly endsMs: number }>();
   /** Idle channels that were created with the current version of resolv.conf. */
   #idle: Channel[] = [];
   #idleConf: ResolvConf | undefined;
@@ -112,7 +112,7 @@ export class NameResolver {
     return this.#places.take([party], async () => {
       refuseAborted(signal);
       const failure = this.#recentFailure(host);
-      if (failure !== undefined) throw new Error(failure);
+      if (failure !== undefined) throw failure;
       // Another caller may have started the look-up of this host name while this caller waited for a slot.
       return this.#follow(host, this.#flights.get(host) ?? this.#begin(host), signal);
     });
@@ -151,8 +151,7 @@ export class NameResolver {
       this.#giveBack(channel, conf);
       if (!this.#isCurrent(host, flight)) return;
       this.#flights.delete(host);
-      if (failure instanceof LookupError && failure.isAboutName)
-        this.#remember(host, failure.message);
+      if (failure instanceof LookupError && failure.isAboutName) this.#remember(host, failure);
     };
     flight.answer.then(() => end(), end);
     return flight;
@@ -168,18 +167,18 @@ export class NameResolver {
     if (conf === this.#idleConf && this.#idle.length < MAX_IDLE) this.#idle.push(channel);
   }
 
-  #recentFailure(host: string): string | undefined {
+  #recentFailure(host: string): LookupError | undefined {
     const nowMs = this.#settings.monotonicMs();
     for (const [name, { endsMs }] of this.#failures) {
       if (endsMs > nowMs) break;
       this.#failures.delete(name);
     }
-    return this.#failures.get(host)?.reason;
+    return this.#failures.get(host)?.error;
   }
 
-  #remember(host: string, reason: string): void {
+  #remember(host: string, error: LookupError): void {
     this.#failures.delete(host);
-    this.#failures.set(host, { reason, endsMs: this.#settings.monotonicMs() + FAILED_FOR_MS });
+    this.#failures.set(host, { error, endsMs: this.#settings.monotonicMs() + FAILED_FOR_MS });
   }
 }
 
@@ -188,18 +187,21 @@ function refuseAborted(signal: AbortSignal | undefined): void {
 }
 
 /** Reports why a look-up found no address. The text has the name as requested, because search domains are internal. */
-class LookupError extends Error {
+export class LookupError extends Error {
   /**
    * Whether the host name or its name servers caused the failure. A failure with another cause, such as a lack of
    * file descriptors, is not remembered, because the next look-up may succeed.
    */
   readonly isAboutName: boolean;
+  /** Whether DNS answered that the name has no address. */
+  readonly isAnswer: boolean;
 
   constructor(host: string, code: string) {
     const isSilent = SILENT.has(code);
     if (isSilent) super(`no answer from DNS for ${host} in time`);
     else super(ABSENT.has(code) ? `${host} has no address` : `DNS fails for ${host}: ${code}`);
-    this.isAboutName = isSilent || ABSENT.has(code) || code === SERVER_FAILURE;
+    this.isAnswer = ABSENT.has(code);
+    this.isAboutName = isSilent || this.isAnswer || code === SERVER_FAILURE;
   }
 }
 

@@ -29,3 +29,21 @@ function firstGroups(address: string): string[] {
   const groups = [...before, ...Array.from({ length: zeros }, () => "0"), ...after];
   return groups.slice(0, 4).map((group) => group.replace(/^0+(?=.)/, ""));
 }
+
+const UNROUTED = /^E(?:NET|HOST)(?:UNREACH|DOWN)$|^EAFNOSUPPORT$|^EADDRNOTAVAIL$/;
+/** The discard port (RFC 863). No packet is sent to it. */
+const DISCARD_PORT = 9;
+
+/**
+ * Whether this machine has a route to the address. Bun 1.4.4 reports a missing route as ECONNREFUSED, like a refusal by
+ * the receiver. Connecting a UDP socket looks up the route and sends nothing.
+ */
+export async function hasRoute(address: string): Promise<boolean> {
+  try {
+    const connect = { hostname: address, port: DISCARD_PORT };
+    (await Bun.udpSocket({ connect })).close();
+    return true;
+  } catch (error) {
+    return !UNROUTED.test(String(error instanceof Error && "code" in error && error.code));
+  }
+}

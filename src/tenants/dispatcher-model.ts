@@ -27,6 +27,12 @@ export const DispatcherObject = Type.Object(
         subscriptions: manySubscriptions,
         lag_s: seconds,
         memory_mb: orNull(Type.Integer(), { examples: [210] }),
+        outage: orNull(Type.String(), {
+          description:
+            "What of the service keeps it from reaching receivers: `machine`, `proxy`, `policy`, `names` or `network`.",
+          examples: [null],
+        }),
+        outage_since: instantOrNull,
       }),
     ),
     shards: Type.Array(

@@ -54,6 +54,10 @@ export const HealthObject = Type.Object(
     expired_24h: Type.Integer({
       description: "Events dropped because they were held for longer than the retention time.",
     }),
+    outage_since: orNull(instantAnswer(), {
+      description:
+        "Since when the service itself cannot reach receivers. Attempts wait, and none counts as a failure. Null normally.",
+    }),
     first_failure: orNull(
       Type.Object({
         event_id: Type.String(),
@@ -77,6 +81,7 @@ export const HealthObject = Type.Object(
         success_rate_1h: 1,
         success_rate_24h: 0.998,
         expired_24h: 0,
+        outage_since: null,
         first_failure: null,
       },
     ],

@@ -112,7 +112,6 @@ function measured({ process, startedMonotonicMs }: Post) {
 
 function toOutcome(answer: Answer, post: Post): PostResult {
   const measure = measured(post);
-  const reached = post.leftMs !== undefined;
   const answered = (statusCode: number) => ({
     statusCode,
     responseHeaders: {},
@@ -125,15 +124,15 @@ function toOutcome(answer: Answer, post: Post): PostResult {
     case "slow":
       return { kind: "accepted", ...answered(204) };
     case "unsent":
-      return { kind: "unsent", detail: "", ...measure };
+      return { kind: "unsent", detail: "", fault: "proxy", ...measure };
     case "gone":
       return { kind: "gone", errorCode: "http_status", ...answered(410) };
     case "fails":
       return { kind: "rejected", errorCode: "http_status", ...answered(500) };
     case "hangs":
-      return { kind: "failed", errorCode: "timeout", detail: "", reached, ...measure };
+      return { kind: "failed", errorCode: "timeout", detail: "", ...measure };
     case "resets":
     case "deaf":
-      return { kind: "failed", errorCode: "reset", detail: "", reached, ...measure };
+      return { kind: "failed", errorCode: "reset", detail: "", ...measure };
   }
 }

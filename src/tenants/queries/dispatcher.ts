@@ -54,10 +54,18 @@ const isDisabled = sql`${webhookSubscriptions.state} = 'disabled'`;
 const isQueued = sql`${mails.state} = 'queued'`;
 
 function dispatchers(db: DbOrTx): Promise<DispatcherRow[]> {
-  const { id, startedAt, renewedAt, memoryMb } = dispatcherTable;
+  const { id, startedAt, renewedAt, memoryMb, outage, outageSince } = dispatcherTable;
   const silence = sql`greatest(0, extract(epoch from now() - ${renewedAt}) * 1000)::int`;
   return db
-    .select({ id, startedAt, renewedAt, memoryMb, silentMs: silence.mapWith(Number) })
+    .select({
+      id,
+      startedAt,
+      renewedAt,
+      memoryMb,
+      silentMs: silence.mapWith(Number),
+      outage,
+      outageSince,
+    })
     .from(dispatcherTable)
     .orderBy(id)
     .limit(rows);

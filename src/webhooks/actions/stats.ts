@@ -72,6 +72,7 @@ export async function showHealth(
     successRate24h: rateOf(day),
     latencyMs24h: day.latency,
     expired24h: row.expired,
+    outageSince: isActive ? row.outageSince : null,
     firstFailure: (failures > 0 && (await firstOfFailures(db, subscription.id, failures))) || null,
   };
 }

@@ -11,6 +11,7 @@ import {
   deliveryAttempts,
   statsProgress,
 } from "../../../db/schema/attempts.ts";
+import { dispatchers } from "../../../db/schema/dispatchers.ts";
 import { outbox, outboxSkips } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import {
@@ -237,6 +238,7 @@ const health = statement({
     lastStartedAt: nullable(deliveryAttempts.startedAt),
     lastDurationMs: nullable(deliveryAttempts.durationMs),
     expired: value("integer"),
+    outageSince: dispatchers.outageSince,
     counts: table(COUNT_COLUMNS),
   },
   text: ({ expiredSince, ...where }) => sql`
@@ -246,6 +248,8 @@ const health = statement({
            success.started_at as "lastStartedAt", success.duration_ms as "lastDurationMs",
            (select coalesce(sum(entries), 0)::int from outbox_skips
              where subscription_id = s.id and reason = 'expired' and skipped_at >= ${expiredSince}) as expired,
+           (select d.outage_since from shards h join dispatchers d on d.id = h.dispatcher_id
+             where h.id = s.shard) as "outageSince",
            ${asTable(counts(where, (at) => sql`greatest(${binned(where.stepMs, at, where.origin)}, ${where.origin}::timestamptz - interval '1 second')`))} as counts
       from webhook_subscriptions s
       left join lateral (${firstQueued()}) first on true

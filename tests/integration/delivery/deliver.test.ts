@@ -12,6 +12,7 @@ import { hmacSha256Hex } from "../../../src/lib/secrets.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";
 import type { Lookup, LookupOptions } from "../../../src/lib/name-resolver.ts";
+import { lacks, program } from "../../support/needs.ts";
 import {
   CA,
   HOOK_TEST,
@@ -595,6 +596,19 @@ describe("a lack of local resources", () => {
     expect(Object.keys(kinds).toSorted()).toEqual(["accepted", "unsent"]);
   });
 });
+
+test.skipIf(lacks("mounts"))(
+  "a missing route is no refusal, although Bun reports it as one",
+  async () => {
+    const run = [process.execPath, "tests/support/processes/without-route.ts"];
+    const child = Bun.spawn([program("mounts", "unshare"), "-n", ...run], { stdout: "pipe" });
+    expect(JSON.parse(await new Response(child.stdout).text())).toEqual([
+      ["203.0.113.5", "failed", "network", false],
+      ["[2001:db8::5]", "failed", "network", false],
+      ["both.test", "failed", "network", false],
+    ]);
+  },
+);
 
 describe("an address", () => {
   test("that is blocked is never connected to, whether the URL contains it or a name resolves to it", async () => {

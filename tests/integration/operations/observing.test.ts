@@ -297,6 +297,7 @@ function allMetrics() {
     quarantinedSubscriptions: 0,
     lagMs: 0,
     quarantinedEntries: 0,
+    hasOutage: false,
   };
   measured.watch({ workload });
   measured.jobs();

@@ -91,7 +91,7 @@ describe("the filters of the audit log", () => {
 describe("the dispatcher's state", () => {
   const shard = { id: 0, dispatcher_id: "a", subscriptions: 0, lag_s: 0 };
   const well = {
-    dispatchers: [{ id: "a", silent_ms: 900 }],
+    dispatchers: [{ id: "a", silent_ms: 900, outage: null }],
     shards: [shard],
     lag: { lag_s: 0 },
     blocked_heads: [],
@@ -109,7 +109,11 @@ describe("the dispatcher's state", () => {
   test.each([
     [{ dispatchers: [] }, ["No dispatcher runs"]],
     [{ dispatchers: [], shards: [{ ...shard, dispatcher_id: null }] }, ["No dispatcher runs"]],
-    [{ dispatchers: [{ id: "a", silent_ms: 5_000 }] }, ["1 dispatcher gave no sign"]],
+    [{ dispatchers: [{ id: "a", silent_ms: 5_000, outage: null }] }, ["1 dispatcher gave no sign"]],
+    [
+      { dispatchers: ["names", "names"].map((outage) => ({ id: "a", silent_ms: 1, outage })) },
+      ["The name servers answer nothing"],
+    ],
     [{ shards: [{ ...shard, dispatcher_id: null }] }, ["1 shard of 1 without"]],
     [{ lag: { lag_s: 90 } }, ["Events that are due are waiting too long"]],
     [{ mails: { queued: 2, next_due_at: "2026-06-01T11:00:00Z" } }, ["2 mails queued"]],

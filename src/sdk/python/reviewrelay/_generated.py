@@ -785,6 +785,8 @@ class Health(TypedDict):
     latency_ms_24h: Latency
     expired_24h: int
     """Events dropped because they were held for longer than the retention time."""
+    outage_since: str | None
+    """Since when the service itself cannot reach receivers. Attempts wait, and none counts as a failure. Null normally."""
     first_failure: HealthFirstFailure | None
     """First of the present permanent failures in a row."""
 

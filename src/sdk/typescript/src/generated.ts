@@ -749,6 +749,8 @@ export type Health = {
   latency_ms_24h: Latency;
   /** Events dropped because they were held for longer than the retention time. */
   expired_24h: number;
+  /** Since when the service itself cannot reach receivers. Attempts wait, and none counts as a failure. Null normally. */
+  outage_since: string | null;
   /** First of the present permanent failures in a row. */
   first_failure: {
     /** Id of the event, as in `X-SVC-Delivery`. */

@@ -1,84 +1,152 @@
 import { describe, expect, test } from "bun:test";
 
-import {
-  isOurNetwork,
-  isUnreached,
-  type PostResult,
-  Reach,
-} from "../../../../dispatcher/delivery/deliver.ts";
+import { isOurs, Reach } from "../../../../dispatcher/delivery/reach.ts";
+import type { OwnPart } from "../../../../dispatcher/http/failure.ts";
 
 test.each([
-  // lasts, hosts, partners, unreached, ours
-  [false, 20, 10, 11, true],
-  [false, 20, 10, 10, false],
-  [false, 19, 10, 19, false],
-  [false, 20, 9, 20, false],
-  [false, 1_000, 500, 501, true],
-  [true, 20, 10, 10, false],
-  [true, 20, 10, 11, true],
-  [true, 1, 1, 1, true],
-  [true, 2, 2, 1, false],
-])(
-  "lasting %p, %i hosts of %i partners, %i unreached: ours %p",
-  (...[lasts, hosts, partners, unreached, ours]) => {
-    expect(isOurNetwork(lasts, { hosts, partners, unreached })).toBe(ours);
+  // part, proved, lasts, hosts, partners, ours
+  ["machine", true, false, 0, 0, true],
+  ["proxy", true, false, 0, 0, true],
+  ["policy", true, false, 9, 9, false],
+  ["policy", false, false, 1, 1, true],
+  ["policy", false, false, 0, 0, false],
+  ["policy", false, true, 0, 0, true],
+  ["names", false, false, 2, 2, false],
+  ["names", false, false, 3, 3, true],
+  ["names", true, false, 100, 100, false],
+  ["network", false, false, 100, 2, false],
+  ["network", false, false, 2, 100, false],
+  ["network", false, false, 3, 3, true],
+  ["network", false, true, 1, 1, true],
+  ["network", true, true, 100, 100, false],
+] as const)(
+  "%s, proved %p, lasting %p, %i hosts of %i partners: ours %p",
+  (...[part, isProved, lasts, hosts, partners, ours]) => {
+    expect(isOurs(part, { isProved, lasts, hosts, partners })).toBe(ours);
   },
 );
 
 const measured = { durationMs: 1, resent: false };
-const failed = (
-  errorCode: "dns" | "connect" | "tls" | "timeout" | "reset" | "blocked_address",
-  reached: boolean,
-): PostResult => ({
-  kind: "failed",
-  errorCode,
-  detail: "",
-  reached,
-  ...measured,
-});
+const now = new Date(0);
 
-describe("an attempt says something about our network", () => {
-  test.each([
-    [failed("dns", false), true],
-    [failed("connect", false), true],
-    [failed("tls", false), true],
-    [failed("timeout", false), true],
-    // The request was sent, so later timeouts and resets count.
-    [failed("timeout", true), false],
-    [failed("reset", true), false],
-    [failed("tls", true), false],
-    [failed("blocked_address", false), false],
-    [{ kind: "unsent", detail: "", ...measured } satisfies PostResult, false],
-  ])("%o: %p", (outcome, unreached) => {
-    expect(isUnreached(outcome)).toBe(unreached);
+/** Attempts at destinations of a partner each; `took` is the time of the attempt in ms. */
+function attempts() {
+  const reach = new Reach();
+  const at = (n: number, endedMs: number, took = 0) => ({
+    host: `h${n}`,
+    partnerId: n,
+    startedMs: endedMs - took,
+    endedMs,
+  });
+  return {
+    reach,
+    fails(n: number, ms: number, fault: OwnPart = "network", took = 0) {
+      const failed = { kind: "failed", errorCode: "connect", detail: "", fault } as const;
+      return reach.note({ ...failed, ...measured }, at(n, ms, took), now);
+    },
+    works(n: number, ms: number, works: readonly OwnPart[] = ["network"]) {
+      const refused = { kind: "failed", errorCode: "connect", detail: "", works } as const;
+      return reach.note({ ...refused, ...measured }, at(n, ms), now);
+    },
+  };
+}
+
+describe("whose failure it is", () => {
+  test("a destination that refuses proves the network for all others", () => {
+    const { fails, works } = attempts();
+    for (let n = 0; n < 100; n++) {
+      works(1_000, n * 100);
+      expect(fails(n, n * 100 + 50)).toBeUndefined();
+    }
+  });
+
+  test("what fails for everything from the start is ours from the third destination on, until one is reached", () => {
+    const { fails, works } = attempts();
+    expect([fails(1, 0), fails(2, 1)]).toEqual([undefined, undefined]);
+    for (let n = 3; n < 100; n++) expect(fails(n, n)).toBe("network");
+    expect(fails(1, 3_600_000)).toBe("network");
+    works(5, 3_600_001);
+    expect(fails(1, 3_600_002)).toBeUndefined();
+  });
+
+  test("one destination or one partner alone fails by itself, however often", () => {
+    const { fails, reach } = attempts();
+    for (let n = 0; n < 100; n++) expect(fails(n % 2, n * 60_000)).toBeUndefined();
+    for (let n = 0; n < 100; n++) {
+      const failed = {
+        kind: "failed",
+        errorCode: "connect",
+        detail: "",
+        fault: "network",
+      } as const;
+      const made = { host: `own${n}`, partnerId: 0, startedMs: 0, endedMs: 6_000_000 };
+      expect(reach.note({ ...failed, ...measured }, made, now)).toBeUndefined();
+    }
+  });
+
+  test("a proof counts for a second, and for a longer attempt from its start on", () => {
+    const { fails, works } = attempts();
+    works(0, 10_000);
+    for (let n = 1; n < 9; n++) expect(fails(n, 11_000)).toBeUndefined();
+    expect(fails(9, 25_000, "network", 15_000)).toBeUndefined();
+    expect(fails(9, 25_001, "network", 15_000)).toBe("network");
+  });
+
+  test("half the destinations in silence fail by themselves while the others answer now and then", () => {
+    const { fails, works } = attempts();
+    let ours = 0;
+    for (let minute = 1; minute < 60; minute++) {
+      works(1_000, minute * 60_000);
+      for (let n = 0; n < 100; n++)
+        if (fails(n, minute * 60_000 + 30_000, "network", 15_000)) ours += 1;
+    }
+    // At first nothing tells them apart from an outage; from the next proof on they are known to be down.
+    expect(ours).toBe(98);
+  });
+
+  test("names that DNS does not answer beside others are their own failure, and a proof of the network says nothing about them", () => {
+    const { fails, works } = attempts();
+    works(0, 0, ["names"]);
+    expect([1, 2, 3, 4].map((n) => fails(n, 500, "names"))).toEqual(
+      [1, 2, 3, 4].map(() => undefined),
+    );
+    works(0, 10_000);
+    expect([5, 6, 7].map((n) => fails(n, 10_000, "names")).at(-1)).toBe("names");
+    works(0, 10_001, ["names"]);
+    expect(fails(5, 20_000, "names")).toBeUndefined();
+  });
+
+  test("a proxy that refuses is ours, until it has let another destination pass", () => {
+    const { fails, works } = attempts();
+    expect(fails(1, 0, "policy")).toBe("policy");
+    expect(fails(1, 60_000, "policy")).toBe("policy");
+    works(2, 61_000, ["policy"]);
+    expect(fails(1, 120_000, "policy")).toBeUndefined();
+    expect(fails(2, 121_000, "policy")).toBe("policy");
+    works(1, 122_000, ["policy"]);
+    expect(fails(1, 190_000, "policy")).toBe("policy");
+  });
+
+  test.each(["machine", "proxy"] as const)("a failure of %s is never theirs", (part) => {
+    const { fails, works } = attempts();
+    for (let n = 0; n < 9; n++) {
+      works(1, n, [part, "network"]);
+      expect(fails(1, n, part)).toBe(part);
+    }
   });
 });
 
-describe("of the last ten seconds", () => {
-  const seen = (n: number, atMs: number, unreached = true) =>
-    [`h${n}`, { atMs, partnerId: n % 10, unreached }] as const;
-
-  test("the 20th host that cannot be reached makes it ours, and the answers of half of them theirs", () => {
-    const reach = new Reach();
-    for (let n = 0; n < 19; n++) expect(reach.note(...seen(n, n))).toBe(false);
-    expect(reach.note(...seen(19, 19))).toBe(true);
-    for (let n = 0; n < 9; n++) expect(reach.note(...seen(n, 20, false))).toBe(true);
-    expect(reach.note(...seen(9, 20, false))).toBe(false);
-  });
-
-  test("older attempts do not count, but the state lasts until a host is reached", () => {
-    const reach = new Reach();
-    for (let n = 0; n < 19; n++) reach.note(...seen(n, 0));
-    expect(reach.note(...seen(19, 10_000))).toBe(false);
-    for (let n = 0; n < 20; n++) reach.note(...seen(n, 10_001));
-    expect(reach.isOurs).toBe(true);
-    expect(reach.note(...seen(0, 60_000))).toBe(true);
-    expect(reach.note(...seen(1, 60_000, false))).toBe(false);
-  });
-
-  test("a host that fails again and again counts once", () => {
-    const reach = new Reach();
-    for (let n = 0; n < 100; n++) reach.note(...seen(n % 19, n));
-    expect(reach.isOurs).toBe(false);
-  });
+test("an outage lasts for a minute after the last failure of ours, and keeps its beginning", () => {
+  const { fails, reach } = attempts();
+  expect(reach.outage).toBeUndefined();
+  fails(1, 0, "machine");
+  reach.note(
+    { kind: "unsent", detail: "", fault: "proxy", ...measured },
+    { host: "h", partnerId: 1, startedMs: 0, endedMs: 50_000 },
+    new Date(50_000),
+  );
+  expect(reach.outage).toEqual({ part: "proxy", since: now });
+  expect(reach.settle(109_999)).toBe(false);
+  expect(reach.settle(110_000)).toBe(true);
+  expect([reach.outage, reach.settle(110_001)]).toEqual([undefined, false]);
 });

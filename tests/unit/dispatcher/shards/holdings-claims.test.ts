@@ -350,6 +350,7 @@ beforeEach(async () => {
       hasInDoubt: (shard) => inDoubt.has(shard),
       lingers: (shard) => lingering.has(shard),
       busyShards: () => busy,
+      outage: () => undefined,
     },
     report,
   );

@@ -241,6 +241,7 @@ beforeEach(async () => {
         hasInDoubt: () => hasInDoubt,
         lingers: () => lingering,
         busyShards: () => new Set(busy ? [SHARD] : []),
+        outage: () => undefined,
       },
       ({ kind }) => {
         if (kind === "shard_closed") said.push("closed");

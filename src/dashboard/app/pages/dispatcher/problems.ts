@@ -8,7 +8,11 @@ interface Shard {
 }
 
 interface Observed {
-  readonly dispatchers: readonly { readonly id: string; readonly silent_ms: number }[];
+  readonly dispatchers: readonly {
+    readonly id: string;
+    readonly silent_ms: number;
+    readonly outage: string | null;
+  }[];
   readonly shards: readonly Shard[];
   readonly lag: { readonly lag_s: number };
   readonly blocked_heads: readonly unknown[];
@@ -34,6 +38,7 @@ export function problemsOf(state: Observed, now: number): string[] {
   return [
     isStopped && "No dispatcher runs: nothing is delivered until one is started.",
     silent > 0 && `${counted(silent, "dispatcher")} gave no sign of life; others take over.`,
+    ...[...new Set(dispatchers.flatMap(({ outage }) => outage ?? []))].map(outageText),
     !isStopped && free > 0 && `${counted(free, "shard")} of ${shards.length} without an owner.`,
     lag.lag_s > LATE_S && "Events that are due are waiting too long. Check the lag.",
     mailsWaitMs > MAILS_LATE_MS &&
@@ -43,6 +48,19 @@ export function problemsOf(state: Observed, now: number): string[] {
     disabled_subscriptions.length > 0 &&
       `${counted(disabled_subscriptions.length, "subscription")} disabled, with events held.`,
   ].filter((one) => one !== false);
+}
+
+const OUTAGES: Readonly<Record<string, string>> = {
+  machine: "The machine lacks descriptors, ports or memory",
+  proxy: "The egress proxy cannot be reached or rejects the service",
+  policy: "The egress proxy or a firewall refuses receivers",
+  names: "The name servers answer nothing",
+  network: "The network reaches no receiver",
+};
+
+function outageText(part: string): string {
+  const what = OUTAGES[part] ?? "The service cannot reach receivers";
+  return `${what}: attempts wait and do not count as failures.`;
 }
 
 type Lateness = "none" | "late" | "very-late";

@@ -75,10 +75,22 @@ export function HealthSummary({ health, isActive }: HealthSummaryProps) {
       </NamedValue>
       <NamedValue
         name={isActive ? "Pending" : "Held"}
-        hint={age === null ? "the queue is empty" : `oldest ${duration(age)}`}
+        hint={
+          health.outage_since === null ? (
+            queueHint(age)
+          ) : (
+            <>
+              not sent: this service has had an outage since <Time at={health.outage_since} />
+            </>
+          )
+        }
       >
         {number(health.pending + health.held)}
       </NamedValue>
     </dl>
   );
+}
+
+function queueHint(ageS: number | null): string {
+  return ageS === null ? "the queue is empty" : `oldest ${duration(ageS)}`;
 }

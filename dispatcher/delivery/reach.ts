@@ -1,0 +1,144 @@
+import type { Outage, OwnPart } from "../http/failure.ts";
+import type { PostResult } from "./deliver.ts";
+
+/** The destination and the time of one attempt; the monotonic times are in ms. */
+export interface Attempted {
+  readonly host: string;
+  readonly partnerId: number;
+  readonly startedMs: number;
+  readonly endedMs: number;
+}
+
+/**
+ * The destinations that have to fail, without one that proves the opposite, before a failure is ours (contract 7.8).
+ * One destination that does not answer is down; several of different partners are more likely our network. A proxy that
+ * refuses is ours from the first refusal on. `machine` and `proxy` say by themselves whose failure it is.
+ */
+const NEEDED: Readonly<Record<OwnPart, number>> = {
+  machine: 0,
+  proxy: 0,
+  policy: 1,
+  names: 3,
+  network: 3,
+};
+
+/**
+ * The time in ms for which a proof counts, also for an attempt that fails at once. For a longer attempt a proof counts
+ * from its start on: the way worked while it was under way.
+ */
+const PROOF_MS = 1_000;
+/** The most destinations that are remembered for each part (our choice). */
+const MAX_HOSTS = 10_000;
+/** The time in ms without a failure of ours after which an outage has ended. It exceeds the longest pause of a lane. */
+const OUTAGE_MS = 60_000;
+
+/**
+ * Whether a part of our own is to blame for failures that may be its own or the destination's (contract 7.8). `hosts`
+ * and `partners` count the destinations that failed since the part was last seen to work, without those that failed
+ * before while others worked.
+ *
+ * | Seen to work within the attempt | Outage lasts | Enough destinations | Ours |
+ * |---|---|---|---|
+ * | yes | - | - | no: the part works, so the destination fails |
+ * | no | yes | - | yes, until any destination proves that the part works |
+ * | no | no | yes | yes: what fails for everything is ours |
+ * | no | no | no | no: one destination that fails is down |
+ */
+export function isOurs(
+  part: OwnPart,
+  seen: {
+    readonly isProved: boolean;
+    readonly lasts: boolean;
+    readonly hosts: number;
+    readonly partners: number;
+  },
+): boolean {
+  if (NEEDED[part] === 0) return true;
+  if (seen.isProved) return false;
+  return seen.lasts || Math.min(seen.hosts, seen.partners) >= NEEDED[part];
+}
+
+/** The evidence about one part of our own. */
+class Evidence {
+  readonly #part: OwnPart;
+  #provedMs = Number.NEGATIVE_INFINITY;
+  #lasts = false;
+  /** The destinations that failed since the part was last seen to work, with their partners. */
+  readonly #suspects = new Map<string, number>();
+  /**
+   * The destinations whose own failure it is: the part was seen to work after they failed. They say nothing about the
+   * part until they are reached again, so that a quiet night with dead receivers alone is no outage.
+   */
+  readonly #down = new Set<string>();
+
+  constructor(part: OwnPart) {
+    this.#part = part;
+  }
+
+  worked(host: string, atMs: number): void {
+    this.#provedMs = atMs;
+    this.#lasts = false;
+    if (this.#suspects.size > 0) this.#acquit();
+    this.#down.delete(host);
+  }
+
+  failed({ host, partnerId, startedMs, endedMs }: Attempted): boolean {
+    if (!this.#down.has(host) && this.#suspects.size < MAX_HOSTS)
+      this.#suspects.set(host, partnerId);
+    const isProved = this.#provedMs >= Math.min(startedMs, endedMs - PROOF_MS);
+    const hosts = this.#suspects.size;
+    const partners = isProved || this.#lasts ? 0 : new Set(this.#suspects.values()).size;
+    const lasts = this.#lasts;
+    const ours = isOurs(this.#part, { isProved, lasts, hosts, partners });
+    this.#lasts = ours;
+    return ours;
+  }
+
+  /** The part works, so the destinations that failed are down. */
+  #acquit(): void {
+    for (const host of this.#suspects.keys()) this.#down.add(host);
+    this.#suspects.clear();
+    for (const oldest of this.#down) {
+      if (this.#down.size <= MAX_HOSTS) break;
+      this.#down.delete(oldest);
+    }
+  }
+}
+
+/** Decides for each attempt whose failure it is, and remembers the outage of our own parts (contract 7.8). */
+export class Reach {
+  readonly #evidence: Readonly<Record<OwnPart, Evidence>> = {
+    machine: new Evidence("machine"),
+    proxy: new Evidence("proxy"),
+    policy: new Evidence("policy"),
+    names: new Evidence("names"),
+    network: new Evidence("network"),
+  };
+  #outage: Outage | undefined;
+  /** The monotonic time of the last failure of ours. */
+  #failedMs = 0;
+
+  /** The outage that lasts; undefined while nothing of our own fails. */
+  get outage(): Outage | undefined {
+    return this.#outage;
+  }
+
+  /** Notes an attempt. Returns the part of our own that failed; undefined if the attempt counts. */
+  note(result: PostResult, attempted: Attempted, now: Date): OwnPart | undefined {
+    for (const part of result.works ?? [])
+      this.#evidence[part].worked(attempted.host, attempted.endedMs);
+    const part = "fault" in result ? result.fault : undefined;
+    if (part === undefined || !this.#evidence[part].failed(attempted)) return undefined;
+    const since = this.#outage?.since ?? now;
+    this.#outage = { part, since };
+    this.#failedMs = attempted.endedMs;
+    return part;
+  }
+
+  /** Ends the outage if nothing of our own failed for `OUTAGE_MS`. Returns whether it has ended now. */
+  settle(nowMs: number): boolean {
+    if (this.#outage === undefined || nowMs - this.#failedMs < OUTAGE_MS) return false;
+    this.#outage = undefined;
+    return true;
+  }
+}

@@ -1,0 +1,215 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { Resolver } from "node:dns/promises";
+import { createServer } from "node:net";
+
+import type { HttpClientOptions } from "../../../dispatcher/http/pool.ts";
+import { parseProxyUrl } from "../../../src/lib/egress-proxy.ts";
+import { NameResolver } from "../../../src/lib/name-resolver.ts";
+import { createTestBox, createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
+import { fixture } from "../../support/fixture.ts";
+import { startNameServer } from "../../support/network/name-server.ts";
+import { type ProxyAnswer, startProxy } from "../../support/network/proxy.ts";
+import { lacks } from "../../support/needs.ts";
+import { listen } from "../../support/network/raw-receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
+import { createDatabase } from "../../support/postgres.ts";
+
+const database = fixture(createDatabase);
+const stores = fixture(createTestSchedule);
+
+describe("receivers that fail beside others", () => {
+  test("each refused connection of 40 partners is recorded and counted, beside two that answer", async () => {
+    const urls = await Promise.all(Array.from({ length: 40 }, closedUrl));
+    const { ids, running } = await deliverTo([...urls, await healthyUrl(), await healthyUrl()]);
+    await until("every record", async () => (await countsOf(ids)).recorded === 42);
+    expect(await countsOf(ids)).toEqual({ recorded: 42, retry: 40, delivered: 2 });
+    expect(running.workload.hasOutage).toBe(false);
+  });
+
+  test.skipIf(lacks("mounts"))(
+    "names that DNS does not know fail by themselves, and so do names that it fails for beside others",
+    async () => {
+      const dns = await names((name) => {
+        if (name.startsWith("good")) return { addresses: ["127.0.0.1"] };
+        return name.startsWith("bad") ? "failure" : "unknown";
+      });
+      const port = new URL(await healthyUrl()).port;
+      const known = await deliverTo([`http://good.test:${port}/`], { lookup: dns.lookup });
+      await until("the first delivery", async () => (await countsOf(known.ids)).delivered === 1);
+      await known.running.stop();
+      const urls = range(12, (n) => `http://${n % 2 === 0 ? "bad" : "gone"}${n}.test:1/`);
+      const good = range(4, (n) => `http://good${n}.test:${port}/`);
+      const { ids } = await deliverTo([...good, ...urls], { lookup: dns.lookup });
+      await until("every record", async () => (await countsOf(ids)).recorded === 16);
+      expect(await countsOf(ids)).toEqual({ recorded: 16, retry: 12, delivered: 4 });
+    },
+  );
+
+  test("a destination that the egress proxy refuses is recorded once the proxy has let another one pass", async () => {
+    const [refused, passed] = [await closedUrl(), await healthyUrl()];
+    const port = new URL(refused).port;
+    const proxy = await egress((authority) =>
+      authority.endsWith(`:${port}`) ? FORBIDDEN : undefined,
+    );
+    const { ids, running } = await deliverTo([refused], { proxy });
+    await until("the refusal", async () => running.workload.hasOutage);
+    expect(await countsOf(ids)).toEqual(NOTHING);
+    const other = await subscribe(passed);
+    await emit([other]);
+    await until("the record", async () => (await countsOf(ids)).recorded === 1);
+    expect(await countsOf(ids)).toEqual({ recorded: 1, retry: 1, delivered: 0 });
+  });
+});
+
+describe("while our own part fails for everything", () => {
+  test.skipIf(lacks("mounts"))(
+    "no attempt counts, health and administration say so, and everything is delivered once it works: DNS",
+    async () => {
+      let isDown = true;
+      const dns = await names(() => (isDown ? "failure" : { addresses: ["127.0.0.1"] }));
+      const port = new URL(await healthyUrl()).port;
+      const urls = range(30, (n) => `http://shop${n}.test:${port}/`);
+      const { ids, running } = await deliverTo(urls, { lookup: dns.lookup });
+      await until("the outage", async () => (await shownOutage()) === "names");
+      await until("a second try of each", async () => dns.asked() > 90);
+      // Nothing tells the first two from receivers that are down alone.
+      expect(await countsOf(ids)).toEqual({ recorded: 2, retry: 2, delivered: 0 });
+      isDown = false;
+      await until("every delivery", async () => (await countsOf(ids)).delivered === 30);
+      expect(await countsOf(ids)).toEqual({ recorded: 32, retry: 2, delivered: 30 });
+      expect(running.workload.hasOutage).toBe(true);
+    },
+  );
+
+  test.each([
+    ["a proxy that refuses everything", FORBIDDEN, "policy", 0],
+    ["a proxy that does not know us", "HTTP/1.1 407 Login\r\n\r\n", "proxy", 0],
+    ["a network behind the proxy that reaches nothing", "HTTP/1.1 504 T\r\n\r\n", "network", 2],
+  ] as const)("no attempt counts: %s", async (_, answer, part, counted) => {
+    let isDown = true;
+    const proxy = await egress(() => (isDown ? answer : undefined));
+    const urls = await Promise.all(range(12, healthyUrl));
+    const { ids } = await deliverTo(urls, { proxy });
+    await until("the outage", async () => (await shownOutage()) === part);
+    expect((await countsOf(ids)).recorded).toBe(counted);
+    isDown = false;
+    await until("every delivery", async () => (await countsOf(ids)).delivered === 12);
+    expect(await countsOf(ids)).toEqual({ recorded: 12 + counted, retry: counted, delivered: 12 });
+  });
+
+  test("no attempt counts through a proxy that is down, also of a single partner", async () => {
+    const { ids } = await deliverTo([await healthyUrl()], {
+      proxy: parseProxyUrl(await closedUrl()),
+    });
+    await until("the outage", async () => (await shownOutage()) === "proxy");
+    expect(await countsOf(ids)).toEqual(NOTHING);
+  });
+
+  test("one partner's receivers that no proxy reaches are recorded from the first on", async () => {
+    const proxy = await egress(() => "HTTP/1.1 504 T\r\n\r\n");
+    const { ids } = await deliverTo(await Promise.all(range(2, closedUrl)), { proxy });
+    await until("the records", async () => (await countsOf(ids)).recorded === 2);
+    expect(await shownOutage()).toBeNull();
+  });
+});
+
+const FORBIDDEN = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
+const NOTHING = { recorded: 0, retry: 0, delivered: 0 };
+/** Delays so long that a test sees only the first attempt that counts, except where attempts go on being postponed. */
+const RETRY_MS = [3_000, 60_000, 60_000];
+
+const box = createTestBox();
+const started: { stop(): unknown }[] = [];
+
+afterEach(async () => {
+  for (const one of started.splice(0).toReversed()) await one.stop();
+});
+
+function range<T>(length: number, make: (n: number) => T): T[] {
+  return Array.from({ length }, (_, n) => make(n));
+}
+
+async function closedUrl(): Promise<string> {
+  const server = createServer();
+  const port = await listen(server, "127.0.0.1");
+  await new Promise((resolve) => void server.close(resolve));
+  return `http://127.0.0.1:${port}`;
+}
+
+async function healthyUrl(): Promise<string> {
+  const receiver = await Receiver.start();
+  started.push(receiver);
+  return receiver.url;
+}
+
+async function egress(answer: ProxyAnswer) {
+  const proxy = await startProxy(answer);
+  started.push(proxy);
+  return parseProxyUrl(`http://127.0.0.1:${proxy.port}`);
+}
+
+/** A real name server, and a look-up that asks it. */
+async function names(answer: (name: string) => { addresses: string[] } | "failure" | "unknown") {
+  let asked = 0;
+  const zone = new Proxy(
+    {},
+    {
+      get: (_, name) => () => {
+        asked += 1;
+        return answer(String(name));
+      },
+    },
+  );
+  const server = await startNameServer(zone);
+  started.push(server);
+  const newChannel = () => {
+    const resolver = new Resolver({ timeout: 1_000, tries: 1 });
+    resolver.setServers([server.address]);
+    return resolver;
+  };
+  const { lookup } = new NameResolver({ newChannel });
+  return { lookup, asked: () => asked };
+}
+
+async function subscribe(url: string) {
+  const { db } = database;
+  const tenant = await insertTenant(db);
+  const { subscriptionId } = await insertSubscription(
+    { db, box },
+    { partnerId: tenant.partnerId, url },
+  );
+  return { tenant, id: subscriptionId };
+}
+
+async function emit(subscribed: readonly Awaited<ReturnType<typeof subscribe>>[]): Promise<void> {
+  for (const { tenant } of subscribed)
+    await stores.schedule.wake(await record(database.db, [reviewAction(tenant)]));
+}
+
+/** Delivers one event to a subscription of a partner of its own for each URL. */
+async function deliverTo(urls: readonly string[], http: Partial<HttpClientOptions> = {}) {
+  const { db } = database;
+  const subscribed = [];
+  for (const url of urls) subscribed.push(await subscribe(url));
+  const { schedule } = stores;
+  const running = startDispatcher({ db, box, schedule, http, retryDelaysMs: RETRY_MS });
+  started.push(running);
+  await emit(subscribed);
+  return { ids: subscribed.map(({ id }) => id), running };
+}
+
+async function countsOf(ids: readonly string[]) {
+  const [row] = await database.db.sql<{ recorded: number; retry: number; delivered: number }[]>`
+    select count(*)::int as recorded, (count(*) filter (where outcome = 'retry'))::int as retry,
+           (count(*) filter (where outcome = 'delivered'))::int as delivered
+      from delivery_attempts where subscription_id = any(${[...ids]})`;
+  return row ?? NOTHING;
+}
+
+/** The outage as `GET /admin/dispatcher` shows it. */
+async function shownOutage(): Promise<string | null> {
+  const [row] = await database.db.sql<{ outage: string | null }[]>`
+    select outage from dispatchers where (outage is null) = (outage_since is null) order by started_at desc limit 1`;
+  return row?.outage ?? null;
+}
