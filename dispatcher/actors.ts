@@ -70,6 +70,9 @@ export class Actors {
   readonly #limits: Limits;
   readonly #byId = new Map<string, Actor>();
   readonly #sinceMs = new WeakMap<Actor, number>();
+  /** The bytes of the entries of all actors, and those that their loads may bring. */
+  #bytes = 0;
+  #bytesAsked = 0;
   /** The actors that wait for their first load. */
   readonly #fresh = new Set<Actor>();
   /** The subscriptions that a sweep found; their turn comes after those of `#waitingFirst`. */
@@ -100,6 +103,30 @@ export class Actors {
   get share(): number {
     const share = Math.floor(this.#limits.entries / Math.max(1, this.#byId.size));
     return Math.max(FIRST_LOAD, Math.min(MAX_QUEUED, share));
+  }
+
+  /** The bytes of the entries of all actors. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** The bytes of entries that may still be read ahead. */
+  get bytesAhead(): number {
+    return Math.floor(this.#limits.bytes / 3) - this.#bytes - this.#bytesAsked;
+  }
+
+  /** Whether the entries of all actors have as many bytes as they may have. */
+  get areFull(): boolean {
+    return this.#bytes >= this.#limits.bytes;
+  }
+
+  /** Counts the bytes of an actor again after an event. */
+  weigh(actor: Actor): void {
+    const { counted, bytes, bytesAsked } = actor;
+    this.#bytes += bytes - counted.bytes;
+    this.#bytesAsked += bytesAsked - counted.bytesAsked;
+    counted.bytes = bytes;
+    counted.bytesAsked = bytesAsked;
   }
 
   /** Whether this actor is in memory: it was neither dropped nor discarded with a lost lease. */
@@ -149,6 +176,11 @@ export class Actors {
     return this.#parkedIn.get(subscriptionId);
   }
 
+  /** Whether any subscription is parked in a host group. */
+  isParking(group: string): boolean {
+    return this.#parked.has(group);
+  }
+
   /** Removes and returns up to `count` subscriptions that are parked in a host group, in the order of their turns. */
   unpark(group: string, count: number): Wake[] {
     const taken: Wake[] = [];
@@ -181,6 +213,8 @@ export class Actors {
     if (!this.has(actor)) return;
     this.#byId.delete(actor.id);
     this.#fresh.delete(actor);
+    this.#bytes -= actor.counted.bytes;
+    this.#bytesAsked -= actor.counted.bytesAsked;
     if (!this.#returning.has(actor)) return;
     const group = this.#returning.get(actor);
     this.#returning.delete(actor);

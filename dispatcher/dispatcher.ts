@@ -81,7 +81,7 @@ export class Dispatcher {
     const report = (event: DispatcherEvent) => this.#put(event);
     this.#actors = new Actors(deps.clock, limits);
     this.#slots = new Slots(deps.clock, limits);
-    this.#loader = new Loader(deps);
+    this.#loader = new Loader(deps, () => !this.#actors.areFull);
     this.#committer = new Committer(deps, report);
     const newId = () => deps.newUlid(deps.clock.now().getTime());
     const use = {
@@ -193,7 +193,7 @@ export class Dispatcher {
   }
 
   #unpark(group: string): void {
-    if (!this.#slots.hasDrained(group)) return;
+    if (!this.#actors.isParking(group) || !this.#slots.hasDrained(group)) return;
     for (const wake of this.#actors.unpark(group, UNPARKED_AT_ONCE)) this.#wake(wake, false);
   }
 
@@ -202,7 +202,12 @@ export class Dispatcher {
     if (!this.#actors.has(actor)) return;
     if (this.#actors.endsTurn(actor, event)) this.#sendAway(actor);
     actor.capacity = this.#actors.share;
-    for (const effect of step(actor, event, this.#deps.clock.now())) this.#perform(actor, effect);
+    actor.bytesAhead = this.#actors.bytesAhead;
+    actor.isCrowded = this.#actors.areFull;
+    const effects = step(actor, event, this.#deps.clock.now());
+    this.#actors.weigh(actor);
+    for (const effect of effects) this.#perform(actor, effect);
+    this.#loader.resume();
     if (event.kind !== "loaded") return;
     this.#actors.loaded(actor);
     this.#admit();
@@ -214,7 +219,11 @@ export class Dispatcher {
         return this.#loader.load(
           effect.request,
           (loaded) => this.#putFor(actor, { kind: "loaded", loaded }),
-          { isWanted: () => !actor.stopping },
+          {
+            isWanted: () => !actor.stopping,
+            // The actor sends with these settings what it has in memory.
+            turn: actor.isCrowded && effect.request.limit > 0 ? "with room" : "in turn",
+          },
         );
       case "send":
         return this.#sender.send(actor, effect);
@@ -316,6 +325,7 @@ export class Dispatcher {
       shards: this.#holdings.shards.size,
       actors: this.#actors.size,
       waiting: this.#actors.waiting,
+      bytes: this.#actors.bytes,
       backlog: this.#committer.backlog,
       quarantinedSubscriptions: this.#committer.quarantined,
       quarantinedEntries: this.#sender.quarantinedEntries,

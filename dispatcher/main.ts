@@ -162,7 +162,10 @@ operations.serve();
 
 const isIdle = () => dispatcher.workload.actors === 0 && client.counts().open === 0;
 void collectWhenIdle({ clock, memory: processMemory, isIdle }, stop);
-const isOverloaded = () => dispatcher.workload.waiting > budget.limits.actors;
+const isOverloaded = () => {
+  const { waiting, bytes } = dispatcher.workload;
+  return waiting > budget.limits.actors || bytes > budget.limits.bytes / 6;
+};
 void collectWhenCrowded({ clock, memory: processMemory, isCrowded: isOverloaded }, stop);
 const maintaining = maintenance.run();
 log.info("dispatcher.started", { pid: process.pid });

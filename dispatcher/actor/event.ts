@@ -21,6 +21,8 @@ export interface Entry {
   readonly attempt: number;
   /** The earliest instant of the entry's next POST; null means immediately. */
   readonly dueAt: Date | null;
+  /** The size of the JSON of the event in UTF-8; 0 for a test. */
+  readonly bytes: number;
   /**
    * The recorded facts of the event. Undefined for a test (`isTest`), because its body has sample values. Undefined for
    * another entry if its `review_history` row does not exist; such an entry is not sent.
@@ -62,6 +64,8 @@ export interface LoadRequest {
   readonly after: number;
   /** The most entries to read, besides tests; 0 reads the settings and tests only. */
   readonly limit: number;
+  /** The bytes of entries after which no further entry is read, so that at least one is. */
+  readonly maxBytes: number;
   /** Reviews to leave out, because they have a lane in memory. Null stands for events without a review. */
   readonly exceptReviews: readonly (number | null)[];
 }

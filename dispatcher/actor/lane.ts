@@ -22,10 +22,13 @@ export const MAX_UNRECORDED = 128;
 export class Lane {
   readonly kind: "main" | "review" | "test";
   readonly reviewId: number | null;
-  readonly queue: Entry[] = [];
+  /** The bytes of the entries that are queued or under way. */
+  bytes = 0;
   sending = false;
   /** The sequence number of the entry that is under way or was sent last. */
   sent = 0;
+  #queue: Entry[] = [];
+  #bytesSent = 0;
   /** The number of entries of the lane that were answered, but have no committed attempt record yet. */
   uncommitted = 0;
   /** True if the last attempt did not succeed, so that the lane sends nothing until its attempt record is committed. */
@@ -41,6 +44,37 @@ export class Lane {
     const ordered = name === MAIN ? "main" : "review";
     this.kind = isTest ? "test" : ordered;
     this.reviewId = reviewId;
+  }
+
+  get queue(): readonly Entry[] {
+    return this.#queue;
+  }
+
+  push(entry: Entry): void {
+    this.#queue.push(entry);
+    this.bytes += entry.bytes;
+  }
+
+  /** Removes and returns the first queued entry, which is under way from now on. */
+  begin(): Entry | undefined {
+    const entry = this.#queue.shift();
+    if (entry === undefined) return undefined;
+    this.sending = true;
+    this.sent = entry.sequence;
+    this.#bytesSent = entry.bytes;
+    return entry;
+  }
+
+  /** Notes that no entry is under way any more. */
+  end(): void {
+    this.sending = false;
+    this.bytes -= this.#bytesSent;
+    this.#bytesSent = 0;
+  }
+
+  clear(): void {
+    this.#queue = [];
+    this.bytes = this.#bytesSent;
   }
 }
 
@@ -75,7 +109,7 @@ export function isBlocked(lane: Lane): boolean {
 
 /** Applies the decision about the attempt that was under way to its lane. */
 export function takeDecision(lane: Lane, decision: Decision, now: Date): void {
-  lane.sending = false;
+  lane.end();
   lane.uncommitted += 1;
   if (decision.kind !== "delivered") lane.halted = true;
   if (decision.kind === "retry") lane.retryAt = addMs(now, decision.delayMs);

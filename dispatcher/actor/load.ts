@@ -1,7 +1,14 @@
-import type { Effect, LoadRequest } from "./event.ts";
+import type { Effect, Entry, LoadRequest } from "./event.ts";
 import { IN_DOUBT_LOAD } from "./in-doubt.ts";
 import { hasWork, MAIN } from "./lane.ts";
-import { FIRST_LOAD, isForeign, isFresh, PARALLEL_REVIEWS, type Actor } from "./state.ts";
+import {
+  ENTRY_BYTES,
+  FIRST_LOAD,
+  isForeign,
+  isFresh,
+  PARALLEL_REVIEWS,
+  type Actor,
+} from "./state.ts";
 
 /** The shortest interval in milliseconds at which wakes of an actor with a full queue look for test events. */
 const RECHECK_MS = 100;
@@ -36,7 +43,9 @@ export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
   actor.loading = true;
   actor.wanted = false;
   for (const lane of actor.lanes.values()) lane.unseen = true;
-  effects.push({ kind: "load", request: loadRequest(actor, plan.limit) });
+  const request = loadRequest(actor, plan.limit);
+  actor.bytesAsked = request.maxBytes;
+  effects.push({ kind: "load", request });
 }
 
 /**
@@ -57,13 +66,17 @@ export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
  *     no        no      yes      -      no     no      yes      recheck        as before
  *     no        no      yes      -      no     no      no       load 0         yes
  *
- * There is room while half of the queue is empty, or while another review could be sent.
+ * There is room while half of the queue is empty, in entries and in bytes, or while another review could be sent. While
+ * the entries of all actors have too many bytes, there is room only in an empty queue.
  */
 export function decideLoad(state: LoadState): LoadPlan {
   if (state.repeats) return { kind: "none", more: state.more, limit: 0 };
   const { waits, stale, wanted } = state;
   const more = state.more && !waits;
-  const hasRoom = !waits && (state.queued <= state.capacity / 2 || state.freeReviews > 0);
+  const isHalfEmpty =
+    state.queued <= state.capacity / 2 && state.bytes <= (state.capacity * ENTRY_BYTES) / 2;
+  const mayRead = state.isCrowded ? state.queued === 0 : isHalfEmpty || state.freeReviews > 0;
+  const hasRoom = !waits && mayRead;
   const isFull = !hasRoom && !waits;
   if (!stale && !wanted && !(more && hasRoom)) return { kind: "none", more, limit: 0 };
   if (!stale && isFull && state.recent) return { kind: "recheck", more, limit: 0 };
@@ -96,6 +109,10 @@ function loadState(actor: Actor, now: Date) {
     more: actor.more,
     /** The number of entries in the queues of all lanes. */
     queued,
+    /** The bytes of the entries that are queued or under way. */
+    bytes: actor.bytes,
+    /** True while the entries of all actors have as many bytes as they may have. */
+    isCrowded: actor.isCrowded,
     /** The most entries that may be queued. */
     capacity: loadedAt === undefined ? firstCapacity(actor) : actor.capacity,
     /** The number of reviews that may be sent besides those with a lane. */
@@ -144,5 +161,27 @@ export function loadRequest(actor: Actor, limit: number): LoadRequest {
   const { id, shard, generation, cursor: after } = actor;
   const lanes = [...actor.lanes.values()].filter((lane) => lane.kind === "review");
   const exceptReviews = lanes.map((lane) => lane.reviewId);
-  return { id, shard, generation, after, limit, exceptReviews };
+  const least = FIRST_LOAD * ENTRY_BYTES;
+  const maxBytes =
+    limit === 0 ? 0 : Math.max(least, Math.min(limit * ENTRY_BYTES, actor.bytesAhead));
+  return { id, shard, generation, after, limit, maxBytes, exceptReviews };
+}
+
+type Amount = Pick<LoadRequest, "limit" | "maxBytes">;
+type Sized = Pick<Entry, "bytes">;
+
+/** Returns the first entries that a load brings: up to `limit`, and up to the one that reaches `maxBytes`. */
+export function fitting<E extends Sized>({ limit, maxBytes }: Amount, entries: readonly E[]): E[] {
+  let before = 0;
+  const end = entries.findIndex(({ bytes }, i) => {
+    if (i >= limit || before >= maxBytes) return true;
+    before += bytes;
+    return false;
+  });
+  return entries.slice(0, end === -1 ? entries.length : end);
+}
+
+/** Whether these entries fill a load, so that more may follow them. */
+export function fills({ limit, maxBytes }: Amount, entries: readonly Sized[]): boolean {
+  return entries.length >= limit || entries.reduce((sum, { bytes }) => sum + bytes, 0) >= maxBytes;
 }

@@ -9,6 +9,11 @@ export const MAX_QUEUED = 64;
  * more entries would be read in vain.
  */
 export const FIRST_LOAD = 4;
+/**
+ * The average size in bytes to which a load may bring its most entries; of larger ones it brings fewer, and at least one.
+ * Common events have 1 to 2 KB.
+ */
+export const ENTRY_BYTES = 4 * 1_024;
 /** The most simultaneous requests of a subscription with a lane per review. */
 export const PARALLEL_REVIEWS = 8;
 /** The most test events that a load returns. */
@@ -34,7 +39,15 @@ export class Actor {
    * ignored.
    */
   generation = 0;
+  /** The bytes that all actors together may still read ahead. */
+  bytesAhead = Number.POSITIVE_INFINITY;
+  /** True while the entries of all actors have as many bytes as they may have. */
+  isCrowded = false;
+  /** The bytes of this actor when they were counted last. */
+  readonly counted = { bytes: 0, bytesAsked: 0 };
   loading = false;
+  /** The bytes that the load under way may bring. */
+  bytesAsked = 0;
   batching = false;
   /** True while a `recheck` is under way. */
   rechecking = false;
@@ -57,6 +70,13 @@ export class Actor {
     this.id = id;
     this.shard = shard;
     this.inDoubt = inDoubt;
+  }
+
+  /** The bytes of the entries that are queued or under way. */
+  get bytes(): number {
+    let bytes = 0;
+    for (const lane of this.lanes.values()) bytes += lane.bytes;
+    return bytes;
   }
 }
 

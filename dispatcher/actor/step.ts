@@ -1,6 +1,6 @@
 import type { ActorEvent, Effect, Entry, Loaded, Subscription } from "./event.ts";
 import { complete, markInDoubt, IN_DOUBT_LOAD, type InDoubtAttempts } from "./in-doubt.ts";
-import { isOutdated, planLoad } from "./load.ts";
+import { fills, isOutdated, planLoad } from "./load.ts";
 import { isForeign, isFresh, MAX_TESTS, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 import {
   countUnrecorded,
@@ -63,6 +63,7 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
 
 function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   actor.loading = false;
+  actor.bytesAsked = 0;
   if (found === undefined) return deactivate(actor);
   const before = actor.subscription ?? found.subscription;
   actor.subscription = found.subscription;
@@ -83,7 +84,7 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
     actor.wanted = true;
     return;
   }
-  if (request.limit > 0) actor.more = found.entries.length >= request.limit;
+  if (request.limit > 0) actor.more = fills(request, found.entries);
   const { inDoubt } = actor;
   if (inDoubt) {
     inDoubt.ordering ??= found.subscription.ordering;
@@ -104,7 +105,7 @@ function takeEnd(inDoubt: InDoubtAttempts, { more, moreTests }: Actor, { request
   const last = found.entries.at(-1)?.sequence ?? 0;
   const isAll = !more || last >= (inDoubt.lastSequence ?? 0);
   if (inDoubt.ordering === "subscription") {
-    if (isAll || request.limit >= IN_DOUBT_LOAD) complete(inDoubt);
+    if (isAll || found.entries.length >= IN_DOUBT_LOAD) complete(inDoubt);
     return;
   }
   if (isAll && request.exceptReviews.length === 0) complete(inDoubt);
@@ -119,12 +120,12 @@ function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry)
   if (lane.waitingUntil !== undefined) return;
   if (lane.kind === MAIN) actor.cursor = Math.max(actor.cursor, entry.sequence);
   if (actor.inDoubt) markInDoubt(actor.inDoubt, entry);
-  lane.queue.push(entry);
+  lane.push(entry);
 }
 
 function takeUnsent(actor: Actor, event: ActorEvent & { kind: "unsent" }): void {
   const lane = actor.lanes.get(event.lane);
-  if (lane !== undefined) lane.sending = false;
+  lane?.end();
   forget(actor);
   // The load that follows shows whether the subscription was enabled again meanwhile.
   if (event.isEnded) actor.subscription = undefined;
@@ -137,7 +138,7 @@ function takeUnsent(actor: Actor, event: ActorEvent & { kind: "unsent" }): void 
 function takePostponed(actor: Actor, name: string, until: Date): void {
   const lane = actor.lanes.get(name);
   if (lane === undefined) return;
-  lane.sending = false;
+  lane.end();
   wait(actor, lane, until);
   actor.postponed += 1;
 }
@@ -173,14 +174,14 @@ function deactivate(actor: Actor): void {
 
 function wait(actor: Actor, lane: Lane, until: Date): void {
   lane.waitingUntil = until;
-  lane.queue.length = 0;
+  lane.clear();
   if (lane.kind === MAIN) resetCursor(actor);
 }
 
 /** Discards the queues. PostgreSQL still has the entries, and they are read again if the subscription is active. */
 function forget(actor: Actor): void {
   for (const lane of actor.lanes.values()) {
-    lane.queue.length = 0;
+    lane.clear();
     lane.waitingUntil = undefined;
   }
   actor.wanted ||= actor.subscription !== undefined;
@@ -239,10 +240,8 @@ function sendHeads(actor: Actor, now: Date, effects: Effect[]): void {
   for (const [name, lane] of actor.lanes) {
     if (room <= 0) return;
     if (isBlocked(lane) || free[lane.kind] <= 0) continue;
-    const entry = lane.queue.shift();
+    const entry = lane.begin();
     if (entry === undefined) continue;
-    lane.sending = true;
-    lane.sent = entry.sequence;
     free[lane.kind] -= 1;
     room -= 1;
     const possiblyRepeated = actor.inDoubt?.marked.has(entry.sequence) ?? false;

@@ -32,7 +32,7 @@ const TEST_MARK = { "X-SVC-Test": "1" };
  * hex digits encode (contract 6.6).
  */
 export function composeRequest(
-  { isTest, payloadMode, event, eventId, attempt }: Entry,
+  { isTest, payloadMode, event, eventId, attempt }: Omit<Entry, "facts">,
   facts: EventFacts,
   { webhookUrl, secret, previousSecret, standardWebhooks }: Subscription,
   deliveredAt: Date,
@@ -124,7 +124,7 @@ interface Posted extends Pick<
   AttemptRecord,
   "id" | "shard" | "subscriptionId" | "erasures" | "startedAt" | "endedMs" | "possiblyRepeated"
 > {
-  readonly entry: Entry;
+  readonly entry: Omit<Entry, "facts">;
   readonly host: string;
   readonly request: SignedRequest;
 }

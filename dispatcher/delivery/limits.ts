@@ -27,6 +27,16 @@ export const LIMITS = {
   actors: 2_560,
   /** The most entries in memory, shared equally by the subscriptions. At 1.5 KB each they take 100 MB. */
   entries: 65_536,
+  /**
+   * The most bytes of entries in memory, queued or under way, as UTF-8; beyond them loads wait. A third of them may be
+   * read ahead of the entries that are sent, and a third may wait for hosts that are not known to answer within a second,
+   * so that the last third serves the others.
+   *
+   * A process of 80 MiB has at most 700 MiB of the 1 GiB of `deploy/`: JavaScript holds a text in up to two bytes for each
+   * one of UTF-8 (384 MiB), up to 256 first loads of one more entry may be under way, and compressed answers of
+   * 2,048 receivers take 128 MiB.
+   */
+  bytes: 192 * 1_024 * 1_024,
 };
 
 /** File descriptors for PostgreSQL, Redis, the resolver, metrics, logs and short-lived files. */

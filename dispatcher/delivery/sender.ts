@@ -2,7 +2,7 @@ import { addMs, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { remember } from "../../src/lib/batches.ts";
 import { decideNext, postponeMs } from "../actor/decide.ts";
-import type { ActorEvent, Effect, Loaded, Subscription } from "../actor/event.ts";
+import type { ActorEvent, Effect, Entry, Loaded, Subscription } from "../actor/event.ts";
 import { loadRequest } from "../actor/load.ts";
 import { isFresh, isOutlived, type Actor } from "../actor/state.ts";
 import type { Holdings } from "../shards/holdings.ts";
@@ -39,6 +39,12 @@ export type SendEvent =
   | { readonly kind: "slot_released"; readonly host: string };
 
 type Send = Effect & { readonly kind: "send" };
+type Composed = Omit<Send, "entry"> & { readonly entry: Omit<Entry, "facts"> };
+
+interface Started {
+  readonly slot: Slot;
+  readonly startedAt: Date;
+}
 
 /** The duration in milliseconds from which a running request would delay the handover of its shard. */
 const HANGING_MS = 1_000;
@@ -117,6 +123,7 @@ export class Sender {
   #awaitSlot(actor: Actor, effect: Send, host: string): void {
     this.#slots.acquire(host, {
       shard: actor.shard,
+      bytes: effect.entry.bytes,
       start: (slot) => this.#start(actor, effect, slot),
       cancel: () => this.#withhold(actor, effect.lane),
     });
@@ -128,7 +135,7 @@ export class Sender {
     const now = clock.now();
     switch (obstacleTo(effect, actor, { isSafe: holdings.safe, now })) {
       case undefined:
-        return void this.#attempt(actor, effect, { slot, startedAt: now });
+        return this.#compose(actor, effect, { slot, startedAt: now });
       case "stopped":
         this.#slots.release(slot);
         return this.#withhold(actor, effect.lane);
@@ -141,33 +148,45 @@ export class Sender {
     }
   }
 
+  /** Composes a POST and makes it without the facts of its entry, so that memory holds the body only once. */
+  #compose(actor: Actor, effect: Send, started: Started): void {
+    const { slot, startedAt } = started;
+    const { facts: stored, ...entry } = effect.entry;
+    const { subscription } = effect;
+    const facts = factsOf(effect.entry, subscription.partnerId);
+    if (facts === undefined) return this.#quarantine(actor, effect, slot);
+    slot.startedMs = this.#deps.clock.monotonicMs();
+    try {
+      const request = composeRequest(entry, facts, subscription, startedAt);
+      void this.#attempt(actor, { ...effect, entry }, { ...started, request });
+    } catch (error) {
+      // A bug in our code is no failure of the receiver, so the entry keeps its attempt.
+      this.#postpone(actor, effect, slot, String(error));
+    }
+  }
+
   /** Makes one POST and passes its attempt record to the committer. */
   async #attempt(
     actor: Actor,
-    effect: Send,
-    { slot, startedAt }: { readonly slot: Slot; readonly startedAt: Date },
+    effect: Composed,
+    { slot, startedAt, request }: Started & { readonly request: SignedRequest },
   ): Promise<void> {
     const { clock, deliver, holdings, newUlid, retryDelaysMs } = this.#deps;
     const { id: dispatcherId } = holdings;
     const { entry, lane, possiblyRepeated, subscription } = effect;
     const { host } = slot;
-    const facts = factsOf(entry, subscription.partnerId);
-    if (facts === undefined) return this.#quarantine(actor, effect, slot);
-    slot.startedMs = clock.monotonicMs();
     // The id is drawn at the start: the ULIDs of a process never go back, so an id drawn at the end would carry the
     // end time.
     const id = newUlid(startedAt.getTime());
-    let request: SignedRequest;
     let posted: PostResult;
     try {
-      request = composeRequest(entry, facts, subscription, startedAt);
       posted = await deliver(request, {
         partnerId: subscription.partnerId,
         abortable: (abort) => (slot.abort = abort),
         mayBegin: () => mayLeave(dispatcherId, { actor, holdings, subscription }),
       });
     } catch (error) {
-      // A bug in our code is no failure of the receiver, so the entry keeps its attempt.
+      // As above.
       if (dispatcherId === holdings.id) this.#postpone(actor, effect, slot, String(error));
       return;
     }
@@ -239,7 +258,7 @@ export class Sender {
    * Postpones a send after a failure on our side. No POST was made, so nothing is recorded and the entry keeps its
    * attempt.
    */
-  #postpone(actor: Actor, { entry, lane }: Send, slot: Slot, detail: string): void {
+  #postpone(actor: Actor, { entry, lane }: Composed, slot: Slot, detail: string): void {
     const fields = { subscription_id: actor.id, event_id: entry.eventId, detail };
     this.#deps.log.warn("webhook.postponed", fields);
     this.#putOff(actor, lane, slot, postponeMs(actor.postponed));

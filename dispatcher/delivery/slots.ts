@@ -20,6 +20,7 @@ export const SLOW_HOSTS = "";
 export interface Slot {
   readonly host: string;
   readonly shard: number;
+  readonly bytes: number;
   /**
    * The start of the request in milliseconds by the monotonic clock. The sender sets it; until then the request is
    * not slow.
@@ -32,6 +33,8 @@ export interface Slot {
 /** A request that waits for its slot. */
 export interface Waiting {
   readonly shard: number;
+  /** The bytes of the entry. */
+  readonly bytes: number;
   start(slot: Slot): void;
   cancel(): void;
 }
@@ -76,21 +79,23 @@ export class Slots {
   }
 
   /**
-   * Returns the host group of this host if it is saturated: too many of its requests wait already, so that no more
-   * may be queued. Otherwise returns undefined.
+   * Returns the host group of this host if it is saturated: too many of its requests wait already, or those of the slow
+   * hosts have too many bytes, so that no more may be queued. Otherwise returns undefined.
    */
   saturatedGroupOf(host: string): string | undefined {
-    const { waitingPerHost, waitingSlow } = this.#limits;
+    const { waitingPerHost, waitingSlow, bytes } = this.#limits;
     if (this.#countWaiting(host) >= waitingPerHost) return host;
-    const isSaturated = !this.#fastHosts.has(host) && this.#waitingCount >= waitingSlow;
+    if (this.#fastHosts.has(host)) return undefined;
+    const isSaturated = this.#waitingCount >= waitingSlow || this.#slowBytes >= bytes / 3;
     return isSaturated ? SLOW_HOSTS : undefined;
   }
 
   /** Whether few enough requests of a host group wait that parked subscriptions may queue theirs again. */
   hasDrained(group: string): boolean {
-    const { waitingPerHost, waitingSlow } = this.#limits;
+    const { waitingPerHost, waitingSlow, bytes } = this.#limits;
     if (this.#paused) return false;
-    if (group === SLOW_HOSTS) return this.#waitingCount < waitingSlow / 2;
+    if (group === SLOW_HOSTS)
+      return this.#waitingCount < waitingSlow / 2 && this.#slowBytes < bytes / 6;
     return this.#countWaiting(group) < waitingPerHost / 2;
   }
 
@@ -146,6 +151,14 @@ export class Slots {
     this.#waitingCount = 0;
   }
 
+  /** The bytes of the entries that wait for slow hosts or are under way to them. */
+  get #slowBytes(): number {
+    let sum = 0;
+    for (const { bytes } of this.#slow) sum += bytes;
+    for (const requests of this.#slowQueue.values()) for (const { bytes } of requests) sum += bytes;
+    return sum;
+  }
+
   /** Returns the number of further requests that may start to fast hosts, or to slow hosts. */
   #room(isFast: boolean): number {
     const { requests } = this.#limits;
@@ -160,7 +173,8 @@ export class Slots {
   }
 
   #begin(host: string, waiting: Waiting): void {
-    const slot: Slot = { host, shard: waiting.shard, startedMs: Number.POSITIVE_INFINITY };
+    const { shard, bytes } = waiting;
+    const slot: Slot = { host, shard, bytes, startedMs: Number.POSITIVE_INFINITY };
     (this.#fastHosts.has(host) ? this.#fast : this.#slow).add(slot);
     this.#runningPerHost.set(host, (this.#runningPerHost.get(host) ?? 0) + 1);
     waiting.start(slot);

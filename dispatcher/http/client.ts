@@ -97,7 +97,7 @@ class Exchange implements ConnectionUser, Expiring {
   readonly #client: HttpClient;
   readonly #target: WebhookTarget;
   /** The encoded head and body of the request. */
-  readonly #message: string | Buffer;
+  readonly #message: ReturnType<typeof encodeRequest>;
   readonly #control: PostControl;
   readonly #startedMs = performance.now();
   #parser = new ResponseParser();
@@ -125,7 +125,10 @@ class Exchange implements ConnectionUser, Expiring {
 
   constructor(
     client: HttpClient,
-    { target, message }: { readonly target: WebhookTarget; readonly message: string | Buffer },
+    {
+      target,
+      message,
+    }: { readonly target: WebhookTarget; readonly message: ReturnType<typeof encodeRequest> },
     control: PostControl,
   ) {
     this.#client = client;
@@ -170,7 +173,7 @@ class Exchange implements ConnectionUser, Expiring {
     if (!this.#isReused) this.#reached();
     if (this.#control.mayBegin?.() === false) return this.#giveUp();
     this.#sent += 1;
-    connection.write(this.#message);
+    for (const piece of this.#message) connection.write(piece);
   }
 
   connectionData(chunk: Buffer): void {

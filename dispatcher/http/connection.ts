@@ -108,7 +108,7 @@ export class Connection implements Expiring {
     this.#watch(this.#socket);
   }
 
-  write(message: string | Buffer): void {
+  write(message: string | Uint8Array): void {
     this.#socket.write(message);
   }
 

@@ -7,6 +7,7 @@ import { nullable, rows, statement, table, value, type ValuesOf } from "../../db
 import { fromMs } from "../../src/lib/clock.ts";
 import type { EventFacts } from "../../src/outbox/event.ts";
 import type { Entry, LoadRequest } from "../actor/event.ts";
+import { fills, fitting } from "../actor/load.ts";
 import { MAX_TESTS } from "../actor/state.ts";
 import { BETWEEN_FIELDS } from "./attempt-queries.ts";
 
@@ -29,22 +30,41 @@ const PARTS = [
   ["e.round", "1"],
   ["e.attempt", "1"],
   [ms("e.due_at"), "''"],
-  [ms("coalesce(h.occurred_at, e.recorded_at)"), ms("h.occurred_at")],
+  [ms("coalesce(e.occurred_at, e.recorded_at)"), ms("h.occurred_at")],
   ["''", "h.gap"],
   ["''", "h.previous"],
-  ["h.account_id = any(a.inactive)", "h.account_id = any(a.inactive)"],
+  ["e.account_id = any(a.inactive)", "h.account_id = any(a.inactive)"],
+  ["e.bytes", "h.bytes"],
 ] as const;
-/**
- * The further fields of a text-encoded entry, for both sources. JSON is read as the stored text, because it is copied
- * into the body unchanged.
- */
-const HISTORY =
-  "h.id, h.store_id, h.store_review_site_id, h.axis, h.actor, h.review, h.site, h.metadata";
+/** JSON is read as the stored text, because it is copied into the body unchanged. */
+const JSON_COLUMNS = ["actor", "review", "site", "metadata"];
+/** The further fields of a text-encoded entry behind the id of its history, for both sources. */
+const HISTORY = ["store_id", "store_review_site_id", "axis", ...JSON_COLUMNS];
 
-const line = (own: readonly string[]) =>
-  `concat(${[...own, ...HISTORY.split(", ")].join(", chr(31), ")})`;
-const ROW_LINE = line(PARTS.map(([ofRow]) => ofRow));
-const LOG_LINE = line(PARTS.map(([, ofEvent]) => ofEvent));
+const line = (own: readonly string[], history: readonly string[]) =>
+  `concat(${[...own, ...history].join(", chr(31), ")})`;
+const ROW_LINE = line(
+  PARTS.map(([ofRow]) => ofRow),
+  ["e.history_id", ...HISTORY.map((name) => `e.${name}`)],
+);
+const LOG_LINE = line(
+  PARTS.map(([, ofEvent]) => ofEvent),
+  ["h.id", ...HISTORY.map((name) => `h.${name}`)],
+);
+/**
+ * The bytes of the JSON of an event. The size of a text that is stored uncompressed is known without reading it, so small
+ * events, which are never compressed, cost next to nothing.
+ */
+const BYTES = sql.raw(
+  JSON_COLUMNS.map(
+    (name) =>
+      `coalesce(case when pg_column_compression(h.${name}) is null then pg_column_size(h.${name}) else octet_length(h.${name}::text) end, 0)`,
+  ).join(" + "),
+);
+
+/** Whether the entries before this one have fewer bytes than the load may bring; `fitting` applies the same rule. */
+const FITS = sql`coalesce(before, 0) < a.max_bytes`;
+const ABOVE = sql.raw("rows between unbounded preceding and 1 preceding");
 
 // Raw SQL, because every load of an actor runs the statement (`bun run bench dispatch`). It is written so that no
 // state of the statistics makes the planner scan a table (tests/integration/db/plans.test.ts).
@@ -91,6 +111,7 @@ const load = statement({
       shard: outbox.shard,
       after: outbox.sequence,
       limit: value("integer"),
+      max_bytes: value("integer"),
       except: value("integer[]"),
       except_none: value("boolean"),
     }),
@@ -102,7 +123,8 @@ const load = statement({
       select * from ${given}
     ), active as materialized (
       -- Read in the same snapshot as the entries, so that entries which an enable skips are left out.
-      select a.ord, a.id, a.shard, a.after, a."except", a.except_none, s.*, f.settled_through, f.skipped_through, f.erasures,
+      select a.ord, a.id, a.shard, a.after, a.max_bytes, a."except", a.except_none, s.*, f.settled_through, f.skipped_through,
+             f.erasures,
              q.last_sequence, q.last_logged,
              -- While a test is pending, all other entries are held.
              case when s.pending_test_event_id is null then a."limit" else 0 end as "limit",
@@ -120,28 +142,37 @@ const load = statement({
     select a.ord, ${sql.raw(ROW_LINE)} as entry, ${NO_SETTINGS} as settings
       from active a
      cross join lateral (
-             (select * from outbox
-               where shard = a.shard and subscription_id = a.id and sequence > greatest(a.after, a.skipped_through)
-                 and not is_test and skipped_at is null and ${isAsked}
-               order by sequence limit a."limit")
-             union all
-             (select * from outbox o
-               where o.shard = a.shard and o.subscription_id = a.id and o.sequence > a.skipped_through and o.is_test
-                 and o.skipped_at is null and o.event_id = coalesce(a.pending_test_event_id, o.event_id)
-               order by o.due_at nulls first, o.sequence limit ${TESTS_LIMIT})
-           ) e
-      left join lateral (select * from review_history where id = e.review_history_id offset 0) h on true
+             select * from (
+               select *, sum(bytes) over (order by is_test, sequence ${ABOVE}) as before
+                 from (
+                   (select * from outbox
+                     where shard = a.shard and subscription_id = a.id and sequence > greatest(a.after, a.skipped_through)
+                       and not is_test and skipped_at is null and ${isAsked}
+                     order by sequence limit a."limit")
+                   union all
+                   (select * from outbox o
+                     where o.shard = a.shard and o.subscription_id = a.id and o.sequence > a.skipped_through and o.is_test
+                       and o.skipped_at is null and o.event_id = coalesce(a.pending_test_event_id, o.event_id)
+                     order by o.due_at nulls first, o.sequence limit ${TESTS_LIMIT})
+                 ) o
+                 left join lateral (
+                   select id as history_id, ${sql.raw(HISTORY.join(", "))}, occurred_at, account_id, ${BYTES} as bytes
+                     from review_history h where id = o.review_history_id offset 0) h on true) e
+              where is_test or ${FITS}) e
      union all
     select a.ord, ${sql.raw(LOG_LINE)}, ${NO_SETTINGS}
       from active a
      cross join lateral (
              select * from (
-               select *, lag(sequence, 1, greatest(a.after, a.settled_through)) over (order by sequence) as previous
-                 from review_history
-                where subscription_number = a.number and sequence > greatest(a.after, a.settled_through)
-                order by sequence limit case when a."limit" > 0 and a.last_logged > a.settled_through then ${sql.raw(`${WINDOW}`)} else 0 end) w
-              where ${isAsked} or sequence - coalesce(gap, 0) - 1 > previous
-              limit a."limit") h
+               select *, sum(bytes) over (order by sequence ${ABOVE}) as before from (
+                 select *, ${BYTES} as bytes from (
+                   select *, lag(sequence, 1, greatest(a.after, a.settled_through)) over (order by sequence) as previous
+                     from review_history
+                    where subscription_number = a.number and sequence > greatest(a.after, a.settled_through)
+                    order by sequence limit case when a."limit" > 0 and a.last_logged > a.settled_through then ${sql.raw(`${WINDOW}`)} else 0 end) h
+                  where ${isAsked} or sequence - coalesce(gap, 0) - 1 > previous
+                  limit a."limit") h) h
+              where ${FITS}) h
      union all
     select a.ord, null,
            json_build_array(json_build_object('partnerId', a.partner_id, 'webhookUrl', a.webhook_url, 'ordering', a.ordering,
@@ -163,12 +194,13 @@ export type LoadedRows = NonNullable<Awaited<ReturnType<typeof loadActive>>[numb
  * the whole table.
  */
 export async function loadActive(db: DbOrTx, requests: readonly LoadRequest[]) {
-  const given = requests.map(({ id, shard, after, limit, exceptReviews }, ord) => ({
+  const given = requests.map(({ id, shard, after, limit, maxBytes, exceptReviews }, ord) => ({
     ord,
     id,
     shard,
     after,
     limit,
+    max_bytes: maxBytes,
     except: exceptReviews.filter((review) => review !== null),
     except_none: exceptReviews.includes(null),
   }));
@@ -198,43 +230,46 @@ const MISSING = {
   round: 1,
   attempt: 1,
   dueAt: null,
+  bytes: 0,
   facts: undefined,
 } as const;
 
 /**
- * Merges the entries of the log and of `outbox`, each of which has up to `limit` entries. If the window of the log ends
- * before its last event, rows after the window are left out: an event of the same review may precede them.
+ * Merges the entries of the log and of `outbox`. Each of them fills the request or is read to its end. If the window of
+ * the log ends before its last event, rows after the window are left out: an event of the same review may precede them.
  *
  * An event that was removed from the log before it was settled has a placeholder entry, which is the last one of the
  * load (contract 7.3). Nobody knows its review, so the events after it wait in both orderings.
  */
 export function nextOf(
   found: readonly ReadEntry[],
-  request: Pick<LoadRequest, "after" | "limit" | "exceptReviews">,
+  request: Pick<LoadRequest, "after" | "limit" | "maxBytes" | "exceptReviews">,
   settings: Pick<SubscriptionRow, "settledThrough" | "lastLogged">,
 ) {
-  const { limit, exceptReviews } = request;
+  const { exceptReviews } = request;
   const { settledThrough, lastLogged } = settings;
   const sorted = found.toSorted((a, b) => a.sequence - b.sequence);
   const logged = sorted.filter(({ isLogged }) => isLogged);
   const missing = missingOf(logged, request, settings);
   const isCut =
-    exceptReviews.length > 0 && logged.length < limit && lastLogged - settledThrough > WINDOW;
+    exceptReviews.length > 0 && !fills(request, logged) && lastLogged - settledThrough > WINDOW;
   const windowEnd = isCut ? (logged.at(-1)?.sequence ?? settledThrough) : Number.POSITIVE_INFINITY;
   const end = missing ?? windowEnd;
   const isMissingWanted = missing !== undefined && !exceptReviews.includes(MISSING.reviewId);
-  const entries = [...sorted, ...(isMissingWanted ? [{ ...MISSING, sequence: missing }] : [])]
-    .filter(({ isTest, sequence }) => !isTest && sequence <= end)
-    .slice(0, limit);
+  const wanted = [
+    ...sorted,
+    ...(isMissingWanted ? [{ ...MISSING, sequence: missing }] : []),
+  ].filter(({ isTest, sequence }) => !isTest && sequence <= end);
+  const entries = fitting(request, wanted);
   const held = entries.findIndex(({ isHeld }) => isHeld);
   return {
-    /** The entries in the order of their sequence, up to `limit` and without the first held one and those after it. */
+    /** The fitting entries in the order of their sequence, without the first held one and those after it. */
     entries: held === -1 ? entries : entries.slice(0, held),
     /** True if an entry belongs to an account that is not active. */
     isHeld: held !== -1,
     tests: sorted.filter(({ isTest }) => isTest),
     /** True if more entries may follow the window, because the left-out reviews fill it. */
-    isFull: isCut && missing === undefined && entries.length < limit,
+    isFull: isCut && missing === undefined && !fills(request, entries),
   };
 }
 
@@ -244,13 +279,13 @@ export function nextOf(
  */
 function missingOf(
   logged: readonly ReadEntry[],
-  { after, limit, exceptReviews }: Pick<LoadRequest, "after" | "limit" | "exceptReviews">,
+  request: Parameters<typeof nextOf>[1],
   { settledThrough, lastLogged }: Pick<SubscriptionRow, "settledThrough" | "lastLogged">,
 ): number | undefined {
   const behind = logged.find(({ sequence, gap, previous }) => sequence - gap - 1 > previous);
   if (behind !== undefined) return behind.sequence - behind.gap - 1;
-  const seen = logged.at(-1)?.sequence ?? Math.max(after, settledThrough);
-  const isEndSeen = exceptReviews.length === 0 && logged.length < limit;
+  const seen = logged.at(-1)?.sequence ?? Math.max(request.after, settledThrough);
+  const isEndSeen = request.exceptReviews.length === 0 && !fills(request, logged);
   return isEndSeen && lastLogged > seen ? lastLogged : undefined;
 }
 
@@ -270,7 +305,7 @@ function readEntry(text: string, partnerId: number): ReadEntry {
   const fields = text.split(BETWEEN_FIELDS);
   const [sequence, isLogged, eventId = "", event = "", isTest, isMinimal, ...rest] = fields;
   const [reviewId, batchJobId, recordedMs, round, attempt, dueMs, occurredMs, ...source] = rest;
-  const [gap, previous, held, ...history] = source;
+  const [gap, previous, held, bytes, ...history] = source;
   const id = { eventId, event, reviewId: reviewId ? Number(reviewId) : null };
   return {
     sequence: Number(sequence),
@@ -286,6 +321,7 @@ function readEntry(text: string, partnerId: number): ReadEntry {
     round: Number(round),
     attempt: Number(attempt),
     dueAt: dueMs ? fromMs(Number(dueMs)) : null,
+    bytes: Number(bytes),
     facts: factsIn(history, { ...id, partnerId, occurredAt: fromMs(Number(occurredMs)) }),
   };
 }

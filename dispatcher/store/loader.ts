@@ -23,7 +23,7 @@ interface OpenRequest {
 }
 
 interface LoadOptions extends Partial<Pick<OpenRequest, "isWanted">> {
-  readonly turn?: "first" | "in turn";
+  readonly turn?: keyof ReturnType<typeof newQueues>;
 }
 
 /**
@@ -35,22 +35,26 @@ interface LoadOptions extends Partial<Pick<OpenRequest, "isWanted">> {
  * loads, one at a time, so that these do not wait. Entries of an account that is not active are marked as held in the
  * same way.
  *
+ * A request that is made `with room` waits until the entries in memory have fewer bytes than they may have.
+ *
  * A request of an actor that stops gets an empty result without a query. Otherwise a shard, which is released once
  * its actors are gone, would be held up by one subscription that cannot be read.
  */
 export class Loader {
-  #queue: OpenRequest[] = [];
-  /** Loads that a send waits for. They precede all others and have separate queries. */
-  #urgent: OpenRequest[] = [];
+  /** The loads that a send waits for, all others, and those that wait for room, in the order of their turns. */
+  #queues = newQueues();
   #running = 0;
   #current = new AbortController();
   /** Resolves when all windows that wait to be passed are passed. */
   #passing = Promise.resolve();
   readonly #runner: GroupRunner<OpenRequest, (Answer | undefined)[]>;
+  readonly #hasRoom: () => boolean;
 
   constructor(
     deps: RunnerDeps & { readonly store: Pick<DispatchStore, "load" | "passWindow" | "hold"> },
+    hasRoom: () => boolean = () => true,
   ) {
+    this.#hasRoom = hasRoom;
     this.#runner = new GroupRunner(deps, {
       keyOf: ({ request }) => request.id,
       run: async (group) => {
@@ -80,8 +84,13 @@ export class Loader {
   ): void {
     const { signal } = this.#current;
     const open = { request, take, isWanted, signal, passes: 0, isHeld: false };
-    (turn === "first" ? this.#urgent : this.#queue).push(open);
-    if (this.#running < QUERIES_AT_ONCE) void this.#run();
+    this.#queues[turn].push(open);
+    this.resume();
+  }
+
+  /** Goes on with requests that have waited until there is room for their entries. */
+  resume(): void {
+    if (this.#running < QUERIES_AT_ONCE && this.#next !== undefined) void this.#run();
   }
 
   /** Immediately retries quarantined requests of actors that stop, because their next try may be 30 s away. */
@@ -91,8 +100,7 @@ export class Loader {
 
   /** Forgets all open requests, because their results are not needed any more. */
   clear(): void {
-    this.#queue = [];
-    this.#urgent = [];
+    this.#queues = newQueues();
     this.#runner.clear();
     this.#current.abort("cleared");
     this.#current = new AbortController();
@@ -112,10 +120,20 @@ export class Loader {
     this.#running += 1;
     // Waits for the other loads of the same tick, which share the query.
     await Promise.resolve();
-    while (this.#urgent.length + this.#queue.length > 0) {
-      const queue = this.#urgent.length > 0 ? this.#urgent : this.#queue;
+    for (let queue = this.#next; queue !== undefined; queue = this.#next)
       await this.#runner.run(queue.splice(0, SUBSCRIPTIONS_PER_QUERY));
-    }
     this.#running -= 1;
   }
+
+  /** The queue that is next; undefined if no request may run now. */
+  get #next(): OpenRequest[] | undefined {
+    const { first, "in turn": inTurn, "with room": withRoom } = this.#queues;
+    if (first.length > 0) return first;
+    if (inTurn.length > 0) return inTurn;
+    return withRoom.length > 0 && this.#hasRoom() ? withRoom : undefined;
+  }
+}
+
+function newQueues(): Record<"first" | "in turn" | "with room", OpenRequest[]> {
+  return { first: [], "in turn": [], "with room": [] };
 }

@@ -62,6 +62,7 @@ const SETTINGS: Settings = {
   chunk: CHUNK,
   window: WINDOW,
   rowMs: 0,
+  eventBytes: [],
   badReceivers: 0,
   faults: NO_FAULTS,
   limits: LIMITS,
@@ -208,6 +209,7 @@ function historyRow(tables: Tables, { name, partner, review }: NewEvent, recorde
     partnerId: partner,
     reviewId: review === null ? null : reviewId(partner, review),
     inBatch: review !== null,
+    bytes: 0,
     recordedAtMs,
   };
 }

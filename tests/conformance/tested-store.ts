@@ -204,6 +204,7 @@ export class NamedStore {
       generation: 1,
       after,
       limit,
+      maxBytes: 1_000_000,
       exceptReviews: exceptReviews.map((name) => (name === null ? null : reviews.idOf(name))),
     };
     return new Promise((resolve) => this.#loader.load(request, resolve));

@@ -4,7 +4,7 @@ import type { Answer, DispatchStore } from "../../dispatcher/store/store.ts";
 import type { SweptSubscription } from "../../dispatcher/store/sweep.ts";
 import { dispatchBatch } from "./batch.ts";
 import { commitAttempts } from "./commit.ts";
-import { isQueueEmpty, passLogged, queueOf, readQueue } from "./log.ts";
+import { bytesOf, isQueueEmpty, passLogged, queueOf, readQueue } from "./log.ts";
 import type { Monitor } from "./monitor.ts";
 import { type Network, type Server, SqlError, UNREADABLE } from "./network.ts";
 import type { Process } from "./process.ts";
@@ -150,6 +150,7 @@ function toEntry(row: QueuedRow): Entry {
     batchJobId: null,
     round: row.round,
     attempt: row.attempt,
+    bytes: bytesOf(row),
     dueAt: row.dueAtMs === null ? null : new Date(row.dueAtMs),
     // Only the event id of the body is read.
     facts: row.isTest ? undefined : testFactsOf(id, 1),

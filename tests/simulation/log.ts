@@ -76,6 +76,7 @@ export function logBegin({ settledThrough }: SubscriptionRow, after: number): nu
 export interface Wanted {
   readonly after: number;
   readonly limit: number;
+  readonly maxBytes: number;
   readonly exceptReviews: readonly (number | null)[];
 }
 
@@ -89,35 +90,59 @@ export interface Found {
 
 /** Returns the entries of one load, without tests: rows of `outbox`, and log events within its window. */
 export function readQueue(target: SubscriptionRow, wanted: Wanted, window: number): Found {
-  const { after, limit, exceptReviews } = wanted;
+  const { after, limit, maxBytes, exceptReviews } = wanted;
   const isAsked = (row: OutboxRow) => !row.isTest && !exceptReviews.includes(row.reviewId);
   const rows: QueuedRow[] = [];
   const { outbox, log, settledThrough, skippedThrough } = target;
   const firstRow = indexFrom(outbox, Math.max(after, skippedThrough) + 1);
   let at = firstRow;
-  for (; rows.length < limit; at++) {
+  let bytes = 0;
+  for (; rows.length < limit && bytes < maxBytes; at++) {
     const row = outbox[at];
     if (row === undefined) break;
-    if (isAsked(row)) rows.push({ ...row, isLogged: false });
+    if (!isAsked(row)) continue;
+    rows.push({ ...row, isLogged: false });
+    bytes += bytesOf(row);
   }
   const first = indexFrom(log, logBegin(target, after));
   // If no review is left out, the real window is wider than any limit.
   const width = exceptReviews.length > 0 ? window : limit;
   const looked = limit > 0 ? log.slice(first, first + width) : [];
-  const events = looked
-    .filter(isAsked)
-    .slice(0, limit)
-    .map((event) => ({ ...event, isLogged: true }));
+  const events = upTo(wanted, looked.filter(isAsked)).map((event) => ({
+    ...event,
+    isLogged: true,
+  }));
   const isCut =
     exceptReviews.length > 0 &&
-    events.length < limit &&
+    !isFilled(wanted, events) &&
     target.lastLogged - settledThrough > window;
   const end = isCut ? Math.max(settledThrough, events.at(-1)?.sequence ?? 0) : undefined;
-  const entries = withinWindow([...rows, ...events], end)
-    .toSorted((a, b) => a.sequence - b.sequence)
-    .slice(0, limit);
+  const entries = upTo(
+    wanted,
+    withinWindow([...rows, ...events], end).toSorted((a, b) => a.sequence - b.sequence),
+  );
   const walked = at - firstRow + looked.length;
-  return { entries, isFull: isCut && entries.length < limit, walked };
+  return { entries, isFull: isCut && !isFilled(wanted, entries), walked };
+}
+
+export function bytesOf({ history }: OutboxRow): number {
+  return history?.bytes ?? 0;
+}
+
+/** Returns the first entries: up to `limit`, and up to the one that reaches `maxBytes`. */
+function upTo<R extends OutboxRow>({ limit, maxBytes }: Wanted, rows: readonly R[]): R[] {
+  const taken: R[] = [];
+  let bytes = 0;
+  for (const row of rows) {
+    if (taken.length >= limit || bytes >= maxBytes) break;
+    taken.push(row);
+    bytes += bytesOf(row);
+  }
+  return taken;
+}
+
+function isFilled({ limit, maxBytes }: Wanted, rows: readonly OutboxRow[]): boolean {
+  return rows.length >= limit || rows.reduce((sum, row) => sum + bytesOf(row), 0) >= maxBytes;
 }
 
 /** Removes rows after the end of the window, because log events of the same reviews may come before them. */

@@ -57,6 +57,8 @@ export interface Settings {
   readonly window: number;
   /** The time that each row of a statement costs the server, besides the statement itself. */
   readonly rowMs: number;
+  /** The sizes of events, in turn. */
+  readonly eventBytes: readonly number[];
   /** The chance that the next mood of a receiver is bad. */
   readonly badReceivers: number;
   readonly faults: Faults;
@@ -92,6 +94,9 @@ export const NO_FAULTS: Faults = {
 const SLOW_ROW_MS = 0.05;
 /** The window of the real dispatcher. */
 const FULL_WINDOW = 1_000;
+/** The sizes of events. In a quarter of the runs some are larger than a load may be. */
+const SMALL = [800];
+const LARGE = [800, 3_000, 20_000, 800, 70_000];
 /** The number of events in one write above which it is a flood. */
 const FLOOD = 8;
 
@@ -111,6 +116,7 @@ export function drawSettings(random: Prng): Settings {
     chunk: random.pick([2, 3, 7, 1_000]),
     window: random.pick([4, 5, 8, FULL_WINDOW]),
     rowMs: random.seed % 4 === 3 ? SLOW_ROW_MS : 0,
+    eventBytes: random.seed % 4 === 1 ? LARGE : SMALL,
     badReceivers: random.pick([0, 0.2, 0.5, 0.8]),
     faults: random.chance(0.25) ? { ...NO_FAULTS, join: drawJoins(random) } : drawFaults(random),
     limits: random.chance(0.2) ? drawLimits(random) : LIMITS,
@@ -147,6 +153,8 @@ function drawLimits(random: Prng): Limits {
     waitingSlow: random.int(1, 4),
     actors: random.int(1, 8),
     entries: random.int(4, 200),
+    // Not drawn, so that the draws after it stay the same.
+    bytes: (1 + (random.seed % 7)) * 50_000,
   };
 }
 

@@ -26,6 +26,8 @@ export interface HistoryRow {
   readonly partnerId: number;
   readonly reviewId: number | null;
   readonly inBatch: boolean;
+  /** The size of its JSON. */
+  readonly bytes: number;
   readonly recordedAtMs: number;
 }
 

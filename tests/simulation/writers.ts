@@ -41,11 +41,13 @@ export class Writers {
 
   #event(partnerId: number, recordedAtMs: number): HistoryRow {
     const { world, tables } = this.#deps;
+    const { eventBytes } = world.settings;
     const inBatch = !world.workload.chance(0.15);
     return {
       id: tables.nextHistoryId(),
       eventId: this.nextEventId(),
       partnerId,
+      bytes: eventBytes[this.#events % eventBytes.length] ?? 0,
       // Null for an event about a site, which has no review.
       reviewId: inBatch ? world.workload.int(1, world.settings.reviewsPerPartner) : null,
       inBatch,

@@ -293,6 +293,7 @@ function allMetrics() {
     shards: 0,
     actors: 0,
     waiting: 0,
+    bytes: 0,
     backlog: 0,
     quarantinedSubscriptions: 0,
     lagMs: 0,

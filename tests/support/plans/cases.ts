@@ -55,6 +55,7 @@ function request(
     generation: 1,
     after: 0,
     limit: 64,
+    maxBytes: 1_000_000,
     exceptReviews: [],
     ...more,
   };

@@ -136,7 +136,15 @@ describe("the actor of an inherited subscription", () => {
     },
   ])("$title", ({ ordering, limit, exceptReviews = [], sequences, isComplete }) => {
     const own = new InDoubtAttempts(takeover);
-    const request = { id: "S", shard: 1, generation: 0, after: 0, limit, exceptReviews };
+    const request = {
+      id: "S",
+      shard: 1,
+      generation: 0,
+      after: 0,
+      limit,
+      maxBytes: 1,
+      exceptReviews,
+    };
     const entries = sequences.map((sequence) => entry(sequence));
     new DrivenActor(own).show(request, { entries, settings: { ordering }, lastSequence: 100 });
     expect(own.lanes === undefined).toBe(isComplete);

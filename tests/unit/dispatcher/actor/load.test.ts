@@ -6,7 +6,7 @@ import {
   loadRequest,
   type LoadState,
 } from "../../../../dispatcher/actor/load.ts";
-import { MAX_QUEUED } from "../../../../dispatcher/actor/state.ts";
+import { ENTRY_BYTES, MAX_QUEUED } from "../../../../dispatcher/actor/state.ts";
 import {
   DrivenActor,
   entry,
@@ -37,6 +37,8 @@ describe("the next load of an actor", () => {
     more: false,
     waits: false,
     queued: 0,
+    bytes: 0,
+    isCrowded: false,
     capacity: MAX_QUEUED,
     freeReviews: 0,
   };
@@ -49,6 +51,18 @@ describe("the next load of an actor", () => {
   test("holds no more than its share of the memory", () => {
     const of = (queued: number) => decideLoad({ ...woken, capacity: 8, queued }).limit;
     expect([of(0), of(4), of(5), of(60)]).toEqual([8, 4, 0, 0]);
+  });
+
+  test("has room in bytes until half of its share of them is queued", () => {
+    const of = (bytes: number) => decideLoad({ ...woken, bytes }).limit;
+    const half = (MAX_QUEUED * ENTRY_BYTES) / 2;
+    expect([of(half), of(half + 1)]).toEqual([MAX_QUEUED, 0]);
+  });
+
+  test("reads only for an empty queue while the entries of all actors are too many bytes", () => {
+    const of = (queued: number) =>
+      decideLoad({ ...woken, isCrowded: true, freeReviews: 8, queued }).limit;
+    expect([of(0), of(1)]).toEqual([MAX_QUEUED, 0]);
   });
 
   test("has room for each review that could be sent and has nothing in memory", () => {
@@ -109,6 +123,7 @@ describe("a load", () => {
       generation: 0,
       after: 0,
       limit: 0,
+      maxBytes: 0,
       exceptReviews: [1],
     });
   });
@@ -245,6 +260,8 @@ function stateOf({ room, ...flags }: (typeof CASES)[number]): LoadState {
   return {
     ...flags,
     queued: room ? QUEUED : MAX_QUEUED,
+    bytes: 0,
+    isCrowded: false,
     capacity: MAX_QUEUED,
     freeReviews: 0,
   };

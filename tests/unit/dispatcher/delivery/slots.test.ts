@@ -113,7 +113,7 @@ describe("a saturated host group", () => {
 
 test("a host is not slow while its request has a slot but has not begun", async () => {
   makeFast("a");
-  slots.acquire("a", { shard: 0, start: () => {}, cancel: () => {} });
+  slots.acquire("a", { shard: 0, bytes: 0, start: () => {}, cancel: () => {} });
   for (let host = 0; host < 9; host++) acquire(`hanging${host}`);
   await pass(3_000);
   acquire("a");
@@ -141,10 +141,11 @@ beforeEach(() => {
   slots.resume();
 });
 
-function acquire(host: string, count = 1, shard = 0): void {
+function acquire(host: string, count = 1, shard = 0, bytes = 0): void {
   for (let n = 0; n < count; n++) {
     slots.acquire(host, {
       shard,
+      bytes,
       start: (slot) => {
         slot.startedMs = clock.monotonicMs();
         started.push(host);

@@ -7,9 +7,9 @@ test("writes head and body as one message, framed by the bytes of the body", () 
     "POST /in?k=1 HTTP/1.1\r\nHost: hooks.example.com:8443\r\nX-SVC-Event: webhook.test\r\n" +
     'Content-Length: 6\r\n\r\n"Zoë"';
   const headers = { "X-SVC-Event": "webhook.test" };
-  expect(encodeRequest(TARGET, headers, '"Zoë"')).toBe(expected);
+  expect(encodeRequest(TARGET, headers, '"Zoë"')).toEqual([expected]);
   const bytes = encodeRequest(TARGET, headers, new TextEncoder().encode('"Zoë"'));
-  expect(bytes.toString("utf8")).toBe(expected);
+  expect(bytes).toEqual([Buffer.from(expected)]);
 });
 
 test.each([

@@ -79,6 +79,7 @@ const entry = (sequence: number, fields: Partial<ReadEntry> = {}) => {
     sequence,
     isLogged: true,
     isTest: false,
+    bytes: 1,
     gap,
     previous: sequence - gap - 1,
     facts: {},
@@ -102,7 +103,7 @@ function loaded(
     typeof except === "number" ? Array.from({ length: except }, (_, i) => i) : except;
   const { entries, tests, isFull } = nextOf(
     found,
-    { after, limit, exceptReviews },
+    { after, limit, maxBytes: Infinity, exceptReviews },
     { settledThrough: 10, lastLogged },
   );
   return {

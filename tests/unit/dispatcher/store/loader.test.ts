@@ -205,6 +205,7 @@ const ask = (id: string): LoadRequest => ({
   generation: 0,
   after: 0,
   limit: 64,
+  maxBytes: 1,
   exceptReviews: [],
 });
 
