@@ -42,5 +42,6 @@ export async function lockTable(
   mode: "share row exclusive" | "exclusive",
 ): Promise<void> {
   const name = getTableName(table);
-  await tx.execute(sql.raw(retryLocks(`lock table ${name} in ${mode} mode;`)));
+  const statement = retryLocks(`lock table ${name} in ${mode} mode;`);
+  await tx.execute(sql`${sql.raw(statement)}`);
 }
