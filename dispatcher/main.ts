@@ -28,6 +28,7 @@ import { MAIL_RETRY_DELAYS_MS } from "./mail/decide.ts";
 import { Mailer } from "./mail/mailer.ts";
 import { createMailStore } from "./mail/queries.ts";
 import { createMailTransport } from "./mail/transport.ts";
+import { bringDueTimesBack } from "./maintenance/due-times.ts";
 import { hourlyJobs } from "./maintenance/jobs.ts";
 import { endLost, type Job, Maintenance } from "./maintenance/loop.ts";
 import { readFigures } from "./maintenance/queries.ts";
@@ -139,6 +140,12 @@ const jobs: Job[] = [
   { ...eachMinute, name: "erasures", paceS: 5, run: () => eraseChunk({ ...shared, db: owner }) },
   { ...eachMinute, name: "provider_secrets", run: () => providerSecretsChunk({ db: owner }) },
   { ...eachMinute, name: "deletions", run: () => deletionChunk({ db: owner, clock, log }) },
+  {
+    ...eachMinute,
+    name: "due_times",
+    anyClock: true,
+    run: ({ reached }) => bringDueTimesBack({ db: owner, config, log }, reached),
+  },
   { name: "audit_webhook", paceS: 5, run: () => auditForwarder.chunk() },
   ...hourlyJobs({ ...config, db: owner, indexDb: pools.indexing, log }),
 ];

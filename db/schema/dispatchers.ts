@@ -1,4 +1,4 @@
-import { boolean, integer, pgTable, smallint, text } from "drizzle-orm/pg-core";
+import { boolean, integer, jsonb, pgTable, smallint, text } from "drizzle-orm/pg-core";
 
 import { bigNumber, bytewise, instant } from "./columns.ts";
 
@@ -22,7 +22,34 @@ export const dispatchers = pgTable("dispatchers", {
    */
   outage: text("outage"),
   outageSince: instant("outage_since"),
+  /** The lanes that stand still for a reason on our side, at the last renewal (contract 10.4). */
+  quarantined: jsonb("quarantined").$type<readonly QuarantinedLane[]>().notNull().default([]),
 });
+
+/** A lane that stands still for a reason on our side, as it is stored. `sequence` and `event_id` are of its first entry. */
+export interface QuarantinedLane {
+  readonly subscription_id: string;
+  readonly reason: QuarantineReason;
+  readonly event_id: string | null;
+  readonly sequence: number | null;
+  /** The review of a lane by review; null for all events of the subscription. */
+  readonly review_id: number | null;
+  readonly since: string;
+}
+
+/**
+ * Why a lane stands still. `history_missing`: the body of the entry cannot be composed. `unreadable`: its entries cannot be
+ * read. `unrecordable`: an outcome cannot be written. `secret_unreadable`: no master key opens its secret. `locked`: another
+ * session holds a lock on its rows.
+ */
+export const QUARANTINE_REASONS = [
+  "history_missing",
+  "unreadable",
+  "unrecordable",
+  "secret_unreadable",
+  "locked",
+] as const;
+export type QuarantineReason = (typeof QUARANTINE_REASONS)[number];
 
 /** The 64 shards of all subscriptions, each with the dispatcher that holds it. A migration inserts the rows. */
 export const shards = pgTable("shards", {

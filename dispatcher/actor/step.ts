@@ -1,3 +1,4 @@
+import { addMs } from "../../src/lib/clock.ts";
 import type { ActorEvent, Effect, Entry, Loaded, Subscription } from "./event.ts";
 import { complete, markInDoubt, IN_DOUBT_LOAD, type InDoubtAttempts } from "./in-doubt.ts";
 import { fills, isOutdated, planLoad } from "./load.ts";
@@ -22,8 +23,19 @@ import {
 /** The most test events of a subscription that are under way at the same time. */
 const PARALLEL_TESTS = 4;
 
+/** The difference in milliseconds from which on a clock counts as set back, and not as corrected by a new reading. */
+const SET_BACK_MS = 5_000;
+/**
+ * The longest wait in milliseconds for a due time before the lane is read again, because a due time that the clock wrote
+ * while it was ahead is brought back (maintenance/due-times.ts).
+ */
+const LONGEST_WAIT_MS = 1_800_000;
+
 /** Applies one event to the actor and returns the effects to perform. */
 export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
+  // The clock was set back, and the ends of all waits came from the clock before. PostgreSQL has the right ones.
+  if (actor.steppedAt !== undefined && addMs(now, SET_BACK_MS) < actor.steppedAt) forget(actor);
+  actor.steppedAt = now;
   switch (event.kind) {
     case "woken":
       actor.wanted = true;
@@ -223,7 +235,9 @@ function updateWaits(actor: Actor, now: Date): void {
       actor.wanted = true;
     }
     const dueAt = lane.queue[0]?.dueAt ?? null;
-    if (dueAt !== null && dueAt > now && !lane.sending && !lane.halted) wait(actor, lane, dueAt);
+    if (dueAt === null || dueAt <= now || lane.sending || lane.halted) continue;
+    const latest = addMs(now, LONGEST_WAIT_MS);
+    wait(actor, lane, dueAt < latest ? dueAt : latest);
   }
 }
 

@@ -230,7 +230,7 @@ const POSTS_AT_ONCE = 16;
  * The duration of a claim in milliseconds, longer than a POST may take. After it another process repeats the attempt
  * under the same id.
  */
-const CLAIM_MS = 60_000;
+export const CLAIM_MS = 60_000;
 
 /** Claims due alert POSTs for `CLAIM_MS`. If this process dies, another process sends them after that. */
 export function claimPosts(db: Db, at: Date) {

@@ -97,7 +97,8 @@ const hostOf = (url: string) => ({ host: URL.parse(url)?.host ?? null });
 /** The most rows of one POST. */
 const POSTED_ROWS = 500;
 const FIRST_PAUSE_MS = 5_000;
-const LONGEST_PAUSE_MS = 300_000;
+/** The longest pause in milliseconds after a failed POST. */
+export const LONGEST_PAUSE_MS = 300_000;
 const ERROR_CHARS = 200;
 
 /** The result of a POST as the dispatcher reports it. */

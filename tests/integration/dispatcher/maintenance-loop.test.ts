@@ -223,6 +223,7 @@ test("migrations insert a row for each job", async () => {
     "audit_webhook",
     "credentials",
     "deletions",
+    "due_times",
     "emails",
     "erasures",
     "lost_sessions",
