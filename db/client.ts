@@ -132,9 +132,7 @@ function limitsOf(url: string, { limits, name, isPipelined }: ConnectOptions) {
       hasSeveralHosts(url) ? CONNECT_TIMEOUT_OF_SEVERAL_S : CONNECT_TIMEOUT_S,
       (limits?.deadlineMs ?? Infinity) / 1_000,
     ),
-    ...(isOurs
-      ? { at_open: openingStatement(/[?&]search_path=/.test(url)) }
-      : { at_begin: beginSettings(limits) }),
+    ...(isOurs ? { at_open: openingStatement(url) } : { at_begin: beginSettings(limits) }),
   };
 }
 

@@ -107,10 +107,8 @@ export function isPoolerFound(error: unknown): boolean {
   return String(fieldOf(error, "message")).startsWith("unsupported startup parameter");
 }
 
-/** Whether a pooler refuses transactions, because it gives each statement another session. */
-export function isStatementPooled(error: unknown): boolean {
-  return String(fieldOf(error, "message")).includes("not allowed in statement pooling mode");
-}
+/** Whether the connection of a statement was closed before its answer. */
+export const isClosed = hasCode("CONNECTION_CLOSED");
 
 /** Returns the name of the unique index that already contains the key of a statement; undefined for any other error. */
 export function violatedIndex(error: unknown): string | undefined {

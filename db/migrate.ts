@@ -6,12 +6,12 @@ import { readMigrationFiles } from "drizzle-orm/migrator";
 import { commandLine, ROOT } from "./executable.ts";
 
 import { connect, isPooled, type RawDb, type RawTx } from "./client.ts";
-import { causeOf, isForbidden, isLockTimeout, isStatementPooled, isTaken } from "./errors.ts";
+import { causeOf, isClosed, isForbidden, isLockTimeout, isTaken } from "./errors.ts";
 import { LOCK_MS } from "./locks.ts";
 import { ensurePartitions } from "./partitions.ts";
 import { serverTime } from "./server.ts";
 import type { Raw } from "./session.ts";
-import { serverFault, settingsOfRole } from "./session-settings.ts";
+import { openingStatement, serverFault, settingsOfRole, unlimited } from "./session-settings.ts";
 
 /** The database does not get the schema of this version. The message says what to do. */
 export class SchemaError extends Error {
@@ -28,7 +28,7 @@ export class SchemaError extends Error {
 export async function migrate(url: string, serviceUrl = url): Promise<number> {
   const db = connect(url, { max: 1, name: "reviewrelay-migrate" });
   try {
-    const applied = await underLock(db, async (tx) => {
+    const applied = await underLock(db, url, async (tx) => {
       const ground = await serverFault(tx);
       if (ground !== undefined) throw new SchemaError(ground);
       if ((await readState(tx)).kind === "old") await tx.sql.unsafe(await Bun.file(UPGRADE).text());
@@ -39,14 +39,15 @@ export async function migrate(url: string, serviceUrl = url): Promise<number> {
       if (fault !== undefined) throw new SchemaError(fault);
       return missing.length;
     });
+    for (const one of new Set([url, serviceUrl])) if (isPooled(one)) await adoptSettings(one);
     // Later on, the dispatchers create the partitions.
     if (applied > 0) await ensurePartitions(db, await serverTime(db));
-    for (const one of new Set([url, serviceUrl])) if (isPooled(one)) await adoptSettings(one);
     return applied;
   } catch (error) {
     const fault = isForbidden(error)
       ? await ownerNeeded(db, causeOf(error))
-      : (isStatementPooled(error) && STATEMENT_POOLED) || (await takenNames(db, error));
+      : (isPooled(url) && isClosed(error) && (await answersAlone(db)) && STATEMENT_POOLED) ||
+        (await takenNames(db, error));
     if (!fault) throw error;
     throw new SchemaError(fault);
   } finally {
@@ -55,41 +56,82 @@ export async function migrate(url: string, serviceUrl = url): Promise<number> {
 }
 
 /** Runs `work` in a transaction of one process at a time. */
-function underLock<T>(db: RawDb, work: (tx: RawTx) => Promise<T>): Promise<T> {
+function underLock<T>(db: RawDb, url: string, work: (tx: RawTx) => Promise<T>): Promise<T> {
   return withPatience(db, async (tx) => {
+    // A session behind a pooler has none of its own yet, because its role gets the settings last.
+    if (isPooled(url)) await tx.sql.unsafe(openingStatement(url, true));
     // The lock belongs to the transaction, because the session of a pooler is shared.
     await tx.sql`select pg_advisory_xact_lock(hashtext('reviewrelay:migrate'))`;
     return work(tx);
   });
 }
 
+interface RoleSettings {
+  readonly name: string;
+  /** The search path with the schema of the product. */
+  readonly path: string;
+  /** The names of the settings that the server has. */
+  readonly known: readonly string[];
+  /** The settings of the role in this database, and in every database, as `name=value`. */
+  readonly here: readonly string[];
+  readonly everywhere: readonly string[];
+}
+
 /** Gives the settings of a session to the role of a pooler's sessions, for statements outside of transactions. */
 async function adoptSettings(url: string): Promise<void> {
   const db = connect(url, { max: 1, name: "reviewrelay-migrate" });
   try {
-    await underLock(db, async ({ sql }) => {
-      const [row] = await sql<
-        { name: string; path: string; known: string[]; settings: string[] | null }[]
-      >`
+    const isNew = await underLock(db, url, async ({ sql }) => {
+      const [row] = await sql<RoleSettings[]>`
         select current_database() as name, quote_ident(current_schema()) || ', pg_temp' as path,
                (select array_agg(name) from pg_settings) as known,
-               (select setconfig from pg_db_role_setting
-                 where setrole = current_user::regrole
-                   and setdatabase = (select oid from pg_database where datname = current_database())) as settings`;
+               coalesce((select setconfig from pg_db_role_setting
+                          where setrole = current_user::regrole and setdatabase = d.oid), '{}') as here,
+               coalesce((select rolconfig from pg_roles where rolname = current_user), '{}') as everywhere
+          from pg_database d where datname = current_database()`;
       if (row === undefined) throw new Error("PostgreSQL answered nothing");
-      for (const [name, value] of Object.entries(settingsOfRole())) {
-        if (!row.known.includes(name) || row.settings?.includes(`${name}=${value}`)) continue;
-        await sql.unsafe(
-          `alter role current_user in database ${quoted(row.name)} set ${name} = '${value}'`,
-        );
-      }
-      if (!row.settings?.includes(`search_path=${row.path}`))
-        await sql.unsafe(
-          `alter role current_user in database ${quoted(row.name)} set search_path = ${row.path}`,
-        );
+      const { name: database, known, here, everywhere } = row;
+      let isChanged = false;
+      const set = async (text: string) => {
+        isChanged = true;
+        await sql.unsafe(`alter role current_user in database ${quoted(database)} set ${text}`);
+      };
+      for (const [name, value] of Object.entries(settingsOfRole()))
+        if (known.includes(name) && !here.includes(`${name}=${value}`))
+          await set(`${name} = '${value}'`);
+      if (!here.includes(`search_path=${row.path}`)) await set(`search_path = ${row.path}`);
+      // An operator may give the role other time limits.
+      const own = new Set([...here, ...everywhere].map((one) => one.split("=", 1)[0]));
+      for (const [name, value] of Object.entries(unlimited()))
+        if (!own.has(name)) await set(`${name} = '${value}'`);
+      return isChanged;
     });
+    if (isNew) await endOlderSessions(db, url);
   } finally {
     await db.close();
+  }
+}
+
+/**
+ * Ends the sessions that a pooler opened before their role got its settings, because sessions keep what they began with.
+ * A session in use is ended as soon as it is idle; after a second it is left to the check of each process (`sessionFault`).
+ */
+async function endOlderSessions(db: RawDb, url: string): Promise<void> {
+  // Outside of a transaction the clock of another schema might answer.
+  const now = await underLock(db, url, (tx) => serverTime(tx));
+  for (let tried = 0; tried < 10; tried++) {
+    // The session of this statement is the last one, so that the statement fails.
+    const left = await underLock(db, url, async ({ sql }) => {
+      const [row] = await sql<{ n: number }[]>`
+        select count(pg_terminate_backend(pid))::int as n
+          from (select pid from pg_stat_activity
+                 where datname = current_database() and usename = current_user and backend_start < ${now}
+                   and (state = 'idle' or pid = pg_backend_pid())
+                 order by pid = pg_backend_pid()) older`;
+      return row?.n;
+    }).catch(() => undefined);
+    if (left === 0) return;
+    await Bun.sleep(100);
   }
 }
 
@@ -98,6 +140,13 @@ const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 const STATEMENT_POOLED =
   "The pooler runs each statement in another session (`pool_mode = statement`), and nothing is committed together: set " +
   "`pool_mode = transaction` for this database.";
+
+/** Whether the pooler answers a statement, although it has just closed a connection in a transaction. */
+const answersAlone = ({ sql }: RawDb) =>
+  sql`select 1`.then(
+    () => true,
+    () => false,
+  );
 
 /** Says which schema has other tables of the same names, if a migration failed for that. */
 async function takenNames({ sql }: RawDb, error: unknown): Promise<string | undefined> {

@@ -59,8 +59,12 @@ const NETWORK = {
   client_connection_check_interval: "2000",
 };
 
-/** The settings that not every supported version of PostgreSQL has. */
-const OF_LATER_VERSIONS = { transaction_timeout: "0", restrict_nonsystem_relation_kind: "" };
+/** The settings that not every supported version of PostgreSQL has, and an empty one, which a startup message cannot have. */
+const BY_STATEMENT = {
+  transaction_timeout: "0",
+  restrict_nonsystem_relation_kind: "",
+  default_tablespace: "",
+};
 
 /** Returns the time limits of statements. Without `limits`, such as in scripts and tests, there are none. */
 function timeouts(limits?: Limits): Readonly<Record<string, string>> {
@@ -102,9 +106,12 @@ export function beginSettings(limits?: Limits): string {
   ].join("; ");
 }
 
+/** Returns the time limits that a pooler's sessions get from their role, unless the operator gives it others. */
+export const unlimited = () => timeouts();
+
 /** Returns the settings that a pooler's sessions get from their role, for statements outside of transactions. */
 export function settingsOfRole(): Readonly<Record<string, string>> {
-  return { ...MEANING, ...PLANNER, ...OF_LATER_VERSIONS, idle_session_timeout: "0" };
+  return { ...MEANING, ...PLANNER, ...BY_STATEMENT, idle_session_timeout: "0" };
 }
 
 /**
@@ -120,7 +127,8 @@ const OWN_SCHEMA = `
            (pg_catalog.array_agg(name order by place) filter (where place is not null))[1],
            case when pg_catalog.count(*) filter (where is_mine) operator(pg_catalog.=) 1
                 then (pg_catalog.array_agg(name) filter (where is_mine))[1] end,
-           pg_catalog.current_schema()) as name
+           (select name from pg_catalog.unnest(pg_catalog.current_schemas(false)) path(name)
+             where name operator(pg_catalog.<>) 'pg_catalog' limit 1)) as name
     from (select n.nspname as name, pg_catalog.array_position(pg_catalog.current_schemas(false), n.nspname) as place,
                  pg_catalog.pg_get_userbyid(c.relowner) operator(pg_catalog.=) current_user
                  or pg_catalog.has_table_privilege(c.oid, 'insert')
@@ -130,16 +138,19 @@ const OWN_SCHEMA = `
 
 /**
  * Returns the statement that a session without a pooler runs first: it sets the search path to the product's schema, and
- * the settings that not every version has. An address may name a search path itself (`?search_path=`).
+ * the settings of `BY_STATEMENT`. An address may name a search path itself (`?search_path=`). With `isLocal` it
+ * is for one transaction behind a pooler.
  */
-export function openingStatement(hasSearchPath: boolean): string {
-  const later = Object.entries(OF_LATER_VERSIONS).map(
+export function openingStatement(url: string, isLocal = false): string {
+  const later = Object.entries(BY_STATEMENT).map(
     ([name, value]) =>
-      `case when pg_catalog.current_setting('${name}', true) is not null then pg_catalog.set_config('${name}', '${value}', false) end`,
+      `case when pg_catalog.current_setting('${name}', true) is not null
+            then pg_catalog.set_config('${name}', '${value}', ${isLocal}) end`,
   );
   const path = `case when name is not null then
-    pg_catalog.set_config('search_path', pg_catalog.concat(pg_catalog.quote_ident(name), ', pg_temp'), false) end`;
-  return `select ${[...(hasSearchPath ? [] : [path]), ...later].join(", ")} from (${OWN_SCHEMA}) own`;
+    pg_catalog.set_config('search_path', pg_catalog.concat(pg_catalog.quote_ident(name), ', pg_temp'), ${isLocal}) end`;
+  const all = /[?&]search_path=/.test(url) ? later : [path, ...later];
+  return `select ${all.join(", ")} from (${OWN_SCHEMA}) own`;
 }
 
 /** The oldest version of PostgreSQL that works. */

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { connect, type RawDb } from "../../db/client.ts";
-import { settingsOfRole } from "../../db/session-settings.ts";
+import { settingsOfRole, unlimited } from "../../db/session-settings.ts";
 import { lookAtRights } from "../../src/operate/doctor/database.ts";
 import { BASE_PATH } from "../../src/http/access.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
@@ -80,6 +80,7 @@ describe("an empty database with two users", () => {
     expect(role?.settings).toEqual([
       ...own.map((pair) => pair.join("=")),
       "search_path=public, pg_temp",
+      ...Object.entries(unlimited()).map((pair) => pair.join("=")),
     ]);
   });
 

@@ -21,6 +21,7 @@ const STATED: Readonly<Record<string, Foreign>> = {
   bytea_output: stated("escape"),
   client_encoding: stated("LATIN1"),
   default_table_access_method: stated("foreign_heap"),
+  default_tablespace: stated("pg_default"),
   default_transaction_deferrable: stated("on"),
   default_transaction_isolation: stated("serializable"),
   enable_bitmapscan: stated("on"),
@@ -35,6 +36,7 @@ const STATED: Readonly<Record<string, Foreign>> = {
   jit: stated("on"),
   lock_timeout: stated("1"),
   plan_cache_mode: stated("force_generic_plan"),
+  quote_all_identifiers: stated("on"),
   random_page_cost: stated("1000"),
   restrict_nonsystem_relation_kind: stated("view, foreign-table"),
   search_path: stated('shadows, pg_catalog, "$user", public'),
@@ -158,7 +160,6 @@ const HARMLESS: readonly (readonly [string, Foreign])[] = [
   ...harmless(
     "It decides where and how bytes are stored, which is the operator's to choose, and not what is read.",
     {
-      default_tablespace: "pg_default",
       default_toast_compression: "pglz",
       temp_tablespaces: "pg_default",
     },
@@ -172,7 +173,6 @@ const HARMLESS: readonly (readonly [string, Foreign])[] = [
       lc_monetary: "C",
       lc_numeric: "C",
       lc_time: "C",
-      quote_all_identifiers: "on",
       timezone_abbreviations: "India",
       xmlbinary: "hex",
     },
@@ -221,7 +221,6 @@ const HARMLESS: readonly (readonly [string, Foreign])[] = [
       log_transaction_sample_rate: "0",
       trace_notify: "off",
       trace_sort: "off",
-      track_activities: "off",
       track_cost_delay_timing: "on",
       track_functions: "all",
       track_io_timing: "on",
@@ -269,6 +268,10 @@ const HARMLESS: readonly (readonly [string, Foreign])[] = [
   ...harmless("A deadlock is found sooner or later, and its transaction runs again.", {
     deadlock_timeout: "10",
   }),
+  ...harmless(
+    "Only a superuser can set it. Without it no dispatcher ends a session that waits for its client for ever; the doctor says so.",
+    { track_activities: "off" },
+  ),
   ...harmless("It ends a session at its first error, which the pool replaces.", {
     exit_on_error: undefined,
   }),
@@ -291,6 +294,8 @@ export const STATED_NAMES = Object.keys(STATED);
  * it first, and an access method for tables that no one expects.
  */
 export const SHADOWS = `
+  drop schema if exists shadows cascade;
+  drop access method if exists foreign_heap cascade;
   create schema shadows;
   create access method foreign_heap type table handler heap_tableam_handler;
   create function shadows.now() returns timestamptz language sql as $$select '1999-01-01'::timestamptz$$;

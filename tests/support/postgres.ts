@@ -28,7 +28,8 @@ export async function createDatabase(): Promise<TestDatabase> {
   // Copying files takes a third of the CPU time of `wal_log`, which writes each block to the log.
   const create = `create database "${name}" template "${template}" strategy file_copy`;
   await asAdmin(adminUrl, (sql) => sql.unsafe(create));
-  const url = new URL(adminUrl);
+  // Behind a pooler, if the test command has started one (`TEST_POOLER`).
+  const url = new URL(process.env["TEST_POOLED_URL"] ?? adminUrl);
   url.pathname = `/${name}`;
   const pools: RawDb[] = [];
   const open = (searchPath?: string) => {

@@ -60,10 +60,15 @@ export async function withTestStores<T>(
     major: postgresMajor(process.env.TEST_POSTGRES),
   });
   const template = `test_${randomBytes(4).toString("hex")}`;
+  const ground = await import("../../../tests/support/test-ground.ts");
+  let pooler: Awaited<ReturnType<typeof ground.startPooler>>;
   try {
     console.log(`Stores: ${stores.kind}.`);
     await makeTemplate(stores.databaseUrl, template);
+    pooler = await ground.startPooler(stores.databaseUrl, process.env.TEST_POOLER);
+    await ground.setDefaults(stores.databaseUrl, template, process.env.TEST_POSTGRES_DEFAULTS);
     return await work({
+      ...(pooler && { TEST_POOLED_URL: pooler.url }),
       ...environment,
       TEST_SIGNING_KEYS: JSON.stringify(await makeSigningKeys()),
       TEST_DATABASE_URL: stores.databaseUrl,
@@ -72,6 +77,7 @@ export async function withTestStores<T>(
       TMPDIR: stores.folder,
     });
   } finally {
+    await pooler?.stop();
     if (DATABASE_URL) await dropDatabases(DATABASE_URL, template);
     await stores.stop();
   }

@@ -16,9 +16,12 @@ const MAX_SKEW_MS = 5_000;
 
 export async function lookAtServer(db: RawDb, { connections }: Config): Promise<Finding> {
   const { sql } = db;
-  const [row] = await sql<{ version: number; name: string; readOnly: string; max: number }[]>`
+  const [row] = await sql<
+    { version: number; name: string; readOnly: string; activities: string; max: number }[]
+  >`
     select current_setting('server_version_num')::int as version, current_setting('server_version') as name,
            current_setting('transaction_read_only') as "readOnly",
+           current_setting('track_activities') as activities,
            current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as max`;
   if (row === undefined) throw new Error("PostgreSQL answered nothing");
   const major = Math.floor(row.version / 10_000);
@@ -44,6 +47,11 @@ export async function lookAtServer(db: RawDb, { connections }: Config): Promise<
     return fault(
       said,
       `One API and one dispatcher need ${api} + ${dispatcher} + ${maintenance}: raise max_connections, or lower the pools (docs/operations/settings.md).`,
+    );
+  if (row.activities !== "on")
+    return advice(
+      `${said}; track_activities is off`,
+      "Switch it on: without it no dispatcher ends a session that waits for its client for ever, with its locks.",
     );
   return ok(
     `${said}; an API uses ${api}, a dispatcher ${dispatcher}, and ${maintenance} more while it runs maintenance`,

@@ -4,13 +4,15 @@ import { randomBytes } from "node:crypto";
 import { connect } from "../../../db/client.ts";
 import { isPoolerFound } from "../../../db/errors.ts";
 import { LIMITS } from "../../../db/limits.ts";
-import { migrate } from "../../../db/migrate.ts";
+import { migrate, schemaError } from "../../../db/migrate.ts";
+import { sessionFault } from "../../../db/session-settings.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { PASSWORD } from "../../support/api.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { addProvider, connectStore, created } from "../../support/factory.ts";
+import { SHADOWS } from "../../support/foreign-settings.ts";
 import { insertSubscription } from "../../support/outbox.ts";
 import { startPgBouncer, type PgBouncer } from "../../support/processes/pgbouncer.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
@@ -97,6 +99,47 @@ test.skipIf(!isThere)(
     await dispatcher.stop();
     api.kill();
     await receiver.stop();
+  },
+);
+
+test.skipIf(!isThere)(
+  "sessions of the pooler get the settings of single statements from migrate, also those that were open before",
+  async () => {
+    const other = await createDatabase();
+    const name = new URL(other.url).pathname.slice(1);
+    await other.db.sql.unsafe(SHADOWS);
+    for (const one of [
+      "bytea_output = 'escape'",
+      "datestyle = 'German'",
+      "default_transaction_isolation = 'serializable'",
+      "search_path = 'shadows', 'pg_catalog', 'public'",
+      "synchronous_commit = off",
+    ])
+      await other.db.sql.unsafe(`alter database "${name}" set ${one}`);
+    const url = `${pooler.in(other.url)}?prepare=false`;
+    const db = connect(url, { max: 4, name: "x" });
+    const faults = () =>
+      Promise.all(
+        Array.from({ length: 16 }, async () => (await sessionFault(db)) ?? (await schemaError(db))),
+      );
+    expect(await faults()).not.toContain(undefined);
+    await migrate(url);
+    expect(new Set(await faults())).toEqual(new Set([undefined]));
+    const [row] = await db.sql`
+      select current_setting('synchronous_commit') as mode, current_setting('search_path') as path, '\\x00ff'::bytea as bytes`;
+    expect(row).toEqual({ mode: "on", path: "public, pg_temp", bytes: Buffer.from([0, 255]) });
+    await db.close();
+    await other.drop();
+  },
+);
+
+test.skipIf(!isThere)(
+  "migrate names a pooler that gives each statement another session",
+  async () => {
+    const statement = await startPgBouncer(database.url, { mode: "statement" });
+    const failed = await migrate(`${statement.in(database.url)}?prepare=false`).catch(String);
+    expect(failed).toContain("pool_mode = transaction");
+    await statement.stop();
   },
 );
 

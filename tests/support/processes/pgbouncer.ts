@@ -18,7 +18,7 @@ export interface PgBouncer {
 /** Starts a real PgBouncer before a server, with fewer server connections than clients. */
 export async function startPgBouncer(
   url: string,
-  { mode, poolSize = 4 }: { mode: "transaction" | "session"; poolSize?: number },
+  { mode, poolSize = 4 }: { mode: "transaction" | "session" | "statement"; poolSize?: number },
 ): Promise<PgBouncer> {
   const { hostname, port, username, password } = new URL(url);
   const folder = await mkdtemp(join(tmpdir(), "pgbouncer-"));

@@ -1,0 +1,69 @@
+// What the databases of a test run stand on, besides PostgreSQL's defaults: hostile defaults, or a pooler.
+import { connect } from "../../db/client.ts";
+import { settingsOfRole } from "../../db/session-settings.ts";
+import { hostileSettings, SHADOWS } from "./foreign-settings.ts";
+import { lacks } from "./needs.ts";
+import { startPgBouncer } from "./processes/pgbouncer.ts";
+
+/** The connections of PgBouncer to each database; a test file may hold that many transactions open. */
+const POOL_SIZE = 40;
+
+/**
+ * The hostile defaults that a whole run leaves out, because they end sessions of the tests' own tools, or change what these
+ * tools print. `foreign-settings.test.ts` has them.
+ */
+const OF_OWN_TOOLS: ReadonlySet<string> = new Set([
+  "client_min_messages",
+  "idle_in_transaction_session_timeout",
+  "idle_session_timeout",
+  "lock_timeout",
+  "password_encryption",
+  "statement_timeout",
+  "track_activities",
+  "transaction_timeout",
+]);
+
+/** Gives every database of a server the defaults of another program, and the template the schema that its search path has first. */
+export async function setDefaults(
+  serverUrl: string,
+  template: string,
+  defaults: string | undefined,
+): Promise<void> {
+  if (!defaults) return;
+  if (defaults !== "hostile" || process.env["DATABASE_URL"])
+    throw new Error(
+      "TEST_POSTGRES_DEFAULTS is `hostile` or unset, and needs a server that the test command starts.",
+    );
+  const url = Object.assign(new URL(serverUrl), { pathname: `/${template}` });
+  const db = connect(url.href, { max: 1, name: "test" });
+  try {
+    await db.sql.unsafe(SHADOWS);
+    const rows = await db.sql<{ name: string }[]>`select name from pg_settings`;
+    for (const [name, value] of hostileSettings(new Set(rows.map((row) => row.name))))
+      if (!OF_OWN_TOOLS.has(name))
+        await db.sql.unsafe(
+          `alter role all set ${name} = ${name === "search_path" ? value : `'${value}'`}`,
+        );
+  } finally {
+    await db.close();
+  }
+}
+
+/** Starts a pooler in transaction mode before a server. Its sessions have the settings that `migrate` gives to their role. */
+export async function startPooler(serverUrl: string, pooler: string | undefined) {
+  if (!pooler) return undefined;
+  if (pooler !== "pgbouncer") throw new Error("TEST_POOLER is `pgbouncer` or unset.");
+  if (lacks("pgbouncer"))
+    throw new Error("There is no pgbouncer on this machine: bun scripts/needs.ts --install");
+  const db = connect(serverUrl, { max: 1, name: "test" });
+  try {
+    const rows = await db.sql<{ name: string }[]>`select name from pg_settings`;
+    const known = new Set(rows.map((row) => row.name));
+    for (const [name, value] of Object.entries(settingsOfRole()))
+      if (known.has(name)) await db.sql.unsafe(`alter role current_user set ${name} = '${value}'`);
+  } finally {
+    await db.close();
+  }
+  const started = await startPgBouncer(serverUrl, { mode: "transaction", poolSize: POOL_SIZE });
+  return { url: `${started.in(serverUrl)}?prepare=false`, stop: () => started.stop() };
+}
