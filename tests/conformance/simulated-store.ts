@@ -59,6 +59,7 @@ const SETTINGS: Settings = {
   writeEveryMs: 0,
   eventsPerWrite: 0,
   changeEveryMs: 0,
+  eraseEveryMs: 0,
   chunk: CHUNK,
   window: WINDOW,
   rowMs: 0,

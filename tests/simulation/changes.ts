@@ -1,7 +1,9 @@
 import { nextBatchAt } from "../../dispatcher/actor/decide.ts";
 import type { Session } from "./network.ts";
 import { append, queueOf, skipQueued } from "./log.ts";
+import type { Prng } from "./prng.ts";
 import {
+  type HistoryRow,
   newSubscription,
   type OutboxRow,
   type SettledRow,
@@ -118,6 +120,25 @@ export class Changes {
     target.window = undefined;
     for (const { eventId } of target.batch) this.#deps.monitor.skipped(target.id, eventId);
     target.batch = [];
+  }
+
+  /** Erases the reviewer of a review: in one transaction the events and the responses that name the person. */
+  async erase(partnerId: number, random: Prng): Promise<void> {
+    const { world, tables, monitor } = this.#deps;
+    const reviewId = random.int(1, world.settings.reviewsPerPartner);
+    await this.#session().work(random.latency(20, 500));
+    const isOf = (one: Pick<HistoryRow, "reviewId">) => one.reviewId === reviewId;
+    const own = [...tables.subscriptions.values()].filter((row) => row.partnerId === partnerId);
+    for (const { log, outbox, settled, batch } of own)
+      for (const { eventId } of [...log, ...outbox, ...settled.values(), ...batch].filter(isOf))
+        tables.erasedMs.getOrInsert(eventId, world.nowMs);
+    for (const row of own) {
+      row.erasures += 1;
+      monitor.erased(row);
+      for (const attempt of row.attempts.values())
+        if (tables.erasedMs.has(attempt.eventId)) attempt.isNamed = false;
+    }
+    world.trace("api", `erases review ${reviewId} of partner ${partnerId}`);
   }
 
   /** Sends one test, or more than a load returns. */

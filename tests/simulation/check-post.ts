@@ -101,6 +101,19 @@ const checkSettings: Check = (deps, post) => {
     say(deps, post, "only to the active", `which is ${subscription.state}`);
 };
 
+/**
+ * Checks that an event which was erased is sent with the body of before for a short time only, by a process that has
+ * settings of before.
+ */
+const checkErased: Check = (deps, post) => {
+  const erasedMs = deps.tables.erasedMs.get(post.entry.eventId);
+  if (erasedMs === undefined || !post.isNamed) return;
+  const sinceMs = Math.max(erasedMs, deps.watch.outlivedMs.get(post.process) ?? 0);
+  const lateMs = deps.world.nowMs - sinceMs;
+  if (lateMs > SETTINGS_AGE_MS && deps.world.nowMs - deps.world.steppedMs > STEP_EXCUSE_MS)
+    say(deps, post, "no body of the erased", `${Math.round(lateMs)} ms after the erasure`);
+};
+
 const checkOverlap: Check = (deps, post) => {
   let [reviews, tests] = [0, 0];
   for (const other of deps.watch.inFlight) {
@@ -184,6 +197,7 @@ const checkPunctual: Check = (deps, post) => {
 const CHECKS: readonly Check[] = [
   checkEntry,
   checkSettings,
+  checkErased,
   checkOverlap,
   checkOrder,
   checkRepeat,

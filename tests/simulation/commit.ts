@@ -11,6 +11,7 @@ import {
   type SubscriptionRow,
   type Tables,
 } from "./tables.ts";
+import { NAME } from "./receivers.ts";
 import type { World } from "./world.ts";
 
 interface Commit {
@@ -98,7 +99,10 @@ function moveEntries(commit: Commit, nowMs: number): Settled[] {
     const subscription = tables.subscription(record.subscriptionId);
     const isRepeat = subscription.attempts.has(record.id);
     const dueAtMs = dueAt(record, commit.monotonicMs, nowMs);
-    if (!isRepeat) subscription.attempts.set(record.id, attemptRow(record, dueAtMs));
+    const isStored = keepsResponse(tables, subscription, record);
+    const isNamed = isStored && record.responseExcerpt === NAME;
+    if (!isRepeat)
+      subscription.attempts.set(record.id, { ...attemptRow(record, dueAtMs), isNamed });
     const { moves, apply } = moveOf(subscription, record, dueAtMs);
     monitor.committing({ dispatcherId, record, subscription, moves, isRepeat, dueAtMs });
     const { kind } = record.decision;
@@ -120,9 +124,21 @@ function dueAt(record: AttemptRecord, monotonicMs: number, nowMs: number): numbe
   return Math.round(nowMs + endedMs + decision.delayMs - monotonicMs);
 }
 
-function attemptRow(record: AttemptRecord, nextAttemptAtMs: number | null): AttemptRow {
-  const { sequence, round, attempt, decision } = record;
-  return { sequence, round, attempt, outcome: decision.kind, nextAttemptAtMs };
+function attemptRow(
+  record: AttemptRecord,
+  nextAttemptAtMs: number | null,
+): Omit<AttemptRow, "isNamed"> {
+  const { eventId, sequence, round, attempt, decision } = record;
+  return { eventId, sequence, round, attempt, outcome: decision.kind, nextAttemptAtMs };
+}
+
+/** Whether the response of an attempt is stored: its event was not erased after its load. */
+export function keepsResponse(
+  { erasedMs }: Pick<Tables, "erasedMs">,
+  { erasures }: Pick<SubscriptionRow, "erasures">,
+  record: Pick<AttemptRecord, "erasures" | "eventId">,
+): boolean {
+  return record.erasures === erasures || !erasedMs.has(record.eventId);
 }
 
 /** Computes the failure counters like the statement: by runs of failures, each up to the next success. */

@@ -98,8 +98,8 @@ function read({ tables, world }: StoreDeps, request: LoadRequest): Read {
   const tests = nextTests(row.outbox.filter(({ sequence }) => sequence > row.skippedThrough));
   const found = {
     subscription,
-    entries: entries.map(toEntry),
-    tests: tests.map((test) => toEntry({ ...test, isLogged: false })),
+    entries: entries.map((entry) => toEntry(tables, entry)),
+    tests: tests.map((test) => toEntry(tables, { ...test, isLogged: false })),
     lastSequence: row.lastSequence,
   };
   return { answer: { request, found, isFull }, snapshotMs, walked };
@@ -117,7 +117,7 @@ function activeSubscription(tables: Tables, id: string): Subscription | undefine
     standardWebhooks: false,
     nextBatchAt: row.nextBatchAtMs === null ? null : new Date(row.nextBatchAtMs),
     pendingTestEventId: null,
-    erasures: 0,
+    erasures: row.erasures,
     // Every simulated account is active.
     inactiveAccounts: "{}",
   };
@@ -137,7 +137,13 @@ export function nextTests(outbox: readonly OutboxRow[]): OutboxRow[] {
     .toSorted((a, b) => a.sequence - b.sequence);
 }
 
-function toEntry(row: QueuedRow): Entry {
+/** The id of the history row in the body of an event that is not erased. It stands for the name of a person. */
+const NAMED = 1;
+
+/** Whether the body of a POST names a person. */
+export const isNamed = (body: string): boolean => body.endsWith(`"review_history_id":${NAMED}}`);
+
+function toEntry({ erasedMs }: Tables, row: QueuedRow): Entry {
   const event = row.isTest ? "webhook.test" : "review_updated";
   const id = { eventId: row.eventId, event, recordedAt: new Date(row.recordedAtMs) };
   return {
@@ -152,8 +158,10 @@ function toEntry(row: QueuedRow): Entry {
     attempt: row.attempt,
     bytes: bytesOf(row),
     dueAt: row.dueAtMs === null ? null : new Date(row.dueAtMs),
-    // Only the event id of the body is read.
-    facts: row.isTest ? undefined : testFactsOf(id, 1),
+    // Only the event id and the name in the body are read.
+    facts: row.isTest
+      ? undefined
+      : { ...testFactsOf(id, 1), reviewHistoryId: erasedMs.has(row.eventId) ? 0 : NAMED },
   };
 }
 

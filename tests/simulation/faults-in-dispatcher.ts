@@ -95,6 +95,23 @@ export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
     breaks: ["possible repeats flagged", "prompt", "punctual", "no starvation", "no loss"],
   },
   {
+    name: "unread-erasure",
+    seed: 14,
+    bug: "An actor keeps its queue, although its settings are from after an erasure.",
+    async inject() {
+      const { step } = await import("../../dispatcher/actor/step.ts");
+      replaceFunction(step, (real) => (actor, event, now) => {
+        if (event.kind === "loaded" && event.loaded.found && actor.subscription)
+          actor.subscription = {
+            ...actor.subscription,
+            erasures: event.loaded.found.subscription.erasures,
+          };
+        return real(actor, event, now);
+      });
+    },
+    breaks: ["no body of the erased", "no response of the erased"],
+  },
+  {
     name: "unsafe-start",
     seed: 648,
     bug: "A process that stood still sends before it checks its lease.",

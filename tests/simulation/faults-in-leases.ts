@@ -77,9 +77,11 @@ export const FAULTS_IN_LEASES: readonly InjectedFault[] = [
         for (const one of tables.subscriptions.values()) {
           const [head] = queueOf(one);
           if (head === undefined || !shards.includes(one.shard)) continue;
-          const { sequence, round, attempt } = head;
+          const { eventId, sequence, round, attempt } = head;
           const nextAttemptAtMs = null;
           const record = {
+            eventId,
+            isNamed: false,
             sequence,
             round,
             attempt,

@@ -4,6 +4,16 @@ import { drawInstead, type InjectedFault, replaceFunction, replaceMethod } from 
 /** Bugs below the dispatcher: in the simulated SQL of the stores, and in the HTTP client. */
 export const FAULTS_IN_STORES: readonly InjectedFault[] = [
   {
+    name: "stored-response",
+    seed: 29,
+    bug: "A commit stores the response to an event that was erased while its POST was under way.",
+    async inject() {
+      const { keepsResponse } = await import("./commit.ts");
+      replaceFunction(keepsResponse, () => () => true);
+    },
+    breaks: ["no response of the erased"],
+  },
+  {
     name: "dropped-fence",
     seed: 46,
     bug: "A commit does not check whether the lease of its dispatcher has expired.",

@@ -6,6 +6,7 @@ import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
 import type { DeliveryRequest, PostResult } from "../../dispatcher/delivery/deliver.ts";
 import { checkLeaving, checkPost, PARALLEL_TESTS } from "./check-post.ts";
 import { checkDispatch, checkRecord } from "./check-record.ts";
+import { isNamed } from "./dispatch-store.ts";
 import type { Process } from "./process.ts";
 import { entryOf, misplaced, queueOf } from "./log.ts";
 import {
@@ -61,6 +62,7 @@ export class Monitor {
       subscription,
       entry,
       attempt,
+      isNamed: typeof request.body === "string" && isNamed(request.body),
       ordering: subscription.orderings[Number(version)] ?? subscription.ordering,
       startedMs: this.#world.nowMs,
       startedWallMs: process.wallMs,
@@ -150,6 +152,7 @@ export class Monitor {
     this.#notePossibleRepeats(process, request);
     const watch = this.watch(request.id);
     watch.settings.set(process, { snapshotMs, handedMs: this.#world.nowMs });
+    if (snapshotMs < watch.erasedMs) watch.outlivedMs.set(process, this.#world.nowMs);
     if (found !== undefined) watch.firstLoaded.set(this.#claimOf(process, request), request);
   }
 
@@ -250,6 +253,7 @@ export class Monitor {
 
   /** Checks that every new attempt in the tables is one whose commit was checked against its POST. */
   checkRecords({ id, attempts }: SubscriptionRow): void {
+    const { erasedMs } = this.#tables;
     const watch = this.watch(id);
     // Attempts are never deleted, so the iterator continues at the new ones.
     watch.unchecked ??= attempts.keys();
@@ -257,6 +261,9 @@ export class Monitor {
       const attempt = watch.unchecked.next().value ?? "";
       if (!watch.recorded.has(attempt))
         this.#world.violate("no invented record", `${attempt} of ${id} is of no POST`, id);
+      const row = attempts.get(attempt);
+      if (row?.isNamed === true && erasedMs.has(row.eventId))
+        this.#world.violate("no response of the erased", `${attempt} of ${id} has one`, id);
     }
   }
 
@@ -282,6 +289,11 @@ export class Monitor {
     const watch = this.watch(id);
     watch.skippedThrough = lastSequence;
     watch.skippedMs = this.#world.nowMs;
+  }
+
+  /** Notes that events of the partner are erased. */
+  erased({ id }: SubscriptionRow): void {
+    this.watch(id).erasedMs = this.#world.nowMs;
   }
 
   /** Notes that commits of the subscription fail for a while. */

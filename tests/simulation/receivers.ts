@@ -5,6 +5,8 @@ import type { Post } from "./watch.ts";
 import type { World } from "./world.ts";
 
 const DEADLINE_MS = 15_000;
+/** The excerpt of a response to a body that names a person. */
+export const NAME = "Ada";
 
 /** The behaviours of a receiver for a while. `deaf`: it accepts the POST, and its response is lost. */
 const BAD = ["fails", "gone", "hangs", "resets", "deaf", "slow", "mixed"] as const;
@@ -115,7 +117,8 @@ function toOutcome(answer: Answer, post: Post): PostResult {
   const answered = (statusCode: number) => ({
     statusCode,
     responseHeaders: {},
-    responseExcerpt: "",
+    // Receivers echo what they get.
+    responseExcerpt: post.isNamed ? NAME : "",
     responseTruncated: false,
     ...measure,
   });

@@ -29,6 +29,7 @@ export interface RunResult {
  *   another client has locked. If two others would wait for each other, either may come first. There are no deadlocks.
  * - A batch dispatch that races with a disabling gives way; the real one makes the disabling wait.
  * - A request whose connection broke is carried out within 30 s, or never.
+ * - An erasure changes all events of a review at one instant, and the locks that it takes are never waited for.
  * - Ids of history rows follow the statements; the rows of a review are written by one transaction at a time anyway.
  * - Bodies, signatures and addresses are real code but not checked; mails, retention, `recover`, rotation and the expiry
  *   of held entries are left out.
@@ -66,9 +67,12 @@ class Simulation {
   readonly #writers: Writers;
   readonly #changes: Changes;
   readonly #chaos: Chaos;
+  /** The generator of the erasures. Those of runs without any are as they were before there were erasures. */
+  readonly #erasing: Prng;
 
   constructor(world: World) {
     this.#world = world;
+    this.#erasing = new Prng(world.random.seed + 2 ** 31);
     const tables = this.#tables;
     const monitor = new Monitor(world, tables);
     const redis = new Redis(world);
@@ -122,7 +126,18 @@ class Simulation {
       for (const kind of kinds) this.#changes.create(partnerId, kind);
       this.#write(partnerId);
       this.#change(partnerId);
+      this.#erase(partnerId);
     }
+  }
+
+  #erase(partnerId: number): void {
+    const { loop, settings } = this.#world;
+    if (settings.eraseEveryMs === 0) return;
+    loop.after(this.#erasing.between(0, 2 * settings.eraseEveryMs), () => {
+      if (!this.#world.faulty) return;
+      this.#ignoringErrors(this.#changes.erase(partnerId, this.#erasing));
+      this.#erase(partnerId);
+    });
   }
 
   #write(partnerId: number): void {

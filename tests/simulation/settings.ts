@@ -51,6 +51,8 @@ export interface Settings {
   readonly eventsPerWrite: number;
   /** The mean time in ms between two changes of the subscriptions of one partner. */
   readonly changeEveryMs: number;
+  /** The mean time in ms between two erasures of reviews of one partner; 0 for none. */
+  readonly eraseEveryMs: number;
   /** The number of entries that one statement appends. */
   readonly chunk: number;
   /** The number of log events that a load searches for reviews which are not left out. */
@@ -92,6 +94,8 @@ export const NO_FAULTS: Faults = {
 
 /** The cost of a row in a quarter of the runs, in which a load of a full window takes 50 ms longer. */
 const SLOW_ROW_MS = 0.05;
+/** The time between two erasures in a fifth of the runs. */
+const ERASE_EVERY_MS = 3_000;
 /** The window of the real dispatcher. */
 const FULL_WINDOW = 1_000;
 /** The sizes of events. In a quarter of the runs some are larger than a load may be. */
@@ -117,6 +121,7 @@ export function drawSettings(random: Prng): Settings {
     window: random.pick([4, 5, 8, FULL_WINDOW]),
     rowMs: random.seed % 4 === 3 ? SLOW_ROW_MS : 0,
     eventBytes: random.seed % 4 === 1 ? LARGE : SMALL,
+    eraseEveryMs: random.seed % 5 === 4 ? ERASE_EVERY_MS : 0,
     badReceivers: random.pick([0, 0.2, 0.5, 0.8]),
     faults: random.chance(0.25) ? { ...NO_FAULTS, join: drawJoins(random) } : drawFaults(random),
     limits: random.chance(0.2) ? drawLimits(random) : LIMITS,

@@ -56,11 +56,14 @@ export type End =
 export type SettledRow = OutboxRow & End & { readonly settledMs: number };
 
 export interface AttemptRow {
+  readonly eventId: string;
   readonly sequence: number;
   readonly round: number;
   readonly attempt: number;
   readonly outcome: Decision["kind"];
   readonly nextAttemptAtMs: number | null;
+  /** Whether the response names the person of the event: receivers echo what they get. */
+  isNamed: boolean;
 }
 
 export type Ordering = "subscription" | "review";
@@ -105,6 +108,7 @@ export interface SubscriptionRow {
   /** The row of outbox_offsets. */
   settledThrough: number;
   skippedThrough: number;
+  erasures: number;
   /** All sequences that an event ever had, in the order of their commits. */
   readonly sequencesOf: Map<string, number[]>;
   readonly settled: Map<number, SettledRow>;
@@ -137,6 +141,8 @@ export class Tables {
   readonly owners: (string | null)[] = Array.from({ length: SHARDS }, () => null);
   readonly epochs: number[] = Array.from({ length: SHARDS }, () => 0);
   readonly unclean: boolean[] = Array.from({ length: SHARDS }, () => false);
+  /** The virtual time at which each event was erased. An event that is not erased names a person. */
+  readonly erasedMs = new Map<string, number>();
   /** The virtual time of the last claim of each shard. */
   readonly claimedMs: number[] = Array.from({ length: SHARDS }, () => 0);
   #historyId = 0;
@@ -187,6 +193,7 @@ export function newSubscription(
     outbox: [],
     settledThrough: 0,
     skippedThrough: 0,
+    erasures: 0,
     sequencesOf: new Map(),
     settled: new Map(),
     attempts: new Map(),

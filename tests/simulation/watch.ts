@@ -11,6 +11,8 @@ export interface Post {
   /** The entry in PostgreSQL at the start of the POST. */
   readonly entry: OutboxRow;
   readonly attempt: number;
+  /** Whether the body names a person. */
+  readonly isNamed: boolean;
   /** The ordering in the settings of the POST. */
   readonly ordering: Ordering;
   readonly startedMs: number;
@@ -55,6 +57,8 @@ export interface Watch {
   readonly unrecorded: Map<string, Set<Post>>;
   /** The time of the read and of the response of the last load of each process. */
   readonly settings: Map<Process, Read>;
+  /** The time of the response of the last load of each process that had not seen the last erasure. */
+  readonly outlivedMs: Map<Process, number>;
   /** The first load that found the subscription active, by dispatcher id and claim. */
   readonly firstLoaded: Map<string, LoadRequest>;
   /** The last entry of the main lane that was sent, by dispatcher id. */
@@ -98,6 +102,8 @@ export interface Watch {
   /** The last sequence of the latest skip, and its time. */
   skippedThrough: number;
   skippedMs: number;
+  /** The time of the last erasure of events of its partner. */
+  erasedMs: number;
   /** The time until which its commits failed, and a while to catch up. */
   hinderedMs: number;
   /** The time of the last change of the ordering; minus infinity without one. */
@@ -113,6 +119,7 @@ export function createWatch(): Watch {
     repeated: new Map(),
     unrecorded: new Map(),
     settings: new Map(),
+    outlivedMs: new Map(),
     firstLoaded: new Map(),
     lastPosted: new Map(),
     failures: 0,
@@ -135,6 +142,7 @@ export function createWatch(): Watch {
     batchedMs: new Map(),
     skippedThrough: 0,
     skippedMs: 0,
+    erasedMs: Number.NEGATIVE_INFINITY,
     hinderedMs: 0,
     reorderedMs: Number.NEGATIVE_INFINITY,
   };
