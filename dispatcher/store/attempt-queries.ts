@@ -4,7 +4,7 @@ import { getTableColumns, sql, type SQL } from "drizzle-orm";
 import { LOGGED_COLUMNS, LOGGED_VALUES } from "../../db/log.ts";
 import { deliveryAttempts } from "../../db/schema/attempts.ts";
 import { dispatchers } from "../../db/schema/dispatchers.ts";
-import { outbox, outboxOffsets } from "../../db/schema/outbox.ts";
+import { outbox } from "../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, list, statement, value, valueOf, type ValuesOf } from "../../db/statement.ts";
 import { type Decision, DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
@@ -29,8 +29,6 @@ const ATTEMPT_FIELDS = {
    * entry already.
    */
   isLogged: value("boolean"),
-  /** The number of erasures that the load of the entry has seen. */
-  erasures: outboxOffsets.erasures,
   ...getTableColumns(deliveryAttempts),
 };
 
@@ -49,6 +47,8 @@ export interface AttemptRecord
   readonly decision: Decision;
   /** The end of the POST by the monotonic clock of the process. The delay of a retry counts from it. */
   readonly endedMs: number;
+  /** The number of erasures that the load of the entry has seen (`outbox_offsets.erasures`). */
+  readonly erasures: number;
 }
 
 type Field = keyof typeof ATTEMPT_FIELDS;
@@ -89,10 +89,10 @@ function storable(text: string): string {
 // records of many actors, which it gets as one text.
 
 /**
- * Fields that belong to the entry and not to the attempt: those that only the statement needs, and those that are copied
- * to the attempt.
+ * Fields that belong to the entry and not to the attempt: those that locate the entry, and those that are copied to
+ * the attempt.
  */
-const PLACE: ReadonlySet<Field> = new Set(["shard", "isLogged", "erasures"]);
+const PLACE: ReadonlySet<Field> = new Set(["shard", "isLogged"]);
 const ENTRY: ReadonlySet<Field> = new Set(["payloadMode", "batchJobId", "recordedAt"]);
 /** Fields whose content the receiver has chosen, so that they may repeat the body. */
 const RESPONSE: ReadonlySet<Field> = new Set(["responseHeaders", "responseExcerpt"]);
@@ -142,7 +142,7 @@ const selected = (settles: Wrap, keeps: Wrap) =>
  * (`payload_format` is null). The look-up is a scalar subquery, which the planner never turns into a scan of all events,
  * and runs only if something of the partner was erased meanwhile.
  */
-const IS_KEPT = `(i.erasures = f.erasures or coalesce(
+const IS_KEPT = `(f.read_erasures = f.erasures or coalesce(
   (select h.erased_at is null from review_history h where h.event_id = i.event_id), i.payload_format is null))`;
 const SELECTED = selected(
   (column) => `case when e.sequence is not null then ${column} end`,
@@ -237,10 +237,12 @@ const recordsOf = ({ dispatcherId, lines }: Readonly<Record<"dispatcherId" | "li
 /** Returns the ids of the subscriptions that match, as one array. */
 const idsWhere = (holds: SQL) => sql`array(select id from subscriptions where ${holds})`;
 
+/** `erasures` has the number of erasures that the records of each subscription have in common. */
 const GIVEN = {
   dispatcherId: dispatchers.id,
   lines: value("text"),
   subscriptionIds: value("text"),
+  erasures: value("text"),
 };
 const ANSWER = {
   held: value("integer"),
@@ -257,7 +259,7 @@ export const commitRuns = statement({
   name: "attempts.commitRuns",
   // The hottest statement of all. Attempts as one JSON parameter reach 87,000 per second, in groups of 100 with an
   // update per row 37,000, and one by one 1,200.
-  params: { ...GIVEN, firsts: value("text"), lasts: value("text"), erasures: value("text") },
+  params: { ...GIVEN, firsts: value("text"), lasts: value("text") },
   columns: ANSWER,
   text: (given) => sql`${recordsOf(given)},
     runs as materialized (
@@ -334,15 +336,19 @@ const UNSKIPPED = sql`
        where k.subscription_id = u.subscription_id and k.last = u.last
     )`;
 
-/** Commits attempt records of any kind, with each entry at most once. */
+/**
+ * Commits attempt records of any kind, with each entry at most once, and those of a subscription with one number of
+ * erasures.
+ */
 export const commitAny = statement({
   name: "attempts.commit",
   // Raw SQL for the reason of `attempts.commitRuns`.
   params: { ...GIVEN, now: instant },
   columns: ANSWER,
   text: (given) => sql`${recordsOf(given)}, subscriptions as materialized (
-      select s.*, f.*
-        from string_to_table(${given.subscriptionIds}, chr(30)) as given(id) cross join lateral (
+      select s.*, f.*, given.erasures::integer as read_erasures
+        from unnest(string_to_array(${given.subscriptionIds}, chr(30)), string_to_array(${given.erasures}, chr(30)))
+               as given(id, erasures) cross join lateral (
                select id, number, shard, state, consecutive_failure_count from webhook_subscriptions
                 where id = given.id offset 0) s
        cross join lateral (
@@ -351,7 +357,7 @@ export const commitAny = statement({
     ), offsets as materialized (
       -- Locked until the commit. A subscription that has moved since the statement began may have rows or erased events
       -- which it does not see, so it is left for the next statement.
-      select s.number, f.*
+      select s.number, s.read_erasures, f.*
         from lease, subscriptions s cross join lateral (
                select * from outbox_offsets where subscription_id = s.id for no key update) f
        where f.settled_through = s.seen_settled and f.skipped_through = s.seen_skipped

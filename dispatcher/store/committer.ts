@@ -213,9 +213,12 @@ export async function commitAttempts(
   while (rest.length > 0 && !fenced) {
     const [part, later] = untilRepeated(rest);
     const lines = encodeRecords(part, monotonicMs);
-    const ids = new Set(part.map(({ subscriptionId }) => subscriptionId));
-    const subscriptionIds = [...ids].toSorted().join(BETWEEN_RECORDS);
-    const row = onlyRow(await db.run(commitAny, { dispatcherId, lines, subscriptionIds, now }));
+    const read = new Map(part.map(({ subscriptionId, erasures }) => [subscriptionId, erasures]));
+    const sorted = [...read].toSorted(([a], [b]) => (a < b ? -1 : 1));
+    const subscriptionIds = sorted.map(([id]) => id).join(BETWEEN_RECORDS);
+    const erasures = sorted.map(([, number]) => number).join(BETWEEN_RECORDS);
+    const given = { dispatcherId, lines, subscriptionIds, erasures, now };
+    const row = onlyRow(await db.run(commitAny, given));
     fenced = row.held === 0;
     const left = new Set(row.left);
     rest = [...part.filter(({ subscriptionId }) => left.has(subscriptionId)), ...later];
@@ -227,16 +230,17 @@ export async function commitAttempts(
 }
 
 /**
- * Splits the records before the first repeated entry of each subscription: one statement may contain an entry only
- * once.
+ * Splits the records before the first repeated entry of each subscription, and before its first one that was read after
+ * another number of erasures: one statement may contain an entry only once, and one number of each subscription.
  */
 function untilRepeated(records: readonly AttemptRecord[]): [AttemptRecord[], AttemptRecord[]] {
-  const seen = new Map<string, Set<number>>();
+  const seen = new Map<string, { readonly sequences: Set<number>; readonly erasures: number }>();
   const repeating = new Set<string>();
-  const isFirst = ({ subscriptionId, sequence }: AttemptRecord) => {
-    const sequences = seen.get(subscriptionId) ?? new Set();
-    if (sequences.has(sequence)) repeating.add(subscriptionId);
-    seen.set(subscriptionId, sequences.add(sequence));
+  const isFirst = ({ subscriptionId, sequence, erasures }: AttemptRecord) => {
+    const before = seen.getOrInsert(subscriptionId, { sequences: new Set(), erasures });
+    if (before.sequences.has(sequence) || before.erasures !== erasures)
+      repeating.add(subscriptionId);
+    before.sequences.add(sequence);
     return !repeating.has(subscriptionId);
   };
   const parts = Map.groupBy(records, isFirst);
