@@ -191,15 +191,15 @@ export class Sender {
       return;
     }
     const endedMs = clock.monotonicMs();
+    const made = { host, partnerId: subscription.partnerId, startedMs: slot.startedMs, endedMs };
+    const result = this.#attribute(posted, made);
     // The lease was lost meanwhile: the new holder of the shard repeats the attempt.
     if (dispatcherId !== holdings.id) return;
-    if (posted.kind === "withheld") {
+    if (result.kind === "withheld") {
       this.#release(slot);
       this.regulate();
       return this.#withhold(actor, lane);
     }
-    const made = { host, partnerId: subscription.partnerId, startedMs: slot.startedMs, endedMs };
-    const result = this.#attribute(posted, made);
     if (result.kind === "unsent") return this.#postpone(actor, effect, slot, result.detail);
     // A pending test has one attempt: its answer decides whether the subscription is enabled (contract 6.16).
     const isDecisive = entry.eventId === subscription.pendingTestEventId;
@@ -224,7 +224,7 @@ export class Sender {
    * Decides whose failure a failed attempt is (contract 7.8). Ours is `unsent`, whatever the result was; a destination
    * that our proxy refuses while it passes others has failed.
    */
-  #attribute(result: Exclude<PostResult, { kind: "withheld" }>, made: Attempted): typeof result {
+  #attribute(result: PostResult, made: Attempted): PostResult {
     const { clock, log } = this.#deps;
     const isNew = this.#reach.outage === undefined;
     const part = this.#reach.note(result, made, clock.now());

@@ -150,7 +150,10 @@ const checkOrder: Check = (deps, post) => {
 const checkRepeat: Check = (deps, post) => {
   const { entry, attempt } = post;
   for (const earlier of deps.watch.posts.get(entry.sequence) ?? []) {
-    if (earlier.attempt !== attempt || earlier.leftMs === undefined) continue;
+    if (earlier.attempt !== attempt) continue;
+    if (earlier.blame === "theirs" && earlier.dispatcherId === post.dispatcherId)
+      say(deps, post, "a failure of the receiver counts", "again, as if it had not failed");
+    if (earlier.leftMs === undefined) continue;
     if (earlier.dispatcherId === post.dispatcherId && earlier.outcome !== "aborted")
       say(deps, post, "no repeat", "a second time");
     const key = `${earlier.dispatcherId} ${laneOf(earlier.ordering, entry)}`;

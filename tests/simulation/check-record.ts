@@ -33,6 +33,7 @@ export function checkRecord(deps: CheckDeps, commit: Commit): void {
   // An attempt that failed before its first byte is an attempt, too.
   if (post === undefined || (post.leftMs === undefined && post.outcome !== "failed"))
     return say("no invented record", "without a POST");
+  if (post.blame === "ours") say("nothing counts in an outage of ours", "a failure of ours");
   const expected = expectedDecision(post, deps.world.settings.retryDelaysMs);
   const delayMs = record.decision.kind === "retry" ? record.decision.delayMs : undefined;
   if (record.decision.kind !== expected.kind || delayMs !== expected.delayMs)

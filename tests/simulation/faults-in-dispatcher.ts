@@ -21,6 +21,26 @@ export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
     breaks: ["no starvation"],
   },
   {
+    name: "hidden-failures",
+    seed: 89,
+    bug: "Receivers that cannot be reached are taken for an outage of our own, although others are reached.",
+    async inject() {
+      const { isOurs } = await import("../../dispatcher/delivery/reach.ts");
+      replaceFunction(isOurs, (real) => (part, seen) => real(part, { ...seen, isProved: false }));
+    },
+    breaks: ["a failure of the receiver counts"],
+  },
+  {
+    name: "counted-outage",
+    seed: 13,
+    bug: "Attempts count while our own network is lost.",
+    async inject() {
+      const { isOurs } = await import("../../dispatcher/delivery/reach.ts");
+      replaceFunction(isOurs, (real) => (part, seen) => part !== "network" && real(part, seen));
+    },
+    breaks: ["nothing counts in an outage of ours"],
+  },
+  {
     name: "retry-from-start",
     seed: 2,
     bug: "The delay of a retry counts from the start of the failed attempt.",

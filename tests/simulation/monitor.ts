@@ -72,6 +72,7 @@ export class Monitor {
       endedMs: 0,
       endedMonotonicMs: 0,
       recorded: false,
+      blame: undefined,
       outcome: undefined,
     };
     this.#world.posts += 1;

@@ -10,6 +10,8 @@ interface Faults {
   readonly longLate: number;
   /** The chance that a POST does not get past our proxy. */
   readonly unsent: number;
+  /** The chance per POST that our network is lost. In such runs there are also receivers that cannot be reached. */
+  readonly outage: number;
   /** The chance that a look-up takes seconds. */
   readonly slowLookup: number;
   /** Chances per second. */
@@ -73,6 +75,7 @@ export const NO_FAULTS: Faults = {
   request: 0,
   longLate: 0,
   unsent: 0,
+  outage: 0,
   slowLookup: 0,
   flush: 0,
   redisDown: 0,
@@ -203,6 +206,8 @@ function drawFaults(random: Prng): Faults {
     skewMs: some(5, random.pick([2_000, 3_600_000])),
     longLate: some(0.2, 1),
     unsent: random.chance(0.2) ? random.between(0.01, 0.5) : 0,
+    // Of the seed, because another draw would change all runs.
+    outage: random.seed % 4 === 1 ? 0.01 : 0,
     lock: some(0.01, 0.1),
     refusal: some(0.01, 0.05),
     slowLookup: random.chance(0.3) ? random.between(0.005, 0.1) : 0,

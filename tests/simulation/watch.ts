@@ -25,6 +25,8 @@ export interface Post {
   endedMonotonicMs: number;
   /** The record of the POST is committed. */
   recorded: boolean;
+  /** Whose failure it is, where the rule of the contract leaves no doubt (7.8). */
+  blame: "ours" | "theirs" | undefined;
   /** The result that the process got. */
   outcome: PostResult["kind"] | undefined;
 }
