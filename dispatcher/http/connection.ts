@@ -1,6 +1,7 @@
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions, type SecureContext } from "node:tls";
 
+import { checkServerIdentity } from "../../src/lib/certificates.ts";
 import { type Deadline, type Expiring, startDeadline } from "../../src/lib/waiter.ts";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
@@ -239,6 +240,7 @@ function tlsOptions({ address, target, context, sessions }: Route): ConnectionOp
     host: address,
     secureContext: context,
     rejectUnauthorized: true,
+    checkServerIdentity,
     ALPNProtocols: ["http/1.1"],
     // TLS checks the certificate against the address if there is no server name (RFC 6066, 3).
     ...(target.isLiteral ? {} : { servername: target.host }),

@@ -1,5 +1,6 @@
 import { createTransport, type SendMailOptions } from "nodemailer";
 
+import { checkServerIdentity } from "../../src/lib/certificates.ts";
 import { mailedAddress } from "../../src/lib/email.ts";
 import type { Mailbox } from "../../src/lib/settings-reader.ts";
 import type { MailMessage } from "../../src/outbox/mail.ts";
@@ -40,6 +41,7 @@ export function createMailTransport(options: {
     socketCloseTimeout: 0,
     disableFileAccess: true,
     disableUrlAccess: true,
+    tls: { checkServerIdentity },
   });
   return {
     /** Sends one mail. Every failure is an outcome and never throws. */

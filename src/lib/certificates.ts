@@ -1,5 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
+import type { PeerCertificate } from "node:tls";
 
 const PEM = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 
@@ -33,4 +35,24 @@ function isCertificate(pem: string): boolean {
   } catch {
     return false;
   }
+}
+
+const RFC_9525 = { subject: "never", wildcards: true, partialWildcards: false } as const;
+
+/**
+ * Judges the names of a server's certificate by RFC 9525, as the option of the same name of node:tls: a name stands in
+ * subjectAltName, an address in an iPAddress of it, and a wildcard is the whole left-most label. The function of Bun
+ * 1.4.4 accepts the common name of a certificate without names, and a wildcard as a part of a label.
+ */
+export function checkServerIdentity(
+  host: string,
+  { raw }: Pick<PeerCertificate, "raw">,
+): Error | undefined {
+  const certificate = new X509Certificate(raw);
+  const isNamed =
+    isIP(host) === 0 ? certificate.checkHost(host, RFC_9525) : certificate.checkIP(host);
+  if (isNamed !== undefined) return undefined;
+  const names = certificate.subjectAltName ?? "no name in subjectAltName";
+  const error = new Error(`The certificate is not for ${host}, but has ${names}`);
+  return Object.assign(error, { code: "ERR_TLS_CERT_ALTNAME_INVALID" });
 }

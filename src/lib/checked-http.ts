@@ -3,6 +3,7 @@ import { request as secureRequest } from "node:https";
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, rootCertificates } from "node:tls";
 
+import { checkServerIdentity } from "./certificates.ts";
 import type { EgressProxy } from "./egress-proxy.ts";
 import {
   checkWebhookUrl,
@@ -180,6 +181,7 @@ function optionsOf(
     ...(secure && {
       ca: authorities(options),
       rejectUnauthorized: true,
+      checkServerIdentity,
       ...(isIP(host) === 0 && { servername: host }),
     }),
   };
@@ -265,7 +267,8 @@ function startTls(
   { host, ca }: { readonly host: string; readonly ca: readonly string[] },
 ): Promise<Socket> {
   const named = isIP(host) === 0 ? { servername: host } : {};
-  const secured = connectTls({ socket, host, ca: [...ca], rejectUnauthorized: true, ...named });
+  const judged = { rejectUnauthorized: true, checkServerIdentity, ca: [...ca] };
+  const secured = connectTls({ socket, host, ...judged, ...named });
   return new Promise((resolve, reject) => {
     secured.once("secureConnect", () => resolve(secured));
     // These listeners stay attached: a late error must not end the process.

@@ -14,6 +14,7 @@ import {
 import type { Config } from "../../lib/config.ts";
 import { resolveChecked } from "../../lib/egress.ts";
 import { systemLookup } from "../../lib/name-resolver.ts";
+import { checkServerIdentity } from "../../lib/certificates.ts";
 import { openTunnel } from "../../lib/checked-http.ts";
 import { openRedis } from "../../lib/redis.ts";
 import type { Log } from "../../lib/log.ts";
@@ -148,6 +149,7 @@ function openTls(
     const socket = connectTls({
       host: address,
       port,
+      checkServerIdentity,
       ...(isIP(tls.host) === 0 && { servername: tls.host }),
       ...(tls.ca.length > 0 && { ca: [...tls.ca] }),
     });

@@ -1,4 +1,4 @@
-// Certificates that a client must reject for the name hook.test, and two that it must accept. They were made for the
+// Certificates that a client must reject for the name hook.test, and one that it must accept. They were made for the
 // attack tests. Unless a comment says otherwise, they share one key and are valid from 2020 to 2120.
 
 /** The authority that signed each certificate without a comment about its issuer. */
@@ -106,7 +106,7 @@ XGDTAiAYag0DOomibQZwcbI/hflJrW4zatvwvGrqBM4gAy+uNA==
 -----END CERTIFICATE-----`;
 
 /** A certificate with its name only in the subject, as before subject alternative names existed. */
-export const COMMON_NAME = `-----BEGIN CERTIFICATE-----
+const COMMON_NAME = `-----BEGIN CERTIFICATE-----
 MIIBGTCBv6ADAgECAgFvMAoGCCqGSM49BAMCMBYxFDASBgNVBAMMC2F0dGFjayBy
 b290MCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjAUMRIwEAYDVQQD
 DAlob29rLnRlc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARTUbluR42HwanS
@@ -157,6 +157,7 @@ export const WORTHLESS: Readonly<Record<string, string>> = {
   "signed by a certificate that is no authority": `${BY_LEAF}\n${LEAF}`,
   "signed against the name constraints of its authority": `${OUT_OF_BOUNDS}\n${BOUNDED}`,
   "for client authentication only": FOR_CLIENTS,
+  "with its name only in the subject": COMMON_NAME,
   "for a wildcard of a top-level domain": TOP_WILDCARD,
   "for a longer name with ours as its prefix": SUFFIX,
   "for a name with a NUL after ours": NUL,
