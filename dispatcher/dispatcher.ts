@@ -13,6 +13,7 @@ import { LIMITS, type Limits } from "./delivery/limits.ts";
 import { type AttemptDeps, Sender, type SendEvent } from "./delivery/sender.ts";
 import { SLOW_HOSTS, Slots } from "./delivery/slots.ts";
 import type { Mailer } from "./mail/mailer.ts";
+import { Quarantine } from "./quarantine.ts";
 import { Holdings, type HoldingsEvent } from "./shards/holdings.ts";
 import type { Leases } from "./shards/lease-queries.ts";
 import { Scheduler, type ScheduleEvent } from "./shards/scheduler.ts";
@@ -74,6 +75,7 @@ export class Dispatcher {
   readonly #committer: Committer;
   readonly #slots: Slots;
   readonly #sender: Sender;
+  readonly #quarantine: Quarantine;
 
   constructor(deps: DispatcherDeps) {
     this.#deps = deps;
@@ -81,14 +83,17 @@ export class Dispatcher {
     const report = (event: DispatcherEvent) => this.#put(event);
     this.#actors = new Actors(deps.clock, limits);
     this.#slots = new Slots(deps.clock, limits);
-    this.#loader = new Loader(deps, () => !this.#actors.areFull);
-    this.#committer = new Committer(deps, report);
+    const quarantine = new Quarantine(deps.clock);
+    this.#quarantine = quarantine;
+    this.#loader = new Loader({ ...deps, quarantine }, () => !this.#actors.areFull);
+    this.#committer = new Committer({ ...deps, quarantine }, report);
     const newId = () => deps.newUlid(deps.clock.now().getTime());
     const use = {
       hasInDoubt: (shard: number) => this.#inDoubt.has(shard),
       lingers: (shard: number) =>
         this.#sender.lingers(shard) || this.#committer.hasQuarantined(shard),
       busyShards: () => new Set(this.#actors.all().map((actor) => actor.shard)),
+      quarantined: () => this.#quarantine.list(),
       outage: () => this.#sender.outage,
     };
     this.#holdings = new Holdings({ ...deps, newId }, use, report);
@@ -98,6 +103,7 @@ export class Dispatcher {
       loader: this.#loader,
       committer: this.#committer,
       slots: this.#slots,
+      quarantine,
     };
     this.#sender = new Sender({ ...deps, ...modules }, report);
   }
@@ -298,6 +304,7 @@ export class Dispatcher {
     this.#sender.startOver();
     this.#loader.clear();
     this.#committer.clear();
+    this.#quarantine.clear();
   }
 
   /** Waits for the requests under way, then aborts the requests that take too long and records them as interrupted. */
@@ -329,6 +336,7 @@ export class Dispatcher {
       backlog: this.#committer.backlog,
       quarantinedSubscriptions: this.#committer.quarantined,
       quarantinedEntries: this.#sender.quarantinedEntries,
+      quarantinedLanes: this.#quarantine.list().length,
       hasOutage: this.#sender.outage !== undefined,
       lagMs: this.#scheduler.lagMs,
     };

@@ -33,6 +33,10 @@ const WORKLOAD: Readonly<Record<string, Shown>> = {
     "1 while the machine, egress proxy, DNS or network of this dispatcher keeps it from receivers, so that attempts are postponed and not counted; else 0.",
     ({ hasOutage }) => Number(hasOutage),
   ],
+  lanes_quarantined: [
+    "Lanes that stand still for a reason on our side. GET /admin/dispatcher names them with the reason.",
+    ({ quarantinedLanes }) => quarantinedLanes,
+  ],
   entries_quarantined_total: [
     "Sends that were postponed because the review_history row of the entry is missing. Each such entry is retried every 30 s.",
     ({ quarantinedEntries }) => quarantinedEntries,

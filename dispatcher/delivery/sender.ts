@@ -4,7 +4,9 @@ import { remember } from "../../src/lib/batches.ts";
 import { decideNext, postponeMs } from "../actor/decide.ts";
 import type { ActorEvent, Effect, Entry, Loaded, Subscription } from "../actor/event.ts";
 import { loadRequest } from "../actor/load.ts";
+import { MAIN } from "../actor/lane.ts";
 import { isFresh, isOutlived, type Actor } from "../actor/state.ts";
+import type { Quarantine } from "../quarantine.ts";
 import type { Holdings } from "../shards/holdings.ts";
 import type { AttemptRecord } from "../store/attempt-queries.ts";
 import type { Committer } from "../store/committer.ts";
@@ -29,6 +31,7 @@ interface SenderDeps extends AttemptDeps {
   readonly loader: Loader;
   readonly committer: Committer;
   readonly slots: Slots;
+  readonly quarantine: Quarantine;
 }
 
 export type SendEvent =
@@ -155,6 +158,7 @@ export class Sender {
     const { subscription } = effect;
     const facts = factsOf(effect.entry, subscription.partnerId);
     if (facts === undefined) return this.#quarantine(actor, effect, slot);
+    this.#deps.quarantine.end(`${actor.id} ${effect.lane}`, "history_missing");
     slot.startedMs = this.#deps.clock.monotonicMs();
     try {
       const request = composeRequest(entry, facts, subscription, startedAt);
@@ -270,6 +274,13 @@ export class Sender {
    */
   #quarantine(actor: Actor, { entry, lane }: Send, slot: Slot): void {
     this.quarantinedEntries += 1;
+    this.#deps.quarantine.note(`${actor.id} ${lane}`, {
+      subscription_id: actor.id,
+      reason: "history_missing",
+      event_id: entry.eventId || null,
+      sequence: entry.sequence,
+      review_id: lane === MAIN ? null : entry.reviewId,
+    });
     this.#deps.log.error("entry.quarantined", {
       subscription_id: actor.id,
       event_id: entry.eventId,

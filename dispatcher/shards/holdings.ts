@@ -1,3 +1,4 @@
+import type { QuarantinedLane } from "../../db/schema/dispatchers.ts";
 import { errorFields } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
 import type { Outage } from "../http/failure.ts";
@@ -32,6 +33,8 @@ export interface ShardUse {
   busyShards(): ReadonlySet<number>;
   /** The outage of our own that keeps the dispatcher from sending. */
   outage(): Outage | undefined;
+  /** The lanes that stand still for a reason on our side. */
+  quarantined(): readonly QuarantinedLane[];
 }
 
 interface HoldingsDeps extends FailureDetectorDeps {
@@ -175,7 +178,7 @@ export class Holdings {
       // The insert of the lease changes nothing if an earlier try wrote the row and its response was lost.
       if (this.#renewed === undefined) await leases.join(id);
       const began = { monotonicMs: clock.monotonicMs(), ownMs: clock.ownMs() };
-      const now = await leases.renew(id, this.#use.outage());
+      const now = await leases.renew(id, this.#use);
       if (now === undefined) this.#report({ kind: "lease_lost", dispatcherId: id });
       if (id !== this.#id || now === undefined) return;
       clock.heard(now, began.monotonicMs);

@@ -2,8 +2,9 @@ import { and, asc, eq, exists, isNull, sql } from "drizzle-orm";
 
 import type { Db, Tx } from "../../db/client.ts";
 import { anyOf, anyOfQuery } from "../../db/conditions.ts";
-import { dispatchers, shards } from "../../db/schema/dispatchers.ts";
+import { dispatchers, type QuarantinedLane, shards } from "../../db/schema/dispatchers.ts";
 import type { Outage } from "../http/failure.ts";
+import { MAX_QUARANTINED_SHOWN } from "../quarantine.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 
 /*
@@ -65,6 +66,12 @@ export function fairShare(living: readonly string[], id: string): number {
   return Math.floor(SHARDS / sorted.length) + (rank < SHARDS % sorted.length ? 1 : 0);
 }
 
+/** What keeps a dispatcher or its lanes from sending, as the API shows it. */
+interface Shown {
+  outage(): Outage | undefined;
+  quarantined(): readonly QuarantinedLane[];
+}
+
 const NOW = sql`now()`;
 const MIB = 1_048_576;
 const CLAIM = { id: shards.id, epoch: shards.epoch, unclean: shards.unclean };
@@ -107,15 +114,18 @@ export function createLeases(db: Db, renewals: Db) {
     /**
      * Renews the lease and returns the time of PostgreSQL, or undefined if another process has expired the lease.
      * `renewed_at` grows even if the clock of PostgreSQL stands still or steps back, because observers only compare it with
-     * the value that they read before. `outage` is shown to operators and partners.
+     * the value that they read before. The outage and the quarantined lanes are shown to operators
+     * and partners.
      */
-    async renew(id: string, outage?: Outage): Promise<Date | undefined> {
+    async renew(id: string, shown?: Shown): Promise<Date | undefined> {
+      const outage = shown?.outage();
       const { renewedAt } = dispatchers;
       const [renewed] = await renewals
         .update(dispatchers)
         .set({
           renewedAt: sql`greatest(now(), ${renewedAt} + interval '1 millisecond')`,
           memoryMb: Math.round(process.memoryUsage.rss() / MIB),
+          quarantined: shown?.quarantined().slice(0, MAX_QUARANTINED_SHOWN) ?? [],
           outage: outage?.part ?? null,
           outageSince: outage?.since ?? null,
         })

@@ -8,6 +8,7 @@ import {
   commitRuns,
   encodeRecords,
 } from "./attempt-queries.ts";
+import { noteFailure, type Quarantine } from "../quarantine.ts";
 import { GroupRunner, type RunnerDeps } from "./group-runner.ts";
 
 interface Pending {
@@ -22,7 +23,7 @@ interface CommitStore {
   commit(dispatcherId: string, records: readonly AttemptRecord[]): Promise<CommitResult>;
 }
 
-type CommitDeps = RunnerDeps & { readonly store: CommitStore };
+type CommitDeps = RunnerDeps & { readonly store: CommitStore; readonly quarantine?: Quarantine };
 
 const RECORDS_PER_COMMIT = 512;
 /**
@@ -86,6 +87,12 @@ export class Committer {
         event_id: eventId,
         sequence,
       }),
+      quarantined: ({ record: { subscriptionId, eventId, sequence } }, failure) =>
+        noteFailure(deps.quarantine, subscriptionId, {
+          reason: "unrecordable",
+          failure,
+          entry: { event_id: eventId, sequence },
+        }),
       events: { failed: "attempts.commit_failed", stuck: "attempt.stuck" },
       retryMs: RETRY_MS,
     });

@@ -48,6 +48,8 @@ export interface Work<T, R> {
   readonly done: (group: readonly T[], result: R) => void;
   /** Returns the log fields that identify an item. */
   readonly describe: (item: T) => Readonly<Record<string, unknown>>;
+  /** Called with the first item of a quarantined key, after each try of the key. */
+  readonly quarantined?: (item: T, failure: Failure | undefined) => void;
   /** The names of the log events for a failed try, and for a quarantined item that fails again. */
   readonly events: { readonly failed: string; readonly stuck: string };
   /** The pause in milliseconds before a group is retried that failed because PostgreSQL is out of reach. */
@@ -204,6 +206,8 @@ export class GroupRunner<T, R> {
     const failed = await this.#try(group);
     // The key may be gone, because `clear` was called during the try.
     if (this.#quarantine.get(key) !== one) return;
+    const [item] = group;
+    if (item !== undefined) this.#work.quarantined?.(item, failed?.failure);
     if (failed !== undefined) return this.#putOff(one, failed, group.length);
     one.pending.splice(0, group.length);
     one.size = 2 * group.length;

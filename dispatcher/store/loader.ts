@@ -1,4 +1,5 @@
 import type { Loaded, LoadRequest } from "../actor/event.ts";
+import { noteFailure, type Quarantine, wholly } from "../quarantine.ts";
 import { GroupRunner, type RunnerDeps } from "./group-runner.ts";
 import type { Answer, DispatchStore } from "./store.ts";
 
@@ -48,12 +49,17 @@ export class Loader {
   /** Resolves when all windows that wait to be passed are passed. */
   #passing = Promise.resolve();
   readonly #runner: GroupRunner<OpenRequest, (Answer | undefined)[]>;
+  readonly #quarantine: Quarantine | undefined;
   readonly #hasRoom: () => boolean;
 
   constructor(
-    deps: RunnerDeps & { readonly store: Pick<DispatchStore, "load" | "passWindow" | "hold"> },
+    deps: RunnerDeps & {
+      readonly store: Pick<DispatchStore, "load" | "passWindow" | "hold">;
+      readonly quarantine?: Quarantine;
+    },
     hasRoom: () => boolean = () => true,
   ) {
+    this.#quarantine = deps.quarantine;
     this.#hasRoom = hasRoom;
     this.#runner = new GroupRunner(deps, {
       keyOf: ({ request }) => request.id,
@@ -72,6 +78,8 @@ export class Loader {
       },
       done: (group, answers) => group.forEach((open, i) => this.#take(open, answers[i])),
       describe: ({ request }) => ({ subscription_id: request.id }),
+      quarantined: ({ request }, failure) =>
+        noteFailure(deps.quarantine, request.id, { reason: "unreadable", failure }),
       events: { failed: "load.failed", stuck: "load.stuck" },
       retryMs: RETRY_MS,
     });
@@ -108,6 +116,9 @@ export class Loader {
 
   #take(open: OpenRequest, answer: Answer | undefined): void {
     if (answer === undefined || open.signal.aborted) return;
+    const { id } = open.request;
+    if (answer.isUnusable) this.#quarantine?.note(id, wholly(id, "secret_unreadable"));
+    else this.#quarantine?.end(id, "secret_unreadable");
     const { isFull = false, isHeld = false } = answer;
     if ((!isFull && !isHeld) || open.passes >= PASSES_PER_LOAD) return open.take(answer);
     const again = { ...open, passes: open.passes + 1, isHeld };

@@ -18,6 +18,8 @@ export interface Answer extends Loaded {
   readonly isFull?: boolean;
   /** True if a held entry follows the entries of the answer, and has to be marked before the load goes on. */
   readonly isHeld?: boolean;
+  /** True if no master key opens a secret of the subscription. */
+  readonly isUnusable?: boolean;
 }
 
 /** The queries of the dispatcher. The simulation implements the same type in memory. */
@@ -79,7 +81,8 @@ type OpeningDeps = { readonly box: Pick<SecretBox, "open">; readonly log: Log };
 
 function toAnswer(deps: OpeningDeps, request: LoadRequest, rows: LoadedRows | undefined): Answer {
   const subscription = rows && openSubscription(deps, request.id, rows.subscription);
-  if (rows === undefined || subscription === undefined) return { request, found: undefined };
+  if (rows === undefined) return { request, found: undefined };
+  if (subscription === undefined) return { request, found: undefined, isUnusable: true };
   const { lastSequence } = rows.subscription;
   const { entries, tests, isFull, isHeld } = rows;
   return { request, isFull, isHeld, found: { subscription, entries, tests, lastSequence } };

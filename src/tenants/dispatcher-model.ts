@@ -4,6 +4,7 @@ import { pageQuery } from "../http/list.ts";
 import { literals } from "../http/principal.ts";
 import { type RowOf, shown } from "../http/shown.ts";
 import { instantAnswer, orNull } from "../http/text.ts";
+import { QUARANTINED } from "../webhooks/stats-model.ts";
 
 /**
  * Highest numbers of entries in one response about the state of the dispatchers. If a list or a count exceeds its
@@ -73,6 +74,9 @@ export const DispatcherObject = Type.Object(
         consecutive_failure_count: Type.Integer({ examples: [20] }),
       }),
     ),
+    quarantined_lanes: Type.Array(
+      Type.Object({ dispatcher_id: Type.String(), subscription_id: Type.String(), ...QUARANTINED }),
+    ),
     mails: Type.Object({ queued: Type.Integer({ examples: [0] }), next_due_at: instantOrNull }),
     /** True if a list or a count in this response was cut at its limit. */
     truncated: Type.Boolean(),
@@ -85,6 +89,7 @@ type Lag = "subscriptions" | "lagS";
 /** A dispatcher; `silentMs` follows the clock of PostgreSQL, which also decides when leases expire. */
 export type DispatcherRow = Omit<State["dispatchers"][number], Lag | "shards">;
 export type ShardRow = Omit<State["shards"][number], Lag>;
+export type QuarantinedRow = State["quarantinedLanes"][number];
 export type BlockedRow = State["blockedHeads"][number];
 export type DisabledRow = State["disabledSubscriptions"][number];
 
@@ -111,6 +116,7 @@ export interface DispatcherState {
   readonly heads: readonly HeadRow[];
   readonly blocked: readonly BlockedRow[];
   readonly disabled: readonly DisabledRow[];
+  readonly quarantined: readonly QuarantinedRow[];
   readonly counts: QueueCounts;
 }
 
@@ -119,7 +125,7 @@ export interface DispatcherState {
  * now. Such an event is the first queued event of an active subscription and does not wait for a retry.
  */
 export function showDispatcher(state: DispatcherState): Static<typeof DispatcherObject> {
-  const { at, dispatchers, shards, heads, blocked, disabled, counts } = state;
+  const { at, dispatchers, shards, heads, blocked, disabled, quarantined, counts } = state;
   const { subscriptions, rows, counted } = STATE_LIMITS;
   const oldest = oldestOf(heads);
   const lagOfShards = (ids: readonly number[]) =>
@@ -141,10 +147,11 @@ export function showDispatcher(state: DispatcherState): Static<typeof Dispatcher
     },
     blockedHeads: blocked.slice(0, rows),
     disabledSubscriptions: disabled.slice(0, rows),
+    quarantinedLanes: quarantined.slice(0, rows),
     mails: { queued: Math.min(counts.mails, counted), nextDueAt: counts.mailDueAt },
     truncated:
       heads.length > subscriptions ||
-      Math.max(blocked.length, disabled.length) > rows ||
+      Math.max(blocked.length, disabled.length, quarantined.length) > rows ||
       Math.max(counts.entries, counts.mails) > counted,
   });
 }

@@ -15,6 +15,8 @@ interface Figures {
   readonly blockedSince: Date | null;
   /** Start of the last attempt that was answered 2xx. */
   readonly lastSuccessStartedAt: Date | null;
+  /** The lanes that stand still for a reason on our side. */
+  readonly quarantined: readonly unknown[];
   /** The steps of the last hour, the oldest first. */
   readonly steps: readonly StepCounts[];
 }
@@ -40,10 +42,11 @@ export function conditionOf(figures: Figures, now: Date): Condition {
   const isSilent = succeededAt < now.getTime() - WINDOW_MS;
   if (lost >= LOST_EVENTS || (lost > 0 && isSilent)) return "failing";
   if (blockedAttempts >= STUCK_ATTEMPTS && isStuck) return "failing";
+  const best: Condition = figures.quarantined.length > 0 ? "degraded" : "healthy";
   let condition: Condition = "healthy";
   for (let end = 1; end <= figures.steps.length; end++)
     condition = next(condition, figures.steps.slice(Math.max(0, end - WINDOW_STEPS), end));
-  return condition;
+  return condition === "healthy" ? best : condition;
 }
 
 /** Returns the condition after a window. A window without attempts leaves it as it was. */

@@ -3,6 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import type { ValidParts } from "../http/fields.ts";
 import type { RuleErrors } from "../http/rules.ts";
 import type { RowOf } from "../http/shown.ts";
+import { QUARANTINE_REASONS, type QuarantinedLane } from "../../db/schema/dispatchers.ts";
 import { literals } from "../http/principal.ts";
 import { instantAnswer, instantText, orNull } from "../http/text.ts";
 import { addMs, fromMs, parseInstant } from "../lib/clock.ts";
@@ -18,6 +19,17 @@ const latency = Type.Object(
     description: "Durations in milliseconds.",
   },
 );
+
+/** A lane that stands still for a reason on our side (contract 6.17). */
+export const QUARANTINED = {
+  reason: literals(QUARANTINE_REASONS),
+  /** The first event of the lane, if it is known. */
+  event_id: orNull(Type.String()),
+  sequence: orNull(Type.Integer()),
+  review_id: orNull(Type.Integer()),
+  since: instantAnswer(),
+};
+const quarantinedLane = Type.Object(QUARANTINED);
 
 /**
  * The health of a subscription (contract 6.17). `expired_24h` counts events that were held for too long (contract
@@ -54,6 +66,9 @@ export const HealthObject = Type.Object(
     expired_24h: Type.Integer({
       description: "Events dropped because they were held for longer than the retention time.",
     }),
+    quarantined: Type.Array(quarantinedLane, {
+      description: "Lanes that stand still for a reason of this service.",
+    }),
     outage_since: orNull(instantAnswer(), {
       description:
         "Since when the service itself cannot reach receivers. Attempts wait, and none counts as a failure. Null normally.",
@@ -81,6 +96,7 @@ export const HealthObject = Type.Object(
         success_rate_1h: 1,
         success_rate_24h: 0.998,
         expired_24h: 0,
+        quarantined: [],
         outage_since: null,
         first_failure: null,
       },
@@ -88,6 +104,15 @@ export const HealthObject = Type.Object(
   },
 );
 export type Health = RowOf<typeof HealthObject>;
+
+/** Converts a quarantined lane as a dispatcher publishes it. */
+export const quarantinedOf = (lane: QuarantinedLane): Health["quarantined"][number] => ({
+  reason: lane.reason,
+  eventId: lane.event_id,
+  sequence: lane.sequence,
+  reviewId: lane.review_id,
+  since: new Date(lane.since),
+});
 
 const MAX_STEP_S = 86_400;
 const STEP_S = BUCKET_MS / 1000;

@@ -128,6 +128,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   name: "The name.",
   native_email: "Result of the platform's own mail.",
   next_attempt_at: "Time of the next attempt.",
+  quarantined_lanes: "Lanes that stand still for a reason of this service.",
   outage_since: "Begin of the outage; null without one.",
   next_cursor: "Cursor of the next page; null on the last one.",
   next_due_at: "Time of the next send.",

@@ -14,6 +14,7 @@ import { outbox } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { neverNull, nullable, statement, value } from "../../../db/statement.ts";
 import type { Page } from "../../http/list.ts";
+import { quarantinedOf } from "../../webhooks/stats-model.ts";
 import {
   type Backlog,
   BACKLOG_LIMITS,
@@ -23,6 +24,7 @@ import {
   type DispatcherRow,
   type DispatcherState,
   type HeadRow,
+  type QuarantinedRow,
   type QueueCounts,
   readBacklogKey,
   type ShardRow,
@@ -36,15 +38,27 @@ const { subscriptions, rows, counted } = STATE_LIMITS;
  * runs (contract 10.4).
  */
 export async function dispatcherState(db: DbOrTx, at: Date): Promise<DispatcherState> {
-  const [processes, ownedShards, heads, blocked, disabled, counts] = await Promise.all([
-    dispatchers(db),
-    shards(db),
-    queueHeads(db),
-    blockedHeads(db),
-    disabledSubscriptions(db),
-    queueCounts(db),
-  ]);
-  return { at, dispatchers: processes, shards: ownedShards, heads, blocked, disabled, counts };
+  const [processes, ownedShards, heads, blocked, disabled, quarantined, counts] = await Promise.all(
+    [
+      dispatchers(db),
+      shards(db),
+      queueHeads(db),
+      blockedHeads(db),
+      disabledSubscriptions(db),
+      quarantinedLanes(db),
+      queueCounts(db),
+    ],
+  );
+  return {
+    at,
+    dispatchers: processes,
+    shards: ownedShards,
+    heads,
+    blocked,
+    disabled,
+    quarantined,
+    counts,
+  };
 }
 
 // The states are literals in the SQL, because the planner uses a partial index only if the statement repeats its
@@ -126,6 +140,19 @@ async function blockedHeads(db: DbOrTx): Promise<BlockedRow[]> {
     .orderBy(subscriptionId, sequence)
     .limit(rows + 1);
   return found.map((one) => ({ ...one, dueAt: neverNull(one.dueAt) }));
+}
+
+/** Reads the lanes that each dispatcher has published with its last renewal. */
+async function quarantinedLanes(db: DbOrTx): Promise<QuarantinedRow[]> {
+  const { id, quarantined } = dispatcherTable;
+  const found = await db.select({ id, quarantined }).from(dispatcherTable).orderBy(id).limit(rows);
+  return found.flatMap(({ id: dispatcherId, quarantined: lanes }) =>
+    lanes.map((lane) => ({
+      dispatcherId,
+      subscriptionId: lane.subscription_id,
+      ...quarantinedOf(lane),
+    })),
+  );
 }
 
 /** Reads disabled webhook subscriptions, the most recently disabled first. */

@@ -16,7 +16,7 @@ import * as counting from "../queries/count-stats.ts";
 import { subscriptionById } from "../queries/subscriptions.ts";
 import * as incidents from "../queries/incidents.ts";
 import * as queries from "../queries/stats.ts";
-import type { Health, StatsPoint } from "../stats-model.ts";
+import { type Health, quarantinedOf, type StatsPoint } from "../stats-model.ts";
 import {
   BUCKET_MS,
   bucketFloor,
@@ -57,9 +57,10 @@ export async function showHealth(
   const { consecutiveFailureCount: failures } = subscription;
   const { queued, oldestRecordedAt: oldest, lastStartedAt: lastSuccessStartedAt } = row;
   const figures = { ...row, lastSuccessStartedAt, consecutiveFailureCount: failures };
+  const quarantined = isActive ? row.quarantined.map(quarantinedOf) : [];
   return {
     condition: isActive
-      ? conditionOf({ ...figures, steps: stepsOf(recent, hour, now) }, now)
+      ? conditionOf({ ...figures, quarantined, steps: stepsOf(recent, hour, now) }, now)
       : null,
     pending: isActive ? queued : 0,
     held: isActive ? 0 : queued,
@@ -72,6 +73,7 @@ export async function showHealth(
     successRate24h: rateOf(day),
     latencyMs24h: day.latency,
     expired24h: row.expired,
+    quarantined,
     outageSince: isActive ? row.outageSince : null,
     firstFailure: (failures > 0 && (await firstOfFailures(db, subscription.id, failures))) || null,
   };

@@ -239,6 +239,7 @@ const health = statement({
     lastDurationMs: nullable(deliveryAttempts.durationMs),
     expired: value("integer"),
     outageSince: dispatchers.outageSince,
+    quarantined: dispatchers.quarantined,
     counts: table(COUNT_COLUMNS),
   },
   text: ({ expiredSince, ...where }) => sql`
@@ -250,6 +251,10 @@ const health = statement({
              where subscription_id = s.id and reason = 'expired' and skipped_at >= ${expiredSince}) as expired,
            (select d.outage_since from shards h join dispatchers d on d.id = h.dispatcher_id
              where h.id = s.shard) as "outageSince",
+           (select coalesce(jsonb_agg(q), '[]')
+              from shards h join dispatchers d on d.id = h.dispatcher_id
+             cross join lateral jsonb_array_elements(d.quarantined) q
+             where h.id = s.shard and q ->> 'subscription_id' = s.id) as quarantined,
            ${asTable(counts(where, (at) => sql`greatest(${binned(where.stepMs, at, where.origin)}, ${where.origin}::timestamptz - interval '1 second')`))} as counts
       from webhook_subscriptions s
       left join lateral (${firstQueued()}) first on true

@@ -299,6 +299,7 @@ function allMetrics() {
     lagMs: 0,
     quarantinedEntries: 0,
     hasOutage: false,
+    quarantinedLanes: 0,
   };
   measured.watch({ workload });
   measured.jobs();

@@ -29,6 +29,7 @@ describe("the health", () => {
       success_rate_24h: null,
       latency_ms_24h: { p50: null, p95: null, p99: null },
       expired_24h: 0,
+      quarantined: [],
       outage_since: null,
       first_failure: null,
     });

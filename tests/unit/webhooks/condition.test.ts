@@ -5,6 +5,7 @@ import { conditionOf, type StepCounts } from "../../../src/webhooks/condition.ts
 const NOW = new Date("2026-06-01T12:00:00Z");
 const ago = (minutes: number) => new Date(NOW.getTime() - minutes * 60_000);
 const QUIET = {
+  quarantined: [],
   consecutiveFailureCount: 0,
   blockedAttempts: 0,
   blockedSince: null,
@@ -47,6 +48,8 @@ describe("the condition by events", () => {
     [{ consecutiveFailureCount: 1, lastSuccessStartedAt: ago(15.1) }, "failing"],
     [{ consecutiveFailureCount: 1, lastSuccessStartedAt: null }, "failing"],
     [{ consecutiveFailureCount: 0, lastSuccessStartedAt: null }, "healthy"],
+    [{ quarantined: [{}] }, "degraded"],
+    [{ quarantined: [{}], consecutiveFailureCount: 5 }, "failing"],
     [{ blockedAttempts: 1, blockedSince: ago(0.5) }, "healthy"],
     [{ blockedAttempts: 2, blockedSince: ago(0.5) }, "failing"],
     [{ blockedAttempts: 2, blockedSince: ago(1) }, "failing"],

@@ -749,6 +749,19 @@ class Latency(TypedDict):
     """99th percentile."""
 
 
+class HealthQuarantined(TypedDict):
+    reason: Literal["history_missing", "unreadable", "unrecordable", "secret_unreadable", "locked"]
+    """Reason given by the user."""
+    event_id: str | None
+    """Id of the event, as in `X-SVC-Delivery`."""
+    sequence: int | None
+    """Position in the subscription's order."""
+    review_id: int | None
+    """Id of the review."""
+    since: str
+    """Start of the range, inclusive."""
+
+
 class HealthFirstFailure(TypedDict):
     """First of the present permanent failures in a row."""
     event_id: str
@@ -785,6 +798,8 @@ class Health(TypedDict):
     latency_ms_24h: Latency
     expired_24h: int
     """Events dropped because they were held for longer than the retention time."""
+    quarantined: list[HealthQuarantined]
+    """Lanes that stand still for a reason of this service."""
     outage_since: str | None
     """Since when the service itself cannot reach receivers. Attempts wait, and none counts as a failure. Null normally."""
     first_failure: HealthFirstFailure | None

@@ -749,6 +749,19 @@ export type Health = {
   latency_ms_24h: Latency;
   /** Events dropped because they were held for longer than the retention time. */
   expired_24h: number;
+  /** Lanes that stand still for a reason of this service. */
+  quarantined: {
+    /** Reason given by the user. */
+    reason: "history_missing" | "unreadable" | "unrecordable" | "secret_unreadable" | "locked";
+    /** Id of the event, as in `X-SVC-Delivery`. */
+    event_id: string | null;
+    /** Position in the subscription's order. */
+    sequence: number | null;
+    /** Id of the review. */
+    review_id: number | null;
+    /** Start of the range, inclusive. */
+    since: string;
+  }[];
   /** Since when the service itself cannot reach receivers. Attempts wait, and none counts as a failure. Null normally. */
   outage_since: string | null;
   /** First of the present permanent failures in a row. */

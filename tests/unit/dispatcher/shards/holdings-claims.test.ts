@@ -351,6 +351,7 @@ beforeEach(async () => {
       lingers: (shard) => lingering.has(shard),
       busyShards: () => busy,
       outage: () => undefined,
+      quarantined: () => [],
     },
     report,
   );

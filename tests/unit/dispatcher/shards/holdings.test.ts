@@ -242,6 +242,7 @@ beforeEach(async () => {
         lingers: () => lingering,
         busyShards: () => new Set(busy ? [SHARD] : []),
         outage: () => undefined,
+        quarantined: () => [],
       },
       ({ kind }) => {
         if (kind === "shard_closed") said.push("closed");
