@@ -138,6 +138,11 @@ function commits(): PlanCase[] {
     commit("one", 90, delivered.slice(0, 1)),
     commit(`smooth, ${GROUP}`, GROUP * 40, delivered),
     commit(`mixed, ${GROUP}`, GROUP * 50, mixed),
+    commit(
+      `read before an erasure, ${GROUP}`,
+      GROUP * 50,
+      delivered.map((one) => ({ ...one, erasures: -1 })),
+    ),
   ];
 }
 
