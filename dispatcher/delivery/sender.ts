@@ -154,7 +154,7 @@ export class Sender {
   /** Composes a POST and makes it without the facts of its entry, so that memory holds the body only once. */
   #compose(actor: Actor, effect: Send, started: Started): void {
     const { slot, startedAt } = started;
-    const { facts: stored, ...entry } = effect.entry;
+    const { facts: _facts, ...entry } = effect.entry;
     const { subscription } = effect;
     const facts = factsOf(effect.entry, subscription.partnerId);
     if (facts === undefined) return this.#quarantine(actor, effect, slot);

@@ -10,6 +10,11 @@ export const LARGE_BODY = 8 * 1024;
 /** Limit in bytes for all unverified bodies together that a process keeps in memory (contract 2.7). */
 const HELD_BYTES = 64 * 1024 * 1024;
 const RETRY_AFTER_S = 5;
+/**
+ * Limit in bytes for all large bodies together that a process works on (contract 2.7). Parsed, checked and written, a
+ * body of 1 MiB takes up to 20 MiB, so these take 160 MiB.
+ */
+const WORKED_BYTES = 8 * 1024 * 1024;
 
 export interface ReadOptions {
   /** The network address of the sender. */
@@ -21,8 +26,8 @@ export interface ReadOptions {
 }
 
 /**
- * The bytes of a body from an unverified sender. They count towards the memory limit until `release`, which is called
- * when the sender is verified or rejected.
+ * The bytes of a body. They count towards the memory limit until `release`, which is called when the sender is rejected or
+ * the work on the body begins.
  */
 export interface UnverifiedBody {
   readonly bytes: Uint8Array;
@@ -32,8 +37,8 @@ export interface UnverifiedBody {
 const NO_BODY: UnverifiedBody = { bytes: new Uint8Array(), release: () => {} };
 
 /**
- * Reads request bodies and limits the memory that unverified senders can use. A body counts until its sender is
- * verified. Beyond the limit, the network that uses the most bytes loses its newest unfinished body, with a 503. So a
+ * Reads request bodies and limits their memory. A body counts until its sender is verified and the work on it begins.
+ * Beyond the limit, the network that uses the most bytes loses its newest unfinished body, with a 503. So a
  * flood of half-sent bodies loses its own bodies, and small bodies from other networks are read. Bun closes a
  * connection whose body does not arrive for half a minute, which ends the reading here; single bytes do not prolong
  * this time.
@@ -43,9 +48,36 @@ export class UnverifiedBodies {
   /** Bodies in the order in which their first bytes arrived. */
   readonly #all = new Set<Held>();
   #bytes = 0;
+  #worked = 0;
+  readonly #waiting: { readonly bytes: number; readonly start: (end: () => void) => void }[] = [];
 
   constructor(limit = HELD_BYTES) {
     this.#limit = limit;
+  }
+
+  /**
+   * Waits until the process may work on a large body of this size, in the order of the calls. The returned function ends
+   * the work; further calls of it do nothing.
+   */
+  begin(bytes: number): Promise<() => void> {
+    return new Promise((start) => {
+      this.#waiting.push({ bytes, start });
+      this.#startWaiting();
+    });
+  }
+
+  #startWaiting(): void {
+    while (this.#worked < WORKED_BYTES) {
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
+      let bytes = next.bytes;
+      this.#worked += bytes;
+      next.start(() => {
+        this.#worked -= bytes;
+        bytes = 0;
+        this.#startWaiting();
+      });
+    }
   }
 
   /**

@@ -3,7 +3,14 @@ import { Elysia } from "elysia";
 
 import { Problem } from "../lib/problem.ts";
 import { type Access, type Authenticator, BASE_PATH } from "./access.ts";
-import { BODY_LIMIT, isJson, parseJson, type ReadOptions, UnverifiedBodies } from "./body.ts";
+import {
+  BODY_LIMIT,
+  isJson,
+  LARGE_BODY,
+  parseJson,
+  type ReadOptions,
+  UnverifiedBodies,
+} from "./body.ts";
 import { beginKeyed, type KeyedRequests } from "./idempotency.ts";
 import type { RequestContext } from "./request-context.ts";
 import {
@@ -76,6 +83,7 @@ export function checks(authenticator: Authenticator, keyed: KeyedRequests) {
             route,
           });
           Object.assign(context.set.headers, requestState.meter.headers);
+          await beginWork(bodies, requestState);
           const { body, query } = readFields(request, requestState, declared.of());
           context.body = body;
           context.query = query;
@@ -102,6 +110,7 @@ export function checks(authenticator: Authenticator, keyed: KeyedRequests) {
           const requestState = requestStateOf(request);
           await verifyPublic(options, requestState, { params, declared: declared.of() });
           Object.assign(context.set.headers, requestState.meter.headers);
+          await beginWork(bodies, requestState);
           const { body, query } = await readVerified(options, request, [params, declared.of()]);
           context.body = body;
           context.query = query;
@@ -262,12 +271,17 @@ async function verifyPublic(
   requestState: RequestState,
   { params, declared }: Pick<CheckContext, "params"> & { readonly declared: Declared },
 ): Promise<void> {
-  try {
-    await countAddress(requestState, declared);
-    await verify?.({ requestContext: requestState.requestContext, params, raw: requestState.raw });
-  } finally {
-    requestState.releaseBody();
-  }
+  await countAddress(requestState, declared);
+  await verify?.({ requestContext: requestState.requestContext, params, raw: requestState.raw });
+}
+
+/** Begins the work on the body of a verified sender; a large one waits for its turn. The answer ends the work. */
+async function beginWork(bodies: UnverifiedBodies, requestState: RequestState): Promise<void> {
+  const { byteLength } = requestState.raw;
+  if (byteLength < LARGE_BODY) return requestState.releaseBody();
+  const end = await bodies.begin(byteLength);
+  requestState.releaseBody();
+  requestState.releaseBody = end;
 }
 
 /**
@@ -325,11 +339,10 @@ interface Admission {
 async function admit(
   authenticator: Authenticator,
   access: Access,
-  { requestState: { requestContext, meter, releaseBody }, request, route }: Admission,
+  { requestState: { requestContext, meter }, request, route }: Admission,
 ): Promise<Principal> {
   const principal = await authenticator
     .authenticate(requestContext)
-    .finally(releaseBody)
     .catch(async (error: unknown) => {
       if (error instanceof Problem) await meter.count({ kind: "ip", id: requestContext.ip });
       throw error;

@@ -21,7 +21,7 @@ export interface RequestState {
   readonly startedMs: number;
   /** The raw bytes of the body, for signatures over them. */
   raw: Uint8Array;
-  /** Releases the body when its sender is verified or rejected; does nothing without a body. */
+  /** Releases the body when its sender is rejected or the request is answered; does nothing without a body. */
   releaseBody: () => void;
   /** The user of the token; undefined until the token was verified, and on public routes. */
   principal: Principal | undefined;

@@ -158,3 +158,21 @@ async function turnsOf(bytes: number): Promise<number> {
   isOver = true;
   return new Set(turns).size;
 }
+
+test("work on a large body begins in its turn, once others of fewer than 8 MiB are worked on", async () => {
+  const bodies = new UnverifiedBodies();
+  const begun: number[] = [];
+  const ends = Array.from({ length: 10 }, (_, n) =>
+    bodies.begin(2 ** 20).then((end) => {
+      begun.push(n);
+      return end;
+    }),
+  );
+  await Bun.sleep(0);
+  expect(begun).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  const end = await ends[3];
+  end?.();
+  end?.();
+  await Bun.sleep(0);
+  expect(begun).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+});
