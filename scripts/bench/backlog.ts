@@ -9,10 +9,11 @@ import { webhookSecretAssociatedData } from "../../src/master-key.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
 import { SHARDS, type Wake } from "../../src/outbox/schedule.ts";
 
-const padding = "x".repeat(500);
+const PADDING = "x".repeat(500);
 
 export interface BenchSubscription extends Wake {
   readonly partnerId: number;
+  readonly url: string;
 }
 
 /** Creates a subscription for each URL, of the given partners or each with its own. */
@@ -85,7 +86,11 @@ export async function insertPlace(db: RawDb): Promise<Place> {
   return row;
 }
 
-function actionOf(place: Place, subscription: BenchSubscription): RecordedAction {
+function actionOf(
+  place: Place,
+  subscription: { readonly partnerId: number },
+  padding: string,
+): RecordedAction {
   return {
     eventId: ulid(),
     event: "review_received",
@@ -113,11 +118,11 @@ export async function insertBacklog(
   db: RawDb,
   place: Place,
   subscriptions: readonly BenchSubscription[],
-  each: number,
+  { each, padding = PADDING }: { readonly each: number; readonly padding?: string },
 ): Promise<void> {
   const ids = subscriptions.map((one) => one.subscriptionId);
   const first = subscriptions[0] ?? { partnerId: 0, subscriptionId: "", shard: 0 };
-  const { about, actor, event, metadata } = actionOf(place, first);
+  const { about, actor, event, metadata } = actionOf(place, first, padding);
   const review = JSON.stringify("review" in about ? about.review : {});
   await db.sql`
     with numbered as (

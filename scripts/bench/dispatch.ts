@@ -74,11 +74,11 @@ await withRig({ tree: resolve(values.tree), env: { LOG_LEVEL } }, async (rig) =>
     const dispatcher = await rig.start("dispatcher", tls && { WEBHOOK_CA_FILE: tls.certFile });
     const settled = (what: string) => until(what, async () => (await unsettled(db)) === 0, 20);
     // The first entry of each subscription warms up connections and statements; it does not count.
-    await insertBacklog(db, place, subscriptions, 1);
+    await insertBacklog(db, place, subscriptions, { each: 1 });
     await schedule.wake(subscriptions);
     await settled("warm");
     // All entries are appended before the clock starts, because the bare loop appends nothing either.
-    await insertBacklog(db, place, subscriptions, each);
+    await insertBacklog(db, place, subscriptions, { each });
     await db.sql`checkpoint`;
     await sink.reset();
     const cpu = () => [cpuMsOf(dispatcher.pid), cpuMsOfTree(stores.postmaster)] as const;

@@ -56,8 +56,8 @@ export async function startSink(tls?: { certFile: string; keyFile: string }): Pr
     child,
     port,
     tlsPort,
-    reset: async ({ hang = [], fail = [], keys = false } = {}) => {
-      await ask("done", { kind: "reset", hang, fail, keys });
+    reset: async (options = {}) => {
+      await ask("done", { kind: "reset", hang: [], ...options });
     },
     takeArrivals: async () => (await ask("report", { kind: "report" })).arrivals,
     count: () => ask("count", { kind: "count" }),

@@ -5,6 +5,8 @@ export type SinkOrder =
   | {
       readonly kind: "reset";
       readonly hang: readonly string[];
+      /** The time in milliseconds after which hanging hosts answer; they never do if absent. */
+      readonly hangMs?: number;
       /** Hosts that answer 500 to each 50th first attempt. */
       readonly fail?: readonly string[];
       /** Whether arrivals include the id of the body's review. */
@@ -41,6 +43,7 @@ const REMEMBERED = 600_000;
 let arrivals: Arrival[] = [];
 let count = 0;
 let hang = new Set<string>();
+let hangMs: number | undefined;
 let fail = new Set<string>();
 let keys = false;
 const KEY = '"external_review_id":"';
@@ -59,7 +62,9 @@ const handler = {
       const head = buffer.toString("latin1", 0, end);
       const total = end + 4 + Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0);
       if (buffer.length < total) break;
-      answers += answerTo(head, keys ? keyOf(buffer, end, total) : undefined);
+      const text = answerTo(head, keys ? keyOf(buffer, end, total) : undefined);
+      if (text === undefined && hangMs !== undefined) setTimeout(() => socket.write(OK), hangMs);
+      answers += text ?? "";
       buffer = buffer.subarray(total);
     }
     socket.data.rest = Buffer.from(buffer);
@@ -73,7 +78,7 @@ function keyOf(buffer: Buffer, from: number, to: number): string {
   return buffer.toString("latin1", start, buffer.indexOf('"', start));
 }
 
-function answerTo(head: string, key: string | undefined): string {
+function answerTo(head: string, key: string | undefined): string | undefined {
   count += 1;
   const host = /host: ([^\r:]+)/i.exec(head)?.[1] ?? "";
   const attempt = /x-svc-attempt: (\d)/i.exec(head)?.[1] ?? "";
@@ -82,7 +87,7 @@ function answerTo(head: string, key: string | undefined): string {
     const at = performance.timeOrigin + performance.now();
     arrivals.push(key === undefined ? [id, attempt, host, at] : [id, attempt, host, at, key]);
   }
-  if (hang.has(host)) return "";
+  if (hang.has(host)) return undefined;
   if (attempt === "1" && count % FAIL_EACH === 0 && fail.has(host)) return FAILED;
   return OK;
 }
@@ -99,6 +104,7 @@ process.on("message", (order: SinkOrder) => {
     arrivals = [];
     count = 0;
     hang = new Set(order.hang);
+    hangMs = order.hangMs;
     fail = new Set(order.fail);
     keys = order.keys ?? false;
     return answer({ kind: "done" });
