@@ -17,6 +17,8 @@ interface Patience {
   readonly patienceMs?: number;
   /** Whether the requests are HEAD: responses then have no body, even with a Content-Length. */
   readonly isHead?: boolean;
+  /** Whether the client ends its half of the connection after the bytes, and still reads. */
+  readonly endsHalf?: boolean;
 }
 
 const PATIENCE_MS = 20_000;
@@ -25,12 +27,17 @@ const PATIENCE_MS = 20_000;
 export function sendRaw(
   root: string,
   bytes: string | Buffer,
-  { answers = Number.POSITIVE_INFINITY, patienceMs = PATIENCE_MS, isHead = false }: Patience = {},
+  {
+    answers = Number.POSITIVE_INFINITY,
+    patienceMs = PATIENCE_MS,
+    isHead = false,
+    endsHalf = false,
+  }: Patience = {},
 ): Promise<RawAnswers> {
   const { hostname, port } = new URL(root);
   return new Promise((resolve) => {
     let text = "";
-    const socket = connect(Number(port), hostname);
+    const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: endsHalf });
     const timer = setTimeout(() => end(false), patienceMs);
     const end = (isClosed: boolean) => {
       clearTimeout(timer);
@@ -43,7 +50,8 @@ export function sendRaw(
     });
     socket.on("end", () => end(true));
     socket.on("error", () => end(true));
-    socket.write(bytes, "latin1");
+    if (endsHalf) socket.end(bytes, "latin1");
+    else socket.write(bytes, "latin1");
   });
 }
 
