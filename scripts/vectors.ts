@@ -153,6 +153,7 @@ function delivery(
       standardWebhooks: false,
       nextBatchAt: null,
       pendingTestEventId: null,
+      consecutiveFailureCount: 0,
       erasures: 0,
       inactiveAccounts: "{}",
     },

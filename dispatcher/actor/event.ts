@@ -47,6 +47,8 @@ export interface Subscription {
    * for an active subscription.
    */
   readonly pendingTestEventId: string | null;
+  /** The permanent failures in a row that were recorded before the load (contract 7.9). */
+  readonly consecutiveFailureCount: number;
   /** The number of erasures of the partner's events before the load (contract 10.8); those of an entry are the same. */
   readonly erasures: number;
   /** The accounts of the partner that are not active, as a text; their events are held (contract 10.1). */

@@ -2,6 +2,7 @@ import type { Effect, Entry, LoadRequest } from "./event.ts";
 import { IN_DOUBT_LOAD } from "./in-doubt.ts";
 import { hasWork, MAIN } from "./lane.ts";
 import {
+  countOutcomes,
   ENTRY_BYTES,
   FIRST_LOAD,
   isForeign,
@@ -42,6 +43,7 @@ export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
   if (plan.kind !== "load") return;
   actor.loading = true;
   actor.wanted = false;
+  actor.readsFailures = countOutcomes(actor).uncommitted === 0;
   for (const lane of actor.lanes.values()) lane.unseen = true;
   const request = loadRequest(actor, plan.limit);
   actor.bytesAsked = request.maxBytes;

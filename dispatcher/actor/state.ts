@@ -1,3 +1,4 @@
+import { DISABLE_AFTER_FAILURES } from "./decide.ts";
 import type { Subscription } from "./event.ts";
 import type { InDoubtAttempts } from "./in-doubt.ts";
 import type { Lane } from "./lane.ts";
@@ -57,6 +58,10 @@ export class Actor {
   more = false;
   /** True if the last load returned the most tests, all of them due, so that there may be more tests. */
   moreTests = false;
+  /** The permanent failures in a row, with those whose attempt record is not committed yet. */
+  failures = 0;
+  /** True if the load under way reads a count of failures that contains every outcome. */
+  readsFailures = false;
   /** The number of sends in a row that failed on our side. */
   postponed = 0;
   /** The instant of the planned wake; undefined once any wake came. */
@@ -80,6 +85,27 @@ export class Actor {
     for (const lane of this.lanes.values()) bytes += lane.bytes;
     return bytes;
   }
+}
+
+/** Counts the deliveries of the actor that are under way or wait for their commit. Tests count, too. */
+export function countOutcomes({ lanes }: Actor): { underWay: number; uncommitted: number } {
+  const count = { underWay: 0, uncommitted: 0 };
+  for (const lane of lanes.values()) {
+    if (lane.sending) count.underWay += 1;
+    count.uncommitted += lane.uncommitted;
+  }
+  return count;
+}
+
+/**
+ * Returns the number of deliveries that may be sent besides those under way. If all of them fail permanently, exactly
+ * the 20th failure is the last one (contract 7.9). If every outcome is recorded, the subscription has fewer failures,
+ * because it is active, so that one more may be sent even if an enabling ended the run of failures meanwhile.
+ */
+export function roomForFailures(actor: Actor): number {
+  const { underWay, uncommitted } = countOutcomes(actor);
+  const least = underWay + uncommitted === 0 ? 1 : 0;
+  return Math.max(DISABLE_AFTER_FAILURES - actor.failures - underWay, least);
 }
 
 /** Whether settings that were read at this instant may still be used. */

@@ -1,8 +1,16 @@
 import { addMs } from "../../src/lib/clock.ts";
+import type { Decision } from "./decide.ts";
 import type { ActorEvent, Effect, Entry, Loaded, Subscription } from "./event.ts";
 import { complete, markInDoubt, IN_DOUBT_LOAD, type InDoubtAttempts } from "./in-doubt.ts";
 import { fills, isOutdated, planLoad } from "./load.ts";
-import { isForeign, isFresh, MAX_TESTS, PARALLEL_REVIEWS, type Actor } from "./state.ts";
+import {
+  isForeign,
+  isFresh,
+  MAX_TESTS,
+  PARALLEL_REVIEWS,
+  roomForFailures,
+  type Actor,
+} from "./state.ts";
 import {
   countUnrecorded,
   hasWork,
@@ -80,6 +88,7 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   const before = actor.subscription ?? found.subscription;
   actor.subscription = found.subscription;
   actor.loadedAt = now;
+  if (actor.readsFailures) actor.failures = found.subscription.consecutiveFailureCount;
   // An account was deactivated, so that queued entries are held, or activated, so that earlier entries are due again.
   if (before.inactiveAccounts !== found.subscription.inactiveAccounts) forget(actor);
   // Queued entries are held while a test is pending.
@@ -160,7 +169,15 @@ function takeAnswer(actor: Actor, event: ActorEvent & { kind: "answered" }, now:
   const lane = actor.lanes.get(event.lane);
   if (lane === undefined) return;
   takeDecision(lane, event.decision, now);
+  countFailure(actor, event.decision);
   actor.inDoubt?.marked.delete(lane.sent);
+}
+
+/** Counts the outcome of a delivery like its commit, which applies the outcomes in the same order. */
+function countFailure(actor: Actor, { kind }: Decision): void {
+  actor.readsFailures = false;
+  if (kind === "delivered") actor.failures = 0;
+  if (kind === "failed") actor.failures += 1;
 }
 
 function takeCommit(actor: Actor, event: ActorEvent & { kind: "committed" }): void {
@@ -250,7 +267,8 @@ function sendHeads(actor: Actor, now: Date, effects: Effect[]): void {
   if (subscription === undefined || readAt === undefined || !isFresh(readAt, now)) return;
   const free = { main: 1, review: PARALLEL_REVIEWS, test: PARALLEL_TESTS };
   for (const lane of actor.lanes.values()) if (lane.sending) free[lane.kind] -= 1;
-  let room = MAX_UNRECORDED - countUnrecorded(actor.lanes.values());
+  const unrecorded = countUnrecorded(actor.lanes.values());
+  let room = Math.min(MAX_UNRECORDED - unrecorded, roomForFailures(actor));
   for (const [name, lane] of actor.lanes) {
     if (room <= 0) return;
     if (isBlocked(lane) || free[lane.kind] <= 0) continue;

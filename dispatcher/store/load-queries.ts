@@ -78,6 +78,7 @@ const SETTINGS = {
   sealedPreviousSecret: webhookSubscriptions.sealedPreviousSecret,
   nextBatchAt: webhookSubscriptions.nextBatchAt,
   pendingTestEventId: webhookSubscriptions.pendingTestEventId,
+  consecutiveFailureCount: webhookSubscriptions.consecutiveFailureCount,
   lastSequence: outboxSequences.lastSequence,
   lastLogged: outboxSequences.lastLogged,
   settledThrough: outboxOffsets.settledThrough,
@@ -131,7 +132,7 @@ const load = statement({
              array(select id from companies where partner_id = s.partner_id and not is_active order by id) as inactive
         from asked a
        cross join lateral (
-               select number, partner_id, webhook_url, ordering, standard_webhooks, sealed_secret,
+               select number, partner_id, webhook_url, ordering, standard_webhooks, sealed_secret, consecutive_failure_count,
                       case when state = 'active' then next_batch_at end as next_batch_at,
                       case when state = 'disabled' then pending_test_event_id end as pending_test_event_id,
                       case when previous_secret_expires_at > now() then sealed_previous_secret end as previous_secret
@@ -177,7 +178,7 @@ const load = statement({
     select a.ord, null,
            json_build_array(json_build_object('partnerId', a.partner_id, 'webhookUrl', a.webhook_url, 'ordering', a.ordering,
              'standardWebhooks', a.standard_webhooks, 'sealedSecret', a.sealed_secret, 'sealedPreviousSecret', a.previous_secret, 'nextBatchAt', a.next_batch_at,
-             'pendingTestEventId', a.pending_test_event_id,
+             'pendingTestEventId', a.pending_test_event_id, 'consecutiveFailureCount', a.consecutive_failure_count,
              'lastSequence', a.last_sequence, 'lastLogged', a.last_logged, 'settledThrough', a.settled_through, 'erasures', a.erasures,
              'inactiveAccounts', a.inactive::text))
       from active a`,

@@ -117,6 +117,7 @@ function activeSubscription(tables: Tables, id: string): Subscription | undefine
     standardWebhooks: false,
     nextBatchAt: row.nextBatchAtMs === null ? null : new Date(row.nextBatchAtMs),
     pendingTestEventId: null,
+    consecutiveFailureCount: row.failures,
     erasures: row.erasures,
     // Every simulated account is active.
     inactiveAccounts: "{}",

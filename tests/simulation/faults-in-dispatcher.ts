@@ -75,6 +75,16 @@ export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
     breaks: ["bounded attempts without a record"],
   },
   {
+    name: "unbounded-failures",
+    seed: 2,
+    bug: "An actor with a lane per review sends as many deliveries before the 20th failure as at any other time.",
+    async inject() {
+      const { roomForFailures } = await import("../../dispatcher/actor/state.ts");
+      replaceFunction(roomForFailures, () => () => Number.POSITIVE_INFINITY);
+    },
+    breaks: ["20 failures"],
+  },
+  {
     name: "unsplit-load",
     seed: 2,
     bug: "A load that fails for one subscription is retried as the same group for ever.",

@@ -175,8 +175,13 @@ export class Monitor {
       watch.laneProgressMs.set(laneOf(commit.subscription.ordering, entry), this.#world.nowMs);
     checkRecord({ world: this.#world, tables: this.#tables, watch }, commit);
     watch.recorded.add(commit.record.id);
-    if (!commit.moves || watch.disabled) return;
+    if (!commit.moves) return;
     const { kind } = commit.record.decision;
+    if (watch.disabled) {
+      if (kind === "failed")
+        this.#world.violate("20 failures", `${id}#${sequence} failed after the 20th failure`, id);
+      return;
+    }
     if (kind === "delivered") watch.failures = 0;
     if (kind === "failed") watch.failures += 1;
     watch.disabled = watch.failures >= DISABLE_AFTER_FAILURES;

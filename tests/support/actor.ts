@@ -23,6 +23,7 @@ export const subscription: Subscription = {
   standardWebhooks: false,
   nextBatchAt: null,
   pendingTestEventId: null,
+  consecutiveFailureCount: 0,
   erasures: 0,
   inactiveAccounts: "{}",
 };

@@ -51,6 +51,29 @@ describe("one lane", () => {
     ).toHaveLength(1);
   });
 
+  test("sends no more reviews than may fail before the 20th failure, and all again after a success", () => {
+    const entries = Array.from({ length: 12 }, (_, i) => entry(i + 1, { reviewId: i + 1 }));
+    const settings = { ordering: "review", consecutiveFailureCount: 17 } as const;
+    const failed = { kind: "failed" } as const;
+    expect(sent(loaded(entries, [], settings))).toEqual([1, 2, 3]);
+    expect(sent(tell({ kind: "answered", lane: "review:1", decision: failed }))).toEqual([]);
+    expect(sent(tell({ kind: "answered", lane: "review:2", decision: failed }))).toEqual([]);
+    for (const lane of ["review:1", "review:2"])
+      expect(sent(tell({ kind: "committed", lane, decision: failed, active: true }))).toEqual([]);
+    expect(sent(tell({ kind: "answered", lane: "review:3", decision: delivered }))).toHaveLength(8);
+  });
+
+  test("sends one review at a time after 19 failures", () => {
+    const entries = Array.from({ length: 3 }, (_, i) => entry(i + 1, { reviewId: i + 1 }));
+    const settings = { ordering: "review", consecutiveFailureCount: 19 } as const;
+    expect(sent(loaded(entries, [], settings))).toEqual([1]);
+    const retry = { kind: "retry", delayMs: 60_000 } as const;
+    expect(sent(tell({ kind: "answered", lane: "review:1", decision: retry }))).toEqual([2]);
+    expect(
+      sent(tell({ kind: "answered", lane: "review:2", decision: { kind: "failed" } })),
+    ).toEqual([]);
+  });
+
   test(`sends ahead of ${SEND_AHEAD} commits and not of one more`, () => {
     let next = sent(loaded(Array.from({ length: SEND_AHEAD + 2 }, (_, i) => entry(i + 1))));
     for (let n = 1; n < SEND_AHEAD; n++) {
