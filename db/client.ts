@@ -132,7 +132,8 @@ function limitsOf(url: string, { limits, name, isPipelined }: ConnectOptions) {
       hasSeveralHosts(url) ? CONNECT_TIMEOUT_OF_SEVERAL_S : CONNECT_TIMEOUT_S,
       (limits?.deadlineMs ?? Infinity) / 1_000,
     ),
-    ...(isOurs ? { at_open: openingStatement(url) } : { at_begin: beginSettings(limits) }),
+    at_open: isOurs ? openingStatement(url) : undefined,
+    at_begin: isOurs ? undefined : beginSettings(limits),
   };
 }
 
@@ -165,15 +166,20 @@ export function connect(url: string, options: ConnectOptions): RawDb {
   const { onRows, onStatement, idleS, watches = new PoolWatches(0, () => {}) } = options;
   const watch = watches.open(options.name, options.max);
   const watching = { onRows, watch, commits: false };
+  const driver = limitsOf(url, options);
   const client = postgres(url.replaceAll(AUTHORITIES, ""), {
-    ...limitsOf(url, options),
+    ...driver,
     ...tlsOf(url),
     max: options.max,
     keep_alive: KEEP_ALIVE_S,
     ...(idleS !== undefined && { idle_timeout: idleS }),
     backoff: (retries) => Math.min(2 ** retries / 50, RECONNECT_MAX_S),
     onnotice: () => {},
-    ...(onStatement && { debug: (_, text, parameters) => onStatement(text, parameters) }),
+    ...(onStatement && {
+      debug: (_, text, parameters) => {
+        if (text !== driver.at_open) onStatement(text, parameters);
+      },
+    }),
     types: {
       // Ids and sequences stay far below 2^53, so a `number` represents every bigint exactly.
       bigint: { to: 20, from: [20], parse: Number, serialize: String },

@@ -48,6 +48,24 @@ export const PLANNER = {
 };
 
 /**
+ * Planner settings that have PostgreSQL's own values. Only the role of a pooler's sessions has them, because a transaction
+ * would take longer to begin with all of them.
+ */
+const USUAL_PLANNER = {
+  enable_hashjoin: "on",
+  enable_mergejoin: "on",
+  enable_hashagg: "on",
+  enable_sort: "on",
+  enable_material: "on",
+  join_collapse_limit: "8",
+  from_collapse_limit: "8",
+  seq_page_cost: "1",
+  cpu_tuple_cost: "0.01",
+  cpu_index_tuple_cost: "0.005",
+  cpu_operator_cost: "0.0025",
+};
+
+/**
  * Network settings with which the server notices a lost client soon, so that the client's session does not hold locks
  * for long.
  */
@@ -80,6 +98,7 @@ export function startSettings(limits?: Limits): Readonly<Record<string, string>>
   return {
     ...MEANING,
     ...PLANNER,
+    ...USUAL_PLANNER,
     ...timeouts(limits),
     ...(limits && NETWORK),
     idle_session_timeout: "0",
@@ -111,7 +130,7 @@ export const unlimited = () => timeouts();
 
 /** Returns the settings that a pooler's sessions get from their role, for statements outside of transactions. */
 export function settingsOfRole(): Readonly<Record<string, string>> {
-  return { ...MEANING, ...PLANNER, ...BY_STATEMENT, idle_session_timeout: "0" };
+  return { ...MEANING, ...PLANNER, ...USUAL_PLANNER, ...BY_STATEMENT, idle_session_timeout: "0" };
 }
 
 /**

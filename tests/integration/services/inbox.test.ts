@@ -136,10 +136,10 @@ describe("the inbox", () => {
     const site = await siteOf(other.id);
     const { id } = await world.subscribe();
     const before = await notes();
-    const lock = postgres(world.database.url, { max: 1 });
+    const lock = world.database.connect();
     const [taken, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const locked = lock.begin(async (tx) => {
-      await tx`select from outbox_sequences where subscription_id = ${id} for update`;
+    const locked = lock.transaction(async (tx) => {
+      await tx.sql`select from outbox_sequences where subscription_id = ${id} for update`;
       await insert(action());
       await insert({
         ...action({ metadata: undefined }),
@@ -157,7 +157,6 @@ describe("the inbox", () => {
     expect([await waitingOf(own.id), await notes()]).toEqual([1, before]);
     release.resolve();
     await locked;
-    await lock.end();
     await take();
     expect(await notes()).toBe(before + 1);
   });
