@@ -36,7 +36,7 @@ const MEANING = {
  * reads an index in its order and stops at the limit of the statement, regardless of the number of rows that the
  * planner estimates.
  */
-export const PLANNER = {
+const PLANNER = {
   enable_seqscan: "off",
   enable_bitmapscan: "off",
   enable_indexscan: "on",

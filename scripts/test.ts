@@ -1,7 +1,7 @@
 // The test command: `npx -y bun@1.4.4 scripts/test.ts [file filters] [-t name] [flags of bun test]`. It starts the
 // stores (`TEST_POSTGRES=15` to 18 selects the PostgreSQL version, default 18), creates one migrated template
 // database, and runs the test files in parallel. `TEST_POSTGRES_DEFAULTS=hostile` gives all databases the defaults of
-// another program, and `TEST_POOLER=pgbouncer` puts PgBouncer before them (tests/support/test-ground.ts). Tests whose needs (scripts/needs.ts) the machine lacks are skipped;
+// another program, and `TEST_POOLER=pgbouncer` puts PgBouncer before them (scripts/demo/stores/test-ground.ts). Tests whose needs (scripts/needs.ts) the machine lacks are skipped;
 // with `NO_SKIPS=1` a skipped test is a failure. It statically imports only built-ins, because the dependencies may
 // not be installed yet.
 import { type ChildProcess, spawn } from "node:child_process";

@@ -19,8 +19,11 @@ export interface TestDatabase {
 
 const CONNECTIONS = 10;
 
-/** Clones the migrated template of the test command into a separate database for one test file. */
-export async function createDatabase(): Promise<TestDatabase> {
+/**
+ * Clones the migrated template of the test command into a separate database for one test file. `direct` is the reason why
+ * the file connects without the pooler of `TEST_POOLER`.
+ */
+export async function createDatabase(direct?: string): Promise<TestDatabase> {
   const adminUrl = required("TEST_DATABASE_URL");
   const template = required("TEST_TEMPLATE");
   // The prefix matters: the test command drops every database with the name of its template as prefix.
@@ -29,7 +32,7 @@ export async function createDatabase(): Promise<TestDatabase> {
   const create = `create database "${name}" template "${template}" strategy file_copy`;
   await asAdmin(adminUrl, (sql) => sql.unsafe(create));
   // Behind a pooler, if the test command has started one (`TEST_POOLER`).
-  const url = new URL(process.env["TEST_POOLED_URL"] ?? adminUrl);
+  const url = new URL((direct === undefined && process.env["TEST_POOLED_URL"]) || adminUrl);
   url.pathname = `/${name}`;
   const pools: RawDb[] = [];
   const open = (searchPath?: string) => {

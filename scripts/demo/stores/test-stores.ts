@@ -60,7 +60,7 @@ export async function withTestStores<T>(
     major: postgresMajor(process.env.TEST_POSTGRES),
   });
   const template = `test_${randomBytes(4).toString("hex")}`;
-  const ground = await import("../../../tests/support/test-ground.ts");
+  const ground = await import("./test-ground.ts");
   let pooler: Awaited<ReturnType<typeof ground.startPooler>>;
   try {
     console.log(`Stores: ${stores.kind}.`);

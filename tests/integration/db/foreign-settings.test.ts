@@ -5,7 +5,12 @@ import { connect, type RawDb } from "../../../db/client.ts";
 import { LIMITS } from "../../../db/limits.ts";
 import { migrate } from "../../../db/migrate.ts";
 import { serverFault, sessionFault } from "../../../db/session-settings.ts";
-import { FOREIGN, hostileSettings, SHADOWS, STATED_NAMES } from "../../support/foreign-settings.ts";
+import {
+  FOREIGN,
+  hostileSettings,
+  SHADOWS,
+  STATED_NAMES,
+} from "../../../scripts/demo/stores/foreign-settings.ts";
 import { fixture } from "../../support/fixture.ts";
 import { createDatabase } from "../../support/postgres.ts";
 
@@ -27,7 +32,7 @@ test("every setting that a session can get from a database or a role is classifi
   const rows = await database.db.sql<{ name: string }[]>`
     select name from pg_settings where context in ('user', 'superuser') and name not like '%.%' order by name`;
   const open = rows.map((row) => row.name).filter((one) => !FOREIGN.has(one));
-  // State a new setting in db/session-settings.ts, or say in tests/support/foreign-settings.ts why it changes nothing.
+  // State a new setting in db/session-settings.ts, or say in scripts/demo/stores/foreign-settings.ts why it changes nothing.
   expect(open).toEqual([]);
 });
 

@@ -8,7 +8,7 @@ import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { PASSWORD } from "../../support/api.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { addProvider, connectStore, created } from "../../support/factory.ts";
-import { hostileSettings, SHADOWS } from "../../support/foreign-settings.ts";
+import { hostileSettings, SHADOWS } from "../../../scripts/demo/stores/foreign-settings.ts";
 import { fixture } from "../../support/fixture.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { insertSubscription } from "../../support/outbox.ts";
@@ -45,8 +45,8 @@ describe("a new database", () => {
 
   test("with a hostile value of every setting at once, set after it was migrated, too", async () => {
     const { db, url } = await makeDatabase();
-    await db.sql.unsafe(SHADOWS);
     expect((await operate("migrate", url)).status).toBe(0);
+    await db.sql.unsafe(SHADOWS);
     const known = await db.sql<{ name: string }[]>`select name from pg_settings`;
     await alter(
       db,

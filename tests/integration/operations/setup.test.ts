@@ -298,7 +298,9 @@ describe("the doctor", () => {
     const { status, said } = await doctor({ ...redis, DATABASE_URL });
     expect([status, said]).toEqual([
       1,
-      expect.stringMatching(/FAULT {3}durability .*is off for \w+: .*\n +Take it out of the address/),
+      expect.stringMatching(
+        /FAULT {3}durability .*is off for \w+: .*\n +Take it out of the address/,
+      ),
     ]);
   });
 
@@ -378,7 +380,7 @@ let api: TestApi;
 async function emptyDatabase(): Promise<TestDatabase> {
   const empty = await createDatabase();
   await empty.db.sql.unsafe(
-    "drop schema drizzle cascade; drop schema public cascade; create schema public",
+    "drop schema if exists drizzle, public, shadows cascade; create schema public",
   );
   return empty;
 }

@@ -1,9 +1,8 @@
 // What the databases of a test run stand on, besides PostgreSQL's defaults: hostile defaults, or a pooler.
-import { connect } from "../../db/client.ts";
-import { settingsOfRole } from "../../db/session-settings.ts";
+import { connect } from "../../../db/client.ts";
+import { settingsOfRole } from "../../../db/session-settings.ts";
 import { hostileSettings, SHADOWS } from "./foreign-settings.ts";
-import { lacks } from "./needs.ts";
-import { startPgBouncer } from "./processes/pgbouncer.ts";
+import { runPgBouncer } from "./pgbouncer.ts";
 
 /** The connections of PgBouncer to each database; a test file may hold that many transactions open. */
 const POOL_SIZE = 40;
@@ -53,7 +52,9 @@ export async function setDefaults(
 export async function startPooler(serverUrl: string, pooler: string | undefined) {
   if (!pooler) return undefined;
   if (pooler !== "pgbouncer") throw new Error("TEST_POOLER is `pgbouncer` or unset.");
-  if (lacks("pgbouncer"))
+  const PATH = `${process.env["PATH"] ?? ""}:/usr/sbin`;
+  const program = Bun.which("pgbouncer", { PATH });
+  if (program === null)
     throw new Error("There is no pgbouncer on this machine: bun scripts/needs.ts --install");
   const db = connect(serverUrl, { max: 1, name: "test" });
   try {
@@ -64,6 +65,9 @@ export async function startPooler(serverUrl: string, pooler: string | undefined)
   } finally {
     await db.close();
   }
-  const started = await startPgBouncer(serverUrl, { mode: "transaction", poolSize: POOL_SIZE });
+  const started = await runPgBouncer(program, serverUrl, {
+    mode: "transaction",
+    poolSize: POOL_SIZE,
+  });
   return { url: `${started.in(serverUrl)}?prepare=false`, stop: () => started.stop() };
 }
