@@ -219,7 +219,7 @@ export async function sessionFault({ sql }: Raw): Promise<string | undefined> {
   // Durability is the operator's choice, and the doctor's finding.
   const { synchronous_commit: _, ...stated } = MEANING;
   const rows = await sql<{ name: string; setting: string }[]>`
-    select name, setting from pg_settings where name = any(${Object.keys(stated)}::text[]) order by name`;
+    select name, current_setting(name) as setting from unnest(${Object.keys(stated)}::text[]) names(name)`;
   const others = rows.filter(({ name, setting }) => Reflect.get(stated, name) !== setting);
   if (others.length === 0) return undefined;
   const found = others.map(({ name, setting }) => `${name} = ${setting}`).join(", ");

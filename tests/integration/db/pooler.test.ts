@@ -105,7 +105,7 @@ test.skipIf(!isThere)(
 test.skipIf(!isThere)(
   "sessions of the pooler get the settings of single statements from migrate, also those that were open before",
   async () => {
-    const other = await createDatabase();
+    const other = await createDatabase(DIRECT);
     const name = new URL(other.url).pathname.slice(1);
     await other.db.sql.unsafe(SHADOWS);
     for (const one of [
@@ -143,6 +143,9 @@ test.skipIf(!isThere)(
   },
 );
 
+/** The reason for databases without the pooler of the test command. */
+const DIRECT = "it starts poolers of its own";
+
 const KEY = randomBytes(32);
 
 const box = createSecretBox({ current: KEY });
@@ -160,7 +163,7 @@ let env: Record<string, string>;
 
 beforeAll(async () => {
   if (!isThere) return;
-  database = await createDatabase();
+  database = await createDatabase(DIRECT);
   pooler = await startPgBouncer(database.url, { mode: "transaction" });
   schedule = await createTestSchedule();
   env = {
