@@ -62,6 +62,8 @@ export const deliveryAttempts = pgTable(
      * period. Null for a request without the headers of Standard Webhooks.
      */
     standardSignatures: bytes("standard_signatures"),
+    /** The reason of an `error_code` that is `tls` (src/outbox/tls-reason.ts); null otherwise, and for attempts of 0.1.0. */
+    tlsReason: text("tls_reason"),
   },
   (t) => [primaryKey({ columns: [t.subscriptionId, t.id] })],
 );

@@ -4,6 +4,7 @@ import { hmacSha256Hex } from "../../src/lib/secrets.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { ALERT_EVENT, alertSecretAssociatedData, MAIL_WAKE } from "../../src/outbox/mail.ts";
 import { requestHeaders } from "../../src/outbox/payload-format.ts";
+import { postErrorOf } from "../../src/outbox/tls-reason.ts";
 import type { Waker } from "../../src/outbox/schedule.ts";
 import type { Deliver, DeliveryRequest, PostResult } from "../delivery/deliver.ts";
 import type { Job } from "../maintenance/loop.ts";
@@ -183,10 +184,5 @@ function moveOf(
   const delayMs = isLast ? undefined : retryDelaysMs[attempt - 1];
   const webhookState = delayMs === undefined ? "dead" : "queued";
   const webhookDueAt = delayMs === undefined ? null : addMs(clock.now(), delayMs);
-  return { webhookState, webhookDueAt, webhookError: errorOf(outcome) } as const;
-}
-
-function errorOf(outcome: PostResult | typeof UNCONFIGURED): string {
-  if ("statusCode" in outcome) return `http_${outcome.statusCode}`;
-  return "errorCode" in outcome ? outcome.errorCode : outcome.kind;
+  return { webhookState, webhookDueAt, webhookError: postErrorOf(outcome) } as const;
 }

@@ -11,6 +11,7 @@ import {
   queueMails,
   TROUBLE_KINDS,
 } from "../../src/outbox/mail.ts";
+import { tlsWords } from "../../src/outbox/tls-reason.ts";
 import { brandedMail, type MailBrand } from "../../src/lib/branded-mail.ts";
 import { DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
 import type { Cause } from "./incidents.ts";
@@ -235,6 +236,7 @@ const timeInWords = (instant: string) => `${instant.slice(0, 19).replace("T", " 
 function inWords(failure: Cause["first_failure"]): string | undefined {
   if (!failure) return undefined;
   const { at, status_code: status, error_code: error, event, event_id: id } = failure;
-  const answer = status === null ? `no response (${error ?? "unknown"})` : `HTTP ${status}`;
+  const cause = tlsWords(failure.tls_reason)?.title ?? error ?? "unknown";
+  const answer = status === null ? `no response (${cause})` : `HTTP ${status}`;
   return `${timeInWords(at)}, ${answer}, ${event} ${id}`;
 }

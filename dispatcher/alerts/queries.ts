@@ -167,10 +167,25 @@ export async function insertAlerts(tx: Tx, rows: NewAlert[]): Promise<void> {
  * because only then PostgreSQL uses the partial index.
  */
 export function lastFailures(tx: Tx, id: string, wanted: "failed" | "retry", limit: number) {
-  const { eventId, event, startedAt: at, statusCode, errorCode, outcome } = deliveryAttempts;
+  const {
+    eventId,
+    event,
+    startedAt: at,
+    statusCode,
+    errorCode,
+    tlsReason,
+    outcome,
+  } = deliveryAttempts;
   const isOutcome = sql`${outcome} = ${sql.raw(`'${wanted}'`)} and ${outcome} <> 'delivered'`;
   return tx
-    .select({ at, event_id: eventId, event, status_code: statusCode, error_code: errorCode })
+    .select({
+      at,
+      event_id: eventId,
+      event,
+      status_code: statusCode,
+      error_code: errorCode,
+      tls_reason: tlsReason,
+    })
     .from(deliveryAttempts)
     .where(and(eq(deliveryAttempts.subscriptionId, id), isOutcome))
     .orderBy(desc(deliveryAttempts.id))

@@ -155,6 +155,7 @@ export function recordAttempt(
     durationMs: result.durationMs,
     statusCode: response?.statusCode ?? null,
     errorCode: "errorCode" in result ? result.errorCode : null,
+    tlsReason: (result.kind === "failed" && result.tlsReason) || null,
     payloadFormat: isTest ? null : payloadFormatNumberOf(entry.payloadMode),
     host: isTest ? null : host,
     signature: isTest ? null : signature,

@@ -330,6 +330,7 @@ export class Sender {
       outcome: record.decision.kind,
       status_code: record.statusCode,
       error_code: record.errorCode,
+      tls_reason: record.tlsReason ?? undefined,
       duration_ms: record.durationMs,
       resent: record.resent || undefined,
       possibly_repeated: record.possiblyRepeated || undefined,

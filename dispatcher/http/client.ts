@@ -1,6 +1,7 @@
 import { type Deadline, type Expiring, startDeadline } from "../../src/lib/waiter.ts";
 import { hasRoute } from "../../src/lib/network.ts";
 import { type Resolution, resolveChecked, type WebhookTarget } from "../../src/lib/egress.ts";
+import type { TlsReason } from "../../src/outbox/tls-reason.ts";
 import type { Connection, ConnectionPhase, ConnectionUser } from "./connection.ts";
 import {
   awaited,
@@ -15,6 +16,7 @@ import {
   lacksDescriptors,
   type OwnPart,
   THROUGH_PROXY,
+  tlsReasonOf,
 } from "./failure.ts";
 import { encodeRequest, ResponseParser } from "./message.ts";
 import type { BodyRecord } from "./excerpt.ts";
@@ -42,11 +44,12 @@ type Ended =
       readonly headers: Readonly<Record<string, string>>;
       readonly body: BodyRecord;
     }
-  /** `fault`: the part that may have failed instead of the receiver; undefined if the failure is the receiver's. */
+  /** `tlsReason` is set with `tls` only. `fault`: the part that may have failed instead of the receiver; undefined if the failure is the receiver's. */
   | {
       readonly kind: "failed";
       readonly errorCode: FailureCode;
       readonly detail: string;
+      readonly tlsReason?: TlsReason | undefined;
       readonly fault?: OwnPart | undefined;
     }
   /**
@@ -218,7 +221,11 @@ class Exchange implements ConnectionUser, Expiring {
   async #closed(phase: ConnectionPhase, error: Error | undefined): Promise<void> {
     const detail = closeDetail(phase, error);
     if (phase === "handshaking") this.#reached();
-    if (isEstablished(phase)) return this.#fail(closeCode(phase, error), detail);
+    if (isEstablished(phase)) {
+      const errorCode = closeCode(phase, error);
+      const tlsReason = errorCode === "tls" ? tlsReasonOf(error) : undefined;
+      return this.#settle({ kind: "failed", errorCode, detail, tlsReason });
+    }
     // A machine without an address of the family lacks no port: an IPv6 receiver is out of its reach.
     const isSource = phase === "connecting" && codeOf(error) === "EADDRNOTAVAIL";
     const isUnrouted = isSource && !(await hasRoute(this.#address));

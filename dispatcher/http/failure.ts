@@ -1,5 +1,6 @@
 import { closeSync, openSync } from "node:fs";
 
+import type { TlsReason } from "../../src/outbox/tls-reason.ts";
 import { type ConnectionPhase, ProxyRefusal } from "./connection.ts";
 
 /**
@@ -65,6 +66,36 @@ export function closeCode(phase: ConnectionPhase, error: Error | undefined): Fai
   // TLS 1.3 reports a rejected client only after the handshake, so an error of TLS counts as `tls` then, too.
   return phase === "handshaking" || codeOf(error).startsWith("ERR_SSL") ? "tls" : "reset";
 }
+
+/**
+ * Names the reason of a failure with the code `tls` (contract 7.13). Bun 1.4.4 shows no certificate of a rejected peer, so
+ * only the code of the error decides: a lone certificate without a known issuer has its own code, whether its issuer was
+ * left out or is a private authority.
+ */
+export function tlsReasonOf(error: Error | undefined): TlsReason {
+  const code = codeOf(error);
+  return TLS_REASONS.get(code) ?? (VERIFICATION.test(code) ? "invalid_certificate" : "handshake");
+}
+
+/** The reasons by the codes of verification (X509_V_ERR_…, without the prefix) and that of `checkServerIdentity`. */
+const TLS_REASONS: ReadonlyMap<string, TlsReason> = new Map(
+  Object.entries({
+    CERT_HAS_EXPIRED: "expired",
+    CERT_NOT_YET_VALID: "not_yet_valid",
+    ERR_TLS_CERT_ALTNAME_INVALID: "wrong_name",
+    HOSTNAME_MISMATCH: "wrong_name",
+    UNABLE_TO_GET_ISSUER_CERT: "unknown_issuer",
+    UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "unknown_issuer",
+    SELF_SIGNED_CERT_IN_CHAIN: "unknown_issuer",
+    CERT_UNTRUSTED: "unknown_issuer",
+    DEPTH_ZERO_SELF_SIGNED_CERT: "self_signed",
+    UNABLE_TO_VERIFY_LEAF_SIGNATURE: "chain_incomplete",
+  } as const),
+);
+
+/** The other codes of verification; UNSPECIFIED is, for example, a violation of name constraints. */
+const VERIFICATION =
+  /^(?:CERT_|INVALID_|UNABLE_TO_|ERROR_IN_CERT_|PATH_LENGTH_|AKID_|SUBJECT_|UNSPECIFIED$)/;
 
 /**
  * Returns the part that failed if a connection ended before it reached the receiver (contract 7.8); undefined if the

@@ -181,8 +181,11 @@ type Attempt = Static<typeof AttemptObject>;
 type Delivery = Static<typeof DeliveryObject>;
 
 function attemptRow(one: Attempt): string[] {
-  const { started_at, event, event_id, attempt, outcome, status_code, error_code } = one;
-  const answer = String(status_code ?? error_code ?? "-");
+  const { started_at, event, event_id, attempt, outcome, status_code, error_code, tls_reason } =
+    one;
+  const answer = String(
+    status_code ?? ([error_code, tls_reason].filter((it) => it !== null).join(":") || "-"),
+  );
   const took = `${one.duration_ms} ms`;
   return [started_at, event, event_id, `attempt ${attempt}`, outcome, answer, took];
 }

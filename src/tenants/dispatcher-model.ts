@@ -210,6 +210,7 @@ export const BacklogObject = Type.Object(
         at: instantAnswer(),
         status_code: orNull(Type.Integer()),
         error_code: orNull(Type.String()),
+        tls_reason: orNull(Type.String()),
       }),
     ),
   },
@@ -222,6 +223,7 @@ export const BacklogObject = Type.Object(
           at: "2026-06-01T12:00:00.000+00:00",
           status_code: 503,
           error_code: "http_status",
+          tls_reason: null,
         },
       },
     ],
@@ -244,6 +246,9 @@ export function readBacklogKey(key: string | undefined) {
 }
 
 export function showBacklog(one: Backlog): Static<typeof BacklogObject> {
-  const { errorAt: at, statusCode, errorCode } = one;
-  return shown(BacklogObject, { ...one, lastError: at && { at, statusCode, errorCode } });
+  const { errorAt: at, statusCode, errorCode, tlsReason } = one;
+  return shown(BacklogObject, {
+    ...one,
+    lastError: at && { at, statusCode, errorCode, tlsReason },
+  });
 }

@@ -56,6 +56,7 @@ export const AttemptObject = Type.Object(
       description:
         "Cause of the failure: http_status, timeout, dns, connect, tls, blocked_address, …",
     }),
+    tls_reason: orNull(Type.String()),
     request_headers: orNull(headers),
     request_body: orNull(Type.String(), {
       description:

@@ -11,6 +11,7 @@ import { BUCKET_MS } from "./stats.ts";
 const cause = {
   status_code: orNull(Type.Integer()),
   error_code: orNull(Type.String()),
+  tls_reason: orNull(Type.String()),
 };
 
 /** The present incident of a subscription. */
@@ -56,12 +57,14 @@ export const IncidentObject = Type.Object(
           at: "2026-06-01T12:00:00.000+00:00",
           status_code: 503,
           error_code: "http_status",
+          tls_reason: null,
           response_excerpt: "Service Unavailable",
         },
         causes: [
           {
             status_code: 503,
             error_code: "http_status",
+            tls_reason: null,
             attempts: 1,
             first_at: "2026-06-01T12:00:00.000+00:00",
             last_at: "2026-06-01T12:00:00.000+00:00",
@@ -141,7 +144,10 @@ export function pastIncidents(newestFirst: readonly StoredIncident[]) {
     );
 }
 
-export type FailedAttempt = Pick<Attempt, "eventId" | "startedAt" | "statusCode" | "errorCode">;
+export type FailedAttempt = Pick<
+  Attempt,
+  "eventId" | "startedAt" | "statusCode" | "errorCode" | "tlsReason"
+>;
 
 /** The most columns of the chart of an incident. */
 const MAX_STEPS = 24;
@@ -152,13 +158,16 @@ export function incidentStepMs(since: Date, now: Date): number {
   return Math.ceil(spanMs / MAX_STEPS / BUCKET_MS) * BUCKET_MS;
 }
 
-/** Groups failed attempts by status or error code, the most frequent first. */
+/** Groups failed attempts by status, or by error code and reason of TLS, the most frequent first. */
 export function causesOf(
   attempts: readonly FailedAttempt[],
   { since, stepMs, now }: { readonly since: Date; readonly stepMs: number; readonly now: Date },
 ): Incident["causes"] {
   const steps = Math.floor((now.getTime() - since.getTime()) / stepMs) + 1;
-  const byCause = Map.groupBy(attempts, (one) => `${one.statusCode ?? one.errorCode}`);
+  const byCause = Map.groupBy(
+    attempts,
+    (one) => `${one.statusCode ?? one.errorCode} ${one.tlsReason}`,
+  );
   const causes = [...byCause.values()].map((ones) => {
     const times = ones.map((one) => one.startedAt.getTime());
     const counts = Array.from({ length: steps }, () => 0);
@@ -169,6 +178,7 @@ export function causesOf(
     return {
       statusCode: ones[0]?.statusCode ?? null,
       errorCode: ones[0]?.errorCode ?? null,
+      tlsReason: ones[0]?.tlsReason ?? null,
       attempts: ones.length,
       firstAt: addMs(since, Math.min(...times) - since.getTime()),
       lastAt: addMs(since, Math.max(...times) - since.getTime()),

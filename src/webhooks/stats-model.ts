@@ -79,6 +79,7 @@ export const HealthObject = Type.Object(
         at: instantAnswer(),
         status_code: orNull(Type.Integer()),
         error_code: orNull(Type.String()),
+        tls_reason: orNull(Type.String()),
       }),
       { description: "First of the present permanent failures in a row." },
     ),

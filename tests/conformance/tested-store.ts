@@ -241,6 +241,7 @@ export class NamedStore {
       durationMs: 1,
       statusCode: isAnswered ? 200 : null,
       errorCode: null,
+      tlsReason: null,
       ...(isTest ? KEPT_REQUEST : COMPOSED_REQUEST),
       previousSignature: null,
       standardSignatures: null,

@@ -84,6 +84,7 @@ function recordOf(
     endedMs: 0,
     statusCode: 200,
     errorCode: null,
+    tlsReason: null,
     payloadFormat: 1,
     host: "hooks.partner.example",
     signature: randomHex(32),

@@ -249,6 +249,7 @@ export function attemptRecord(
     durationMs: 1,
     statusCode: 500,
     errorCode: "http_status",
+    tlsReason: null,
     payloadFormat: 1,
     host: "partner.example",
     signature: "5a".repeat(32),

@@ -10,6 +10,7 @@ import { Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { hmacSha256Hex, newSecret, standardSecret } from "../../lib/secrets.ts";
 import { standardSignature, standardTimestamp } from "../../outbox/payload-format.ts";
+import { type Posted, postErrorOf } from "../../outbox/tls-reason.ts";
 import { settledThrough } from "../../outbox/settled-ids.ts";
 import type { AuditWebhookBody, AuditWebhookShown } from "../audit-webhook-model.ts";
 import { recordAudit } from "../queries/audit.ts";
@@ -101,13 +102,6 @@ const FIRST_PAUSE_MS = 5_000;
 export const LONGEST_PAUSE_MS = 300_000;
 const ERROR_CHARS = 200;
 
-/** The result of a POST as the dispatcher reports it. */
-interface Posted {
-  readonly kind: string;
-  readonly statusCode?: number;
-  readonly errorCode?: string;
-}
-
 interface ForwardDeps extends WebhookDeps {
   readonly log: Log;
   readonly deliver: (request: {
@@ -149,7 +143,7 @@ export class AuditForwarder {
     }
     const { failures } = webhook;
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures, 20), LONGEST_PAUSE_MS);
-    const error = errorOf(posted);
+    const error = postErrorOf(posted).slice(0, ERROR_CHARS);
     const failed = { failures: failures + 1, lastError: error, failedAt: now };
     await queries.movePosted(db, webhook, { ...failed, nextAt: addMs(now, pauseMs) });
     log.warn("audit_webhook.failed", { error, failures: failures + 1 });
@@ -171,8 +165,4 @@ export class AuditForwarder {
     };
     return { url, headers, body };
   }
-}
-
-function errorOf({ kind, statusCode, errorCode = kind }: Posted): string {
-  return (statusCode === undefined ? errorCode : `http_${statusCode}`).slice(0, ERROR_CHARS);
 }

@@ -47,6 +47,7 @@ const BY_NAME: Readonly<Record<string, Json>> = {
   description: "A review site reported a new review.",
   domains: ["partner.example"],
   error_code: null,
+  tls_reason: null,
   external_review_id: "g-7781",
   features: ["webhooks"],
   ip: "203.0.113.7",

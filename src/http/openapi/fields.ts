@@ -70,6 +70,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   epoch: "Counter that rises with every new owner of the shard.",
   error: "Error code.",
   error_code: "Error code; null without an error.",
+  tls_reason: "Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code.",
   error_description: "Description of the error.",
   event: "Event value.",
   event_id: "Id of the event, as in `X-SVC-Delivery`.",

@@ -227,6 +227,7 @@ const ranked = statement({
     errorAt: nullable(deliveryAttempts.startedAt),
     statusCode: deliveryAttempts.statusCode,
     errorCode: deliveryAttempts.errorCode,
+    tlsReason: deliveryAttempts.tlsReason,
   },
   text: ({ byAge, afterRank, afterId, limit, ranked: most, attempts }) => sql`
     with recursive asked as (select id as shard from shards), ${queuesOf(most)}, sized as materialized (
@@ -247,14 +248,15 @@ const ranked = statement({
     select p.rank, p.subscription_id as "subscriptionId", s.label, s.partner_id as "partnerId",
            c.name as "partnerName", s.state = 'active' as "isActive", p.queued::int as queued,
            p.recorded_at as "oldestRecordedAt", p.due_at as "dueAt", p.shard, h.dispatcher_id as "dispatcherId",
-           error.started_at as "errorAt", error.status_code as "statusCode", error.error_code as "errorCode"
+           error.started_at as "errorAt", error.status_code as "statusCode", error.error_code as "errorCode",
+           error.tls_reason as "tlsReason"
       from page p
       join webhook_subscriptions s on s.id = p.subscription_id
       join companies c on c.id = s.partner_id
       join shards h on h.id = p.shard
       left join lateral (
-             select started_at, status_code, error_code
-               from (select id, outcome, started_at, status_code, error_code from delivery_attempts
+             select started_at, status_code, error_code, tls_reason
+               from (select id, outcome, started_at, status_code, error_code, tls_reason from delivery_attempts
                       where subscription_id = p.subscription_id order by id desc limit ${attempts}) a
               where outcome <> 'delivered' order by id desc limit 1) error on true
      order by p.rank desc, p.subscription_id desc`,

@@ -205,6 +205,7 @@ export async function showPastIncidents(
       failedAttempts: causes.reduce((sum, { attempts }) => sum + attempts, 0),
       statusCode: most?.statusCode ?? null,
       errorCode: most?.errorCode ?? null,
+      tlsReason: most?.tlsReason ?? null,
     };
   });
 }

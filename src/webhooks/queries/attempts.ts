@@ -151,8 +151,8 @@ export function attemptsById(db: DbOrTx, subscription: string, ids: readonly str
 
 /** Finds the first of the newest `count` permanent failures of a subscription; undefined if there are fewer. */
 export async function firstOfFailures(db: DbOrTx, subscription: string, count: number) {
-  const { statusCode, errorCode } = deliveryAttempts;
-  const columns = { eventId, at: startedAt, statusCode, errorCode };
+  const { statusCode, errorCode, tlsReason } = deliveryAttempts;
+  const columns = { eventId, at: startedAt, statusCode, errorCode, tlsReason };
   const [row] = await attemptsWithin(db, columns, subscription, { outcome: "failed" })
     .orderBy(desc(id))
     .limit(1)

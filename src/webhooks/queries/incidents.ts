@@ -125,8 +125,8 @@ const MAX_ATTEMPTS = 1_000;
 
 /** Reads failed attempts since an instant, the newest first. */
 export function failuresSince(db: DbOrTx, subscriptionId: string, since: Date) {
-  const { id, eventId, startedAt, statusCode, errorCode } = deliveryAttempts;
-  const columns = { id, eventId, startedAt, statusCode, errorCode };
+  const { id, eventId, startedAt, statusCode, errorCode, tlsReason } = deliveryAttempts;
+  const columns = { id, eventId, startedAt, statusCode, errorCode, tlsReason };
   const walks = FAILURES.map((outcome) =>
     attemptsWithin(db, columns, subscriptionId, { outcome, firstId: ulidFloor(since) })
       .orderBy(desc(id))
@@ -150,19 +150,21 @@ const failures = statement({
     ord: value("integer"),
     statusCode: deliveryAttempts.statusCode,
     errorCode: deliveryAttempts.errorCode,
+    tlsReason: deliveryAttempts.tlsReason,
     attempts: value("integer"),
   },
   text: ({ id, ranges }) => sql`
-    select r.ord, a.status_code as "statusCode", a.error_code as "errorCode", count(*)::int as attempts
+    select r.ord, a.status_code as "statusCode", a.error_code as "errorCode",
+           a.tls_reason as "tlsReason", count(*)::int as attempts
       from (select * from ${ranges}) r cross join lateral (
-             (select status_code, error_code from delivery_attempts
+             (select status_code, error_code, tls_reason from delivery_attempts
                where subscription_id = ${id} and outcome = 'failed' and outcome <> 'delivered'
                  and id >= r.first_id and id < r.end_id order by id limit (select ${MAX_COUNTED}::bigint))
              union all
-             (select status_code, error_code from delivery_attempts
+             (select status_code, error_code, tls_reason from delivery_attempts
                where subscription_id = ${id} and outcome = 'retry' and outcome <> 'delivered'
                  and id >= r.first_id and id < r.end_id order by id limit (select ${MAX_COUNTED}::bigint))) a
-     group by 1, 2, 3 order by 1, 4 desc`,
+     group by 1, 2, 3, 4 order by 1, 5 desc`,
 });
 
 /** Counts the failed attempts of each range by cause, the most frequent cause first. `ord` is the index of the range. */

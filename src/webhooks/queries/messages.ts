@@ -114,11 +114,11 @@ const ANY_ATTEMPT: AttemptCondition = { outcomes: OUTCOMES, status: "%", text: "
 type ConditionParts = Readonly<Record<keyof AttemptCondition, SQL | Param | string>>;
 
 function meets({ outcomes, status, text }: ConditionParts): SQL {
-  const { outcome, statusCode, errorCode, responseExcerpt } = deliveryAttempts;
+  const { outcome, statusCode, errorCode, tlsReason, responseExcerpt } = deliveryAttempts;
   return sql`(${outcome} = any(${outcomes}::text[])
     and coalesce(${statusCode}::text, 'none') like ${status}::text
     and (${text}::text = ''
-         or strpos(lower(coalesce(${errorCode}, '') || ' ' || coalesce(${responseExcerpt}, '')), lower(${text}::text)) > 0))`;
+         or strpos(lower(coalesce(${errorCode}, '') || ' ' || coalesce(${tlsReason}, '') || ' ' || coalesce(${responseExcerpt}, '')), lower(${text}::text)) > 0))`;
 }
 
 type WalkedAttempt = Awaited<ReturnType<typeof walkAttempts>>[number];

@@ -2,14 +2,17 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { getCACertificates, setDefaultCACertificates } from "node:tls";
+import { createServer, type Socket } from "node:net";
+import { getCACertificates, setDefaultCACertificates, type TlsOptions } from "node:tls";
 import { createDeliver, type Deliver } from "../../../dispatcher/delivery/deliver.ts";
 import { HttpClient } from "../../../dispatcher/http/client.ts";
 import { MAX_DETAIL_CHARS } from "../../../dispatcher/http/failure.ts";
 import type { HttpClientOptions } from "../../../dispatcher/http/pool.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { ConfigError, readConfig } from "../../../src/lib/config.ts";
+import { parseProxyUrl } from "../../../src/lib/egress-proxy.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";
+import type { TlsReason } from "../../../src/outbox/tls-reason.ts";
 import {
   CA,
   EXPIRED,
@@ -18,7 +21,21 @@ import {
   MANY_NAMES,
   SELF_SIGNED,
 } from "../../support/network/certificates.ts";
-import { type RawReceiver, startRawReceiver } from "../../support/network/raw-receiver.ts";
+import { startProxy } from "../../support/network/proxy.ts";
+import {
+  listen,
+  type RawAnswer,
+  type RawReceiver,
+  startRawReceiver,
+} from "../../support/network/raw-receiver.ts";
+import {
+  LEAF_ALONE,
+  ROOT,
+  serverOf,
+  TOO_EARLY,
+  VALID_CHAIN,
+  WORTHLESS,
+} from "../../support/network/worthless-certificates.ts";
 
 describe("a certificate", () => {
   test.each([
@@ -77,6 +94,64 @@ describe("a certificate", () => {
     });
     expect(receiver.serverNames).toEqual(["hook.test"]);
     expect(receiver.requests[0]).toContain(`\r\nHost: hook.test:${receiver.port}\r\n`);
+  });
+});
+
+/** A TLS alert handshake_failure. */
+const ALERT = Buffer.from([0x15, 3, 3, 0, 2, 2, 40]);
+
+describe("the reason of a failure", () => {
+  const whole = serverOf(VALID_CHAIN);
+  const noAuthority = WORTHLESS["signed by a certificate that is no authority"] ?? "";
+  const REASONS: readonly (readonly [TlsReason, string, TlsOptions, readonly string[]])[] = [
+    ["expired", "an expired certificate", EXPIRED, [CA]],
+    ["not_yet_valid", "a certificate of tomorrow", serverOf(TOO_EARLY), [ROOT]],
+    ["wrong_name", "the certificate of another host", LOOPBACK_ADDRESSES, [CA]],
+    ["self_signed", "a self-signed certificate", SELF_SIGNED, []],
+    ["chain_incomplete", "a certificate without its intermediate", serverOf(LEAF_ALONE), [ROOT]],
+    ["chain_incomplete", "a lone certificate of a private authority", HOOK_TEST, []],
+    ["unknown_issuer", "a chain of an unknown root", whole, [CA]],
+    ["unknown_issuer", "a chain with its unknown root", serverOf(`${VALID_CHAIN}\n${ROOT}`), [CA]],
+    ["invalid_certificate", "a signer that is no authority", serverOf(noAuthority), [ROOT]],
+    ["handshake", "TLS 1.1", { ...whole, minVersion: "TLSv1", maxVersion: "TLSv1.1" }, [ROOT]],
+    ["handshake", "no common cipher", { ...whole, maxVersion: "TLSv1.2", ciphers: RSA }, [ROOT]],
+    ["handshake", "a required client certificate", { ...whole, requestCert: true }, [ROOT]],
+  ];
+
+  test.each(REASONS)("is %s for %s, directly and through a proxy", async (reason, _, tls, ca) => {
+    const receiver = await receive({ tls });
+    for (const options of [{ ca }, { ca, proxy: await proxied() }])
+      expect(await start(options)(message(`https://hook.test:${receiver.port}/`))).toMatchObject({
+        kind: "failed",
+        errorCode: "tls",
+        tlsReason: reason,
+      });
+  });
+
+  test.each<[string, (socket: Socket) => void]>([
+    ["is closed", (socket) => void socket.end()],
+    ["is reset", (socket) => void socket.resetAndDestroy()],
+    ["is answered with an alert", (socket) => void socket.write(ALERT)],
+    ["is answered in plain HTTP", (socket) => void socket.write(OK)],
+  ])("is handshake if it %s, directly and through a proxy", async (_, answer) => {
+    const server = createServer((socket) => {
+      socket.on("error", () => {});
+      socket.once("data", () => answer(socket));
+    });
+    const port = await listen(server);
+    cleanups.push(() => server.close());
+    for (const options of [{}, { proxy: await proxied() }])
+      expect(await start(options)(message(`https://hook.test:${port}/`))).toMatchObject({
+        errorCode: "tls",
+        tlsReason: "handshake",
+      });
+  });
+
+  test("is absent from every other failure", async () => {
+    const receiver = await receive({}, (socket) => socket.destroy());
+    const outcome = await start()(message(`http://hook.test:${receiver.port}/`));
+    expect(outcome).toMatchObject({ kind: "failed", errorCode: "reset" });
+    expect(outcome).toHaveProperty("tlsReason", undefined);
   });
 });
 
@@ -159,6 +234,9 @@ const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 /** A response that closes the connection, so that the next delivery needs a new one. */
 const OK_AND_CLOSE = OK.replace("\r\n", "\r\nConnection: close\r\n");
 
+/** A cipher suite for servers with RSA keys. */
+const RSA = "AES128-SHA";
+
 const POLICY = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8,::1/128") };
 
 let folder: string;
@@ -189,11 +267,17 @@ function start(options: Partial<HttpClientOptions> = {}): Deliver {
 
 async function receive(
   options: Parameters<typeof startRawReceiver>[1],
-  answer = OK,
+  answer: RawAnswer = OK,
 ): Promise<RawReceiver> {
   const receiver = await startRawReceiver(answer, options);
   cleanups.push(() => receiver.stop());
   return receiver;
+}
+
+async function proxied() {
+  const proxy = await startProxy();
+  cleanups.push(() => proxy.stop());
+  return parseProxyUrl(`http://127.0.0.1:${proxy.port}`);
 }
 
 function message(url: string) {

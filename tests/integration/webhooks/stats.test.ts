@@ -123,6 +123,7 @@ describe("the health", () => {
       at: iso(at),
       status_code: 200,
       error_code: null,
+      tls_reason: null,
     });
     await counting(0);
     expect((await health(id)).first_failure).toBeNull();

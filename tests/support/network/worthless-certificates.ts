@@ -19,7 +19,7 @@ mItK7l7XHeKLFWMFdKCVhGypwar5Ic30EveFLHiek3s2XL5gSePtU7gr
 -----END PRIVATE KEY-----`;
 
 /** A valid certificate, signed by the intermediate authority `MIDDLE`. */
-const WITHOUT_CHAIN = `-----BEGIN CERTIFICATE-----
+export const LEAF_ALONE = `-----BEGIN CERTIFICATE-----
 MIIBJzCBz6ADAgECAgFoMAoGCCqGSM49BAMCMBExDzANBgNVBAMMBm1pZGRsZTAg
 Fw0yMDAxMDEwMDAwMDBaGA8yMTIwMDEwMTAwMDAwMFowDzENMAsGA1UEAwwEaG9v
 azBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABFNRuW5HjYfBqdI070SDjva2GABA
@@ -40,7 +40,7 @@ sR8OhmkYXWwbG7wVdZU=
 -----END CERTIFICATE-----`;
 
 /** A certificate that is valid only from 2119 on. */
-const TOO_EARLY = `-----BEGIN CERTIFICATE-----
+export const TOO_EARLY = `-----BEGIN CERTIFICATE-----
 MIIBLzCB1qADAgECAgFqMAoGCCqGSM49BAMCMBYxFDASBgNVBAMMC2F0dGFjayBy
 b290MCIYDzIxMTkwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMA8xDTALBgNV
 BAMMBGhvb2swWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARTUbluR42HwanSNO9E
@@ -148,12 +148,12 @@ AwIDRwAwRAIgRFRwQk++vHloFYGMpFqs5xMSjoAEuPf/knsqrccQCXQCIGeF8olC
 gcqxW7q0cbv8NXC5AKEEv2K8r/eGeZ+fcIFn
 -----END CERTIFICATE-----`;
 
-const LONG = `${WITHOUT_CHAIN}\n${`${MIDDLE}\n`.repeat(2_000)}`;
+const LONG = `${LEAF_ALONE}\n${`${MIDDLE}\n`.repeat(2_000)}`;
 
 /** Certificate chains that a client must reject, by the reason. */
 export const WORTHLESS: Readonly<Record<string, string>> = {
   "that is not valid yet": TOO_EARLY,
-  "without its intermediate authority": WITHOUT_CHAIN,
+  "without its intermediate authority": LEAF_ALONE,
   "signed by a certificate that is no authority": `${BY_LEAF}\n${LEAF}`,
   "signed against the name constraints of its authority": `${OUT_OF_BOUNDS}\n${BOUNDED}`,
   "for client authentication only": FOR_CLIENTS,
@@ -166,4 +166,4 @@ export const WORTHLESS: Readonly<Record<string, string>> = {
 
 /** Builds the TLS options of a server with one of these certificates. */
 export const serverOf = (cert: string) => ({ cert, key: KEY });
-export const VALID_CHAIN = `${WITHOUT_CHAIN}\n${MIDDLE}`;
+export const VALID_CHAIN = `${LEAF_ALONE}\n${MIDDLE}`;

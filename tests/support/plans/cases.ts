@@ -102,6 +102,7 @@ function record(sequence: number, decision: Decision): AttemptRecord {
     endedMs: 0,
     statusCode: decision.kind === "delivered" ? 200 : 500,
     errorCode: decision.kind === "delivered" ? null : "http_status",
+    tlsReason: null,
     payloadFormat: 1,
     host: "partner.example",
     signature: "5a".repeat(32),

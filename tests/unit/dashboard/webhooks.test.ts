@@ -124,8 +124,8 @@ describe("the filter of the address", () => {
 });
 
 describe("an attempt in words", () => {
-  const finding = (status: number | null, code: string | null) =>
-    diagnosisOf({ outcome: "retry", status_code: status, error_code: code });
+  const finding = (status: number | null, code: string | null, reason: string | null = null) =>
+    diagnosisOf({ outcome: "retry", status_code: status, error_code: code, tls_reason: reason });
 
   test.each(["timeout", "dns", "connect", "tls", "blocked_address", "proxy", "reset", "protocol"])(
     "knows what to do about %s",
@@ -135,6 +135,23 @@ describe("an attempt in words", () => {
       expect(advice.length).toBeGreaterThan(40);
     },
   );
+
+  test.each([
+    ["expired", "The certificate has expired", "Renew it"],
+    ["not_yet_valid", "The certificate is not valid yet", "Check the clock"],
+    ["wrong_name", "The certificate is for another name", "subjectAltName"],
+    ["unknown_issuer", "The certificate is of an unknown authority", "public authority"],
+    ["self_signed", "The certificate is self-signed", "public authority"],
+    ["chain_incomplete", "The certificate chain is incomplete", "fullchain"],
+    ["invalid_certificate", "The certificate is not accepted", "issued again"],
+    ["handshake", "The TLS handshake failed", "TLS 1.2 or 1.3"],
+    ["of_a_newer_version", "No secure connection", "Check that the certificate is valid"],
+    ["constructor", "No secure connection", "Check that the certificate is valid"],
+  ])("tells what to do about TLS for the reason %s", (reason, title, advice) => {
+    const found = finding(null, "tls", reason);
+    expect(found.title).toBe(title);
+    expect(found.advice).toContain(advice);
+  });
 
   test.each([
     [301, "Redirects are not followed"],
@@ -155,7 +172,12 @@ describe("an attempt in words", () => {
     expect(finding(null, "strange").title).toBe("Not delivered (strange)"));
 
   test("does not blame the endpoint for an interruption", () => {
-    const one = diagnosisOf({ outcome: "interrupted", status_code: null, error_code: null });
+    const one = diagnosisOf({
+      outcome: "interrupted",
+      status_code: null,
+      error_code: null,
+      tls_reason: null,
+    });
     expect(one.advice).toContain("does not count as a failure");
   });
 

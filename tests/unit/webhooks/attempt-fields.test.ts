@@ -46,6 +46,7 @@ const READERS: Readonly<Record<keyof (typeof AttemptObject)["properties"], reado
   outcome: BOTH,
   status_code: BOTH,
   error_code: BOTH,
+  tls_reason: BOTH,
   request_headers: DASHBOARD,
   request_body: BOTH,
   request_digest: DASHBOARD,

@@ -58,7 +58,7 @@ describe("past incidents", () => {
 });
 
 test("counts each status and each error separately by step, the most frequent first", () => {
-  const timeout = { statusCode: null, errorCode: "timeout" };
+  const timeout = { statusCode: null, errorCode: "timeout", tlsReason: null };
   const attempts = [
     attempt(0),
     attempt(4.9),
@@ -72,6 +72,7 @@ test("counts each status and each error separately by step, the most frequent fi
     {
       statusCode: 503,
       errorCode: "http_status",
+      tlsReason: null,
       attempts: 3,
       firstAt: after(0),
       lastAt: after(5),
@@ -81,6 +82,7 @@ test("counts each status and each error separately by step, the most frequent fi
     {
       statusCode: 500,
       errorCode: "http_status",
+      tlsReason: null,
       attempts: 1,
       firstAt: after(12),
       lastAt: after(12),
@@ -98,6 +100,22 @@ test("attempts slightly outside the range are counted in its first or last step"
   expect(cause?.counts).toEqual([1, 1]);
 });
 
+test("failures of TLS with different reasons are different causes", () => {
+  const tls = { statusCode: null, errorCode: "tls" };
+  const causes = causesOf(
+    [
+      attempt(0, { ...tls, tlsReason: "expired" }),
+      attempt(1, { ...tls, tlsReason: "handshake" }),
+      attempt(2, { ...tls, tlsReason: "expired" }),
+    ],
+    { since, stepMs: 5 * MINUTE_MS, now: after(7) },
+  );
+  expect(causes.map(({ tlsReason, attempts }) => [tlsReason, attempts])).toEqual([
+    ["expired", 2],
+    ["handshake", 1],
+  ]);
+});
+
 const MINUTE_MS = 60_000;
 
 const since = new Date("2026-06-01T12:00:00Z");
@@ -109,5 +127,6 @@ const attempt = (minutes: number, fields: Partial<FailedAttempt> = {}): FailedAt
   startedAt: after(minutes),
   statusCode: 503,
   errorCode: "http_status",
+  tlsReason: null,
   ...fields,
 });

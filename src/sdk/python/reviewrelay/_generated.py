@@ -632,6 +632,8 @@ class Attempt(TypedDict):
     """HTTP status of the response; null without one."""
     error_code: str | None
     """Cause of the failure: http_status, timeout, dns, connect, tls, blocked_address, …"""
+    tls_reason: str | None
+    """Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code."""
     request_headers: dict[str, Any] | None
     """Exact headers that were sent; null if they cannot be proved."""
     request_body: str | None
@@ -697,6 +699,8 @@ class AttemptSummary(TypedDict):
     """HTTP status of the response; null without one."""
     error_code: str | None
     """Cause of the failure: http_status, timeout, dns, connect, tls, blocked_address, …"""
+    tls_reason: str | None
+    """Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code."""
     next_attempt_at: str | None
     """Time of the next attempt."""
     possibly_repeated: bool
@@ -772,6 +776,8 @@ class HealthFirstFailure(TypedDict):
     """HTTP status of the response; null without one."""
     error_code: str | None
     """Error code; null without an error."""
+    tls_reason: str | None
+    """Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code."""
 
 
 class Health(TypedDict):
@@ -816,6 +822,8 @@ class IncidentLastAnswer(TypedDict):
     """HTTP status of the response; null without one."""
     error_code: str | None
     """Error code; null without an error."""
+    tls_reason: str | None
+    """Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code."""
     response_excerpt: str | None
     """Beginning of the response body."""
 
@@ -825,6 +833,8 @@ class IncidentCauses(TypedDict):
     """HTTP status of the response; null without one."""
     error_code: str | None
     """Error code; null without an error."""
+    tls_reason: str | None
+    """Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code."""
     attempts: int
     """The attempts, oldest first; in statistics, their number."""
     first_at: str
@@ -872,6 +882,8 @@ class IncidentHistoryIncidents(TypedDict):
     """HTTP status of the response; null without one."""
     error_code: str | None
     """Error code; null without an error."""
+    tls_reason: str | None
+    """Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code."""
 
 
 class IncidentHistory(TypedDict):

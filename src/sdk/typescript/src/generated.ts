@@ -608,6 +608,8 @@ export type Attempt = {
   status_code: number | null;
   /** Cause of the failure: http_status, timeout, dns, connect, tls, blocked_address, … */
   error_code: string | null;
+  /** Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code. */
+  tls_reason: string | null;
   /** Exact headers that were sent; null if they cannot be proved. */
   request_headers: Record<string, unknown> | null;
   /** The exact text that was sent and signed; null if it cannot be proved or was erased. */
@@ -673,6 +675,8 @@ export type AttemptSummary = {
   status_code: number | null;
   /** Cause of the failure: http_status, timeout, dns, connect, tls, blocked_address, … */
   error_code: string | null;
+  /** Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code. */
+  tls_reason: string | null;
   /** Time of the next attempt. */
   next_attempt_at: string | null;
   /** A process that died may have made the same attempt. */
@@ -774,6 +778,8 @@ export type Health = {
     status_code: number | null;
     /** Error code; null without an error. */
     error_code: string | null;
+    /** Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code. */
+    tls_reason: string | null;
   } | null;
 };
 
@@ -790,6 +796,8 @@ export type Incident = {
     status_code: number | null;
     /** Error code; null without an error. */
     error_code: string | null;
+    /** Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code. */
+    tls_reason: string | null;
     /** Beginning of the response body. */
     response_excerpt: string | null;
   } | null;
@@ -801,6 +809,8 @@ export type Incident = {
     status_code: number | null;
     /** Error code; null without an error. */
     error_code: string | null;
+    /** Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code. */
+    tls_reason: string | null;
     /** The attempts, oldest first; in statistics, their number. */
     attempts: number;
     /** Time of the first occurrence. */
@@ -838,6 +848,8 @@ export type IncidentHistory = {
     status_code: number | null;
     /** Error code; null without an error. */
     error_code: string | null;
+    /** Why TLS failed: expired, wrong_name, chain_incomplete, …; null with another code. */
+    tls_reason: string | null;
   }[];
 };
 

@@ -95,6 +95,7 @@ const failure = {
   event_id: "01JWNB9PR0ZV8X2D3F4G5H6J01",
   status_code: 503,
   error_code: "http_status",
+  tls_reason: null,
 };
 
 const cause: Cause = {

@@ -197,7 +197,7 @@ function Causes({ incident }: { readonly incident: Incident }) {
     <DataTable
       caption="Failed attempts by cause"
       rows={incident.causes}
-      rowKey={(cause) => `${cause.status_code} ${cause.error_code}`}
+      rowKey={(cause) => `${cause.status_code} ${cause.error_code} ${cause.tls_reason}`}
       columns={(cause) => ({
         Cause: diagnosisOf({ outcome: "failed", ...cause }).title,
         Attempts: number(cause.attempts),

@@ -1,3 +1,4 @@
+import { tlsWords } from "../../../../../outbox/tls-reason.ts";
 import type { Outcome } from "../data/filters.ts";
 import type { Attempt, Delivery } from "../data/reads.ts";
 
@@ -28,7 +29,7 @@ interface Diagnosis {
   readonly advice: string;
 }
 
-type AttemptResult = Pick<Attempt, "outcome" | "status_code" | "error_code">;
+type AttemptResult = Pick<Attempt, "outcome" | "status_code" | "error_code" | "tls_reason">;
 
 const BY_CODE: Readonly<Record<string, Diagnosis>> = {
   timeout: {
@@ -83,16 +84,18 @@ const INTERRUPTED: Diagnosis = {
     "We were restarted during this attempt, and cannot know whether you got it. It is sent again under the same X-SVC-Delivery and does not count as a failure.",
 };
 
-/** Explains the result of a delivery attempt from its outcome, status code and error code. */
+/** Explains the result of a delivery attempt. */
 export function diagnosisOf({
   outcome,
   status_code: status,
   error_code: code,
+  tls_reason: reason,
 }: AttemptResult): Diagnosis {
   if (outcome === "delivered") return { title: `HTTP ${status ?? "2xx"}`, advice: "" };
   if (outcome === "interrupted") return INTERRUPTED;
   if (status !== null) return { title: `HTTP ${status}`, advice: adviceOnStatus(status) };
   return (
+    tlsWords(reason) ??
     BY_CODE[code ?? ""] ?? {
       title: code === null ? "Not delivered" : `Not delivered (${code})`,
       advice:

@@ -102,6 +102,7 @@ function lineOfMessage({ attempts, ...message }: Message): Line {
     last_outcome: last?.outcome ?? null,
     last_status_code: last?.status_code ?? null,
     last_error_code: last?.error_code ?? null,
+    last_tls_reason: last?.tls_reason ?? null,
     last_duration_ms: last?.duration_ms ?? null,
   };
 }
