@@ -14,6 +14,7 @@ import { createFakeClock } from "../../support/clock.ts";
 import { createTestSchedule, silentLog } from "../../support/dispatch.ts";
 import { fixture } from "../../support/fixture.ts";
 import { allChunks, endLeases } from "../../support/maintenance.ts";
+import { SELF_SIGNED } from "../../support/network/certificates.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { startRawReceiver } from "../../support/network/raw-receiver.ts";
 import { createDatabase } from "../../support/postgres.ts";
@@ -128,6 +129,15 @@ describe("the POSTs", () => {
     expect(sent().at(-1)).toMatchObject({ action: "AUDIT_EXPORTED" });
     expect((await ask("GET")).body["oldest_waiting_at"]).toBeNull();
     expect(await forwarder().chunk()).toEqual({ rows: 0 });
+  });
+
+  test("that fail in TLS name the reason", async () => {
+    const secure = await startRawReceiver("", { tls: SELF_SIGNED });
+    await ask("PUT", { url: secure.url });
+    await note(1);
+    await forwarder().chunk();
+    secure.stop();
+    expect(await lastError()).toBe("tls_self_signed");
   });
 
   test.each([

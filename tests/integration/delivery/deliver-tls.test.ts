@@ -3,15 +3,21 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createServer, type Socket } from "node:net";
-import { getCACertificates, setDefaultCACertificates, type TlsOptions } from "node:tls";
+import {
+  createSecureContext,
+  getCACertificates,
+  setDefaultCACertificates,
+  type TlsOptions,
+} from "node:tls";
 import { createDeliver, type Deliver } from "../../../dispatcher/delivery/deliver.ts";
 import { HttpClient } from "../../../dispatcher/http/client.ts";
-import { MAX_DETAIL_CHARS } from "../../../dispatcher/http/failure.ts";
+import { Connection } from "../../../dispatcher/http/connection.ts";
+import { codeOf, MAX_DETAIL_CHARS } from "../../../dispatcher/http/failure.ts";
 import type { HttpClientOptions } from "../../../dispatcher/http/pool.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { ConfigError, readConfig } from "../../../src/lib/config.ts";
 import { parseProxyUrl } from "../../../src/lib/egress-proxy.ts";
-import { parseNetworks } from "../../../src/lib/egress.ts";
+import { checkWebhookUrl, parseNetworks } from "../../../src/lib/egress.ts";
 import type { TlsReason } from "../../../src/outbox/tls-reason.ts";
 import {
   CA,
@@ -211,6 +217,46 @@ describe("a new connection to the same origin", () => {
     await start()(message(`https://hook.test:${receiver.port}/`));
     expect(receiver.resumed.at(-1)).toBe(false);
   });
+
+  test.each(["TLSv1.2", "TLSv1.3"] as const)(
+    "is asked for its name again where it resumes a session of %s",
+    async (maxVersion) => {
+      const receiver = await receive({ tls: { ...HOOK_TEST, maxVersion } }, OK_AND_CLOSE);
+      const sessions = new Map<string, Buffer>();
+      const context = createSecureContext({ ca: [CA] });
+      const open = (host: string) => {
+        const origin = `https://${host}:${receiver.port}`;
+        const checked = checkWebhookUrl(`${origin}/`, POLICY);
+        if (checked.kind === "refused") throw new Error(checked.reason);
+        const { target } = checked;
+        const route = { address: "127.0.0.1", target, context, sessions, proxy: undefined };
+        const { promise, resolve } = Promise.withResolvers<string>();
+        const connection = new Connection(
+          route,
+          {
+            connectionReady: (ready) => ready.write(`POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n`),
+            connectionData: () => resolve(""),
+            connectionClosed: (_, error) => resolve(codeOf(error)),
+          },
+          () => {},
+        );
+        cleanups.push(() => connection.destroy());
+        return promise;
+      };
+      expect(await open("hook.test")).toBe("");
+      const session = sessions.get(`https://hook.test:${receiver.port}`);
+      if (session === undefined) throw new Error("There is no session.");
+      // The session is valid at this server, but its certificate does not have the name.
+      const other = `https://other.test:${receiver.port}`;
+      sessions.set(other, session);
+      expect(await open("other.test")).toBe("ERR_TLS_CERT_ALTNAME_INVALID");
+      expect(sessions.get(other)).toBe(session);
+      // The same session is resumed for the name of the certificate.
+      expect(await open("hook.test")).toBe("");
+      expect(receiver.resumed.at(-1)).toBe(true);
+      expect(receiver.requests).toHaveLength(2);
+    },
+  );
 
   test("is verified again if the receiver no longer knows the session", async () => {
     const before = await receive({ tls: HOOK_TEST }, OK_AND_CLOSE);

@@ -30,6 +30,8 @@ import {
   reviewAction,
 } from "../../support/outbox.ts";
 import { createDatabase } from "../../support/postgres.ts";
+import { SELF_SIGNED } from "../../support/network/certificates.ts";
+import { startRawReceiver } from "../../support/network/raw-receiver.ts";
 import { Receiver } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
 
@@ -323,6 +325,15 @@ describe("posts about alerts", () => {
     await postTo();
     expect(receiver.eventIds).toEqual(claimed.map(({ alert }) => alert.id));
     expect(await states()).toEqual([["sent", 2, null]]);
+  });
+
+  test("name the reason of a failure of TLS", async () => {
+    const secure = await startRawReceiver("", { tls: SELF_SIGNED });
+    await settle(await subscribed(5), { url: secure.url });
+    await look();
+    await postTo();
+    secure.stop();
+    expect(await states()).toEqual([["queued", 1, "tls_self_signed"]]);
   });
 
   test("never go to an address that deliveries are not allowed to use", async () => {

@@ -96,6 +96,7 @@ describe("the past incidents", () => {
           failed_attempts: 20,
           status_code: 410,
           error_code: "http_status",
+          tls_reason: null,
         },
       ],
     });

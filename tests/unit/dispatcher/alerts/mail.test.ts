@@ -82,6 +82,18 @@ test.each(["label", "webhookUrl"] as const)("writes the field %s as text", (fiel
   expect(html).toContain("&lt;b title=&quot;x&quot;&gt;&#39;&amp;");
 });
 
+test.each([
+  ["tls", "expired", "no response (The certificate has expired)"],
+  ["tls", "of_a_newer_version", "no response (tls)"],
+  // A cause that version 0.1.0 stored has no reason.
+  ["tls", undefined, "no response (tls)"],
+  ["timeout", null, "no response (timeout)"],
+])("tells of a failure with %s and the reason %p as %s", (code, reason, words) => {
+  const stored = { ...failure, status_code: null, error_code: code, tls_reason: reason ?? null };
+  if (reason === undefined) Reflect.deleteProperty(stored, "tls_reason");
+  expect(mail([alert({ cause: { first_failure: stored } })]).text).toContain(words);
+});
+
 const owner: Recipient = {
   email: "owner@partner.example",
   name: "Ada",
