@@ -1,7 +1,7 @@
 import { sql, type SQL } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 
-import type { RawDb } from "../../db/client.ts";
+import type { DbOrTx } from "../../db/client.ts";
 import { alerts, mails } from "../../db/schema/alerts.ts";
 import { auditWebhooks } from "../../db/schema/companies.ts";
 import { outbox } from "../../db/schema/outbox.ts";
@@ -22,7 +22,7 @@ import type { Done } from "./loop.ts";
  */
 
 export interface DueTimesDeps {
-  readonly db: RawDb;
+  readonly db: DbOrTx;
   readonly log: Log;
   readonly config: {
     readonly retryDelaysMs: readonly number[];
@@ -81,7 +81,7 @@ async function bringRetriesBack({ db, config }: DueTimesDeps, reached: string): 
  * Brings back the values of a column that are further ahead of the present time than the delay in ms, to the present time
  * plus that delay.
  */
-async function bringBack(db: RawDb, column: PgColumn, delayMs: SQL, where: SQL): Promise<number> {
+async function bringBack(db: DbOrTx, column: PgColumn, delayMs: SQL, where: SQL): Promise<number> {
   const latest = sql`now() + (${delayMs}) * interval '1 millisecond'`;
   const { count } = await db.execute(sql`
     update ${column.table} set ${sql.identifier(column.name)} = ${latest}

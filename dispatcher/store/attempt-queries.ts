@@ -378,13 +378,11 @@ export const commitAny = statement({
        where (i.sequence > f.skipped_through or i.outcome = 'delivered')
          and not (i.is_logged and i.sequence > f.settled_through)
     ), removed as (
-      delete from outbox where ctid = any(array(
-        select o.place from rows i cross join lateral (
-               select ctid as place from outbox
-                where shard = i.shard and subscription_id = i.subscription_id and sequence = i.sequence
-                  and attempt = i.attempt and (skipped_at is null or i.outcome = 'delivered') offset 0) o
-         where i.outcome in ('delivered', 'failed')))
-      returning subscription_id, sequence
+      -- By the key and not by the place, because a row that another statement changes meanwhile gets a new place.
+      delete from outbox o using rows i
+       where i.outcome in ('delivered', 'failed') and o.shard = i.shard and o.subscription_id = i.subscription_id
+         and o.sequence = i.sequence and o.attempt = i.attempt and (o.skipped_at is null or i.outcome = 'delivered')
+      returning o.subscription_id, o.sequence
     ), ${UNSKIPPED}, ended as materialized (
       select subscription_id, sequence from removed
        union all

@@ -1,8 +1,12 @@
 import { expect, test } from "bun:test";
 
-import { passLogged } from "../../../db/log.ts";
+import type { Tx } from "../../../db/client.ts";
+import { holdQueued, passLogged, releaseHeld } from "../../../db/log.ts";
+import { bringDueTimesBack } from "../../../dispatcher/maintenance/due-times.ts";
+import { skipTests } from "../../../src/webhooks/queries/entries.ts";
 import { untilSomebodyWaits } from "../../support/auth-races.ts";
 import { startCommits } from "../../support/commits.ts";
+import { silentLog } from "../../support/dispatch.ts";
 import { fixture } from "../../support/fixture.ts";
 
 const commits = fixture(startCommits);
@@ -46,6 +50,69 @@ test("a commit that is repeated while it still runs settles only the record that
   expect(await stateOf(subscriptionId)).toEqual({ queued: [3, 4], settled: [1, 2] });
 });
 
+type Queued = Awaited<ReturnType<typeof commits.queued>>;
+
+const WRITERS: readonly [
+  string,
+  { readonly sql?: string; readonly change: (tx: Tx, one: Queued) => Promise<unknown> },
+][] = [
+  [
+    "a hold",
+    {
+      change: (tx, { subscriptionId: id }) =>
+        holdQueued(tx, { id, after: 0, exceptReviews: [], heldAt: new Date() }),
+    },
+  ],
+  ["a release", { sql: "skipped_at = now(), is_held = true", change: release("deliver") }],
+  ["a drop of what is held", { sql: "skipped_at = now(), is_held = true", change: release("skip") }],
+  [
+    "a skip of tests",
+    {
+      sql: "is_test = true, event = 'webhook.test', review_history_id = null",
+      change: (tx, { subscriptionId: id, shard }) => skipTests(tx, { id, shard }, new Date()),
+    },
+  ],
+  [
+    "a correction of due times",
+    {
+      sql: "state = 'waiting', due_at = now() + interval '1 day'",
+      change: (tx) => bringDueTimesBack({ db: tx, ...DUE_TIMES }, " 0"),
+    },
+  ],
+];
+
+test.each(WRITERS)("a success whose row %s changes meanwhile is settled", async (_, writer) => {
+  const one = await commits.queued(2);
+  const { subscriptionId, tenant, recordOf } = one;
+  const { sql } = commits.db;
+  await passLogged(commits.db, subscriptionId, PASSED);
+  await sql.unsafe(`update outbox set ${writer.sql ?? "attempt = attempt"}
+                     where subscription_id = '${subscriptionId}' and sequence = 1`);
+  await sql`update companies set is_active = false where id = ${tenant.accountId}`;
+  let committing: Promise<unknown> = Promise.resolve();
+  await commits.db.transaction(async (tx) => {
+    await writer.change(tx, one);
+    committing = commits.commit([{ ...recordOf(1), isLogged: false }]);
+    await untilBlocked();
+  });
+  await committing;
+  const left = await sql<{ sequence: number }[]>`
+    select sequence from outbox where subscription_id = ${subscriptionId}`;
+  expect([(await stateOf(subscriptionId)).settled, left.map(({ sequence }) => sequence)]).toEqual([
+    [1],
+    [2],
+  ]);
+});
+
+function release(held: "deliver" | "skip") {
+  return (tx: Tx, { subscriptionId: id, shard, tenant: { accountId } }: Queued) =>
+    releaseHeld(tx, { id, shard }, { accountId, held });
+}
+
+const DUE_TIMES = {
+  log: silentLog,
+  config: { retryDelaysMs: [60_000], batchHourMs: 3_600_000, lockScheduleS: [] },
+};
 const PASSED = { limit: 10, lockMs: 1_000 };
 
 const untilBlocked = () => untilSomebodyWaits(commits.db);
