@@ -150,13 +150,15 @@ const releasing = statement({
   columns: { searchedThrough: value("bigint") },
   text: ({ id, shard, after, accountId, isDelivered }) => sql`
     with searched as materialized (
-      select ctid as place, sequence, review_history_id from outbox
+      select sequence, review_history_id from outbox
        where shard = ${shard} and subscription_id = ${id} and sequence > ${after} and is_held
        order by sequence limit ${sql.raw(String(CHUNK))}
     ), released as (
-      update outbox set is_held = false, skipped_at = case when not ${isDelivered}::boolean then skipped_at end
-       where ctid = any(array(
-               select q.place from searched q cross join lateral (
+      -- By the key, because a row that another statement changes meanwhile gets a new place.
+      update outbox o set is_held = false, skipped_at = case when not ${isDelivered}::boolean then o.skipped_at end
+       where o.shard = ${shard} and o.subscription_id = ${id} and o.is_held
+         and o.sequence = any(array(
+               select q.sequence from searched q cross join lateral (
                         select account_id from review_history where id = q.review_history_id offset 0) h
                 where h.account_id = ${accountId}))
     )

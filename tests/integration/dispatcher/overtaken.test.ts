@@ -64,7 +64,10 @@ const WRITERS: readonly [
     },
   ],
   ["a release", { sql: "skipped_at = now(), is_held = true", change: release("deliver") }],
-  ["a drop of what is held", { sql: "skipped_at = now(), is_held = true", change: release("skip") }],
+  [
+    "a drop of what is held",
+    { sql: "skipped_at = now(), is_held = true", change: release("skip") },
+  ],
   [
     "a skip of tests",
     {
@@ -102,6 +105,24 @@ test.each(WRITERS)("a success whose row %s changes meanwhile is settled", async 
     [1],
     [2],
   ]);
+});
+
+test("a release of a row whose due time is corrected meanwhile releases it", async () => {
+  const one = await commits.queued(2);
+  const { subscriptionId } = one;
+  const { sql } = commits.db;
+  await passLogged(commits.db, subscriptionId, PASSED);
+  await sql`
+    update outbox set skipped_at = now(), is_held = true, state = 'waiting', due_at = now() + interval '1 day'
+     where subscription_id = ${subscriptionId}`;
+  let releasing: Promise<unknown> = Promise.resolve();
+  await commits.db.transaction(async (tx) => {
+    await bringDueTimesBack({ db: tx, ...DUE_TIMES }, " 0");
+    releasing = commits.connect().transaction((own) => release("deliver")(own, one));
+    await untilBlocked();
+  });
+  await releasing;
+  expect(await stateOf(subscriptionId)).toEqual({ queued: [1, 2], settled: [] });
 });
 
 function release(held: "deliver" | "skip") {
