@@ -18,7 +18,7 @@ import { credentialsOf } from "../../../src/providers/queries/finders.ts";
 import { lookUp, waitForRows } from "../../../src/providers/queries/look-up.ts";
 import { insertNew, updateReviews } from "../../../src/providers/queries/write.ts";
 import { SHARDS } from "../../../src/outbox/schedule.ts";
-import { eventId, HOT, HOT_BATCH, NEIGHBOUR, other, type PlanSizes } from "./data.ts";
+import { eventId, HOT, HOT_BATCH, NEIGHBOUR, other, type PlanSizes, WITH_ROWS } from "./data.ts";
 import { readCases, type PlanCase } from "./reads.ts";
 
 const DISPATCHER = "DISPATCHER0000000000000001";
@@ -131,6 +131,12 @@ function commit(name: string, bound: number, records: readonly AttemptRecord[]):
   };
 }
 
+const ofRow = (sequence: number) => ({
+  shard: WITH_ROWS.shard,
+  subscriptionId: WITH_ROWS.id,
+  sequence,
+});
+
 function commits(): PlanCase[] {
   const delivered = Array.from({ length: GROUP }, (_, n) => record(n + 1, { kind: "delivered" }));
   const retry: Decision = { kind: "retry", delayMs: 60_000 };
@@ -139,6 +145,11 @@ function commits(): PlanCase[] {
     commit("one", 90, delivered.slice(0, 1)),
     commit(`smooth, ${GROUP}`, GROUP * 40, delivered),
     commit(`mixed, ${GROUP}`, GROUP * 50, mixed),
+    commit(
+      `of rows, ${GROUP}`,
+      GROUP * 30,
+      mixed.map((one) => ({ ...one, ...ofRow(one.sequence + 50_000), isLogged: false })),
+    ),
     commit(
       `read before an erasure, ${GROUP}`,
       GROUP * 50,

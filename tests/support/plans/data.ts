@@ -52,6 +52,11 @@ export const HOT = keyOf(HOT_N);
 export const HOT_BATCH: PlanKey = { ...HOT, id: idOf("BAT", HOT_N) };
 /** A subscription of the same shard, just before the hot one in the index. */
 export const NEIGHBOUR = keyOf(HOT_N - SHARDS);
+/**
+ * A subscription with as many rows of `outbox` as the hot one has events in its log. They are in a shard that no other
+ * statement reads.
+ */
+export const WITH_ROWS = { ...keyOf(HOT_N + 1), shard: SHARDS };
 export const other = (n: number) => keyOf(n < HOT_N ? n : n + 1);
 
 /** Disables autovacuum, so that the server does not analyse the tables itself. */
@@ -114,7 +119,10 @@ export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
           from generate_series(${SEED_ROWS + 1}, ${sizes.queued}) n;
       insert into reviews (id, partner_id, account_id, store_id, store_review_site_id, external_review_id, rate, content,
                            reviewed_at, created_at, updated_at) overriding system value
-        select n, 2, 1, 1, 1, 'ext-' || n, 5, 'Fine', now(), now(), now() from generate_series(1001, ${sizes.queued}) n`);
+        select n, 2, 1, 1, 1, 'ext-' || n, 5, 'Fine', now(), now(), now() from generate_series(1001, ${sizes.queued}) n;
+      insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id, recorded_at)
+      select ${WITH_ROWS.shard}, '${WITH_ROWS.id}', n + 2, ${eventIdSql("EVENT", "n")}, 'review_received', 'full', n, n % 1000 + 1, now()
+        from generate_series(1, ${sizes.queued}) n`);
     await tx.sql.unsafe(`
       insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
                                   actor, review, metadata, occurred_at, recorded_at, sequence, subscription_number, is_minimal)

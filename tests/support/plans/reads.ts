@@ -117,7 +117,7 @@ export function readCases(sizes: PlanSizes): PlanCase[] {
 function backlogs(order: BacklogOrder, { others }: PlanSizes): PlanCase {
   return {
     name: `backlogs by ${order}`,
-    bound: 6_000 + 40 * others,
+    bound: 9_000 + 40 * others,
     run: (db) => listBacklogs(db, order, { limit: 50, after: undefined }),
   };
 }
