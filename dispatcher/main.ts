@@ -21,6 +21,7 @@ import {
 } from "./delivery/limits.ts";
 import { alertsJob } from "./alerts/look.ts";
 import { createDeliver } from "./delivery/deliver.ts";
+import { Reach } from "./delivery/reach.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { HttpClient } from "./http/client.ts";
 import { createLeases } from "./shards/lease-queries.ts";
@@ -96,6 +97,7 @@ const measured = new DispatcherTelemetry(operations.metrics, clock, spans);
 const shared = { db, clock, log, box };
 const store = createStore({ ...shared, config });
 const deliver = createDeliver({ clock, client });
+const reach = new Reach();
 const schedule = createSchedule(redis, config.redisPrefix, log);
 const dispatcher = new Dispatcher({
   clock,
@@ -104,6 +106,7 @@ const dispatcher = new Dispatcher({
   leases: createLeases(pools.leases, pools.renewals),
   store: measured.store(store),
   deliver: measured.deliver(deliver),
+  reach,
   retryDelaysMs: config.retryDelaysMs,
   mailer:
     transport &&
@@ -129,6 +132,7 @@ const jobs: Job[] = [
       config,
       schedule,
       deliver,
+      reach,
       standingOf: (one) => standingOf(shared, one),
       troubleSince,
     },

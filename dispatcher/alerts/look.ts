@@ -7,6 +7,7 @@ import { requestHeaders } from "../../src/outbox/payload-format.ts";
 import { postErrorOf } from "../../src/outbox/tls-reason.ts";
 import type { Waker } from "../../src/outbox/schedule.ts";
 import type { Deliver, DeliveryRequest, PostResult } from "../delivery/deliver.ts";
+import { hostOf, type Reach } from "../delivery/reach.ts";
 import type { Job } from "../maintenance/loop.ts";
 import { failureOf, halvesOf } from "../store/group-runner.ts";
 import { raiseAlerts, type Raised, type RaiseDeps } from "./incidents.ts";
@@ -105,7 +106,12 @@ export function alertsJob(
 interface PostDeps extends Pick<LookDeps, "db" | "clock" | "log" | "box" | "config"> {
   readonly deliver: Deliver;
   readonly retryDelaysMs: readonly number[];
+  /** The evidence about our own parts, which the deliveries share. */
+  readonly reach: Reach;
 }
+
+/** The delay in milliseconds of an attempt that failed on our side, which does not count (our choice). */
+const UNSENT_DELAY_MS = 60_000;
 
 /**
  * Makes the due alert POSTs until none of them is left. Each alert has four attempts, like a delivery (contract 7.7).
@@ -128,7 +134,7 @@ async function post(deps: PostDeps, claimed: ClaimedPost): Promise<void> {
   try {
     const request = requestOf(deps, claimed, clock.now());
     const { partnerId } = alert;
-    const outcome = request ? await deps.deliver(request, { partnerId }) : UNCONFIGURED;
+    const outcome = request ? await judged(deps, request, partnerId) : UNCONFIGURED;
     const posted = { ...fields, outcome: outcome.kind };
     if (outcome.kind === "accepted") log.debug("alert.posted", posted);
     else log.warn("alert.posted", posted);
@@ -137,6 +143,15 @@ async function post(deps: PostDeps, claimed: ClaimedPost): Promise<void> {
     // The claim of the alert expires, and the attempt is made again.
     log.warn("alert.post_failed", { ...fields, ...errorFields(error) });
   }
+}
+
+/** Makes the POST. A failure of ours is `unsent`, as it is for a delivery (contract 7.8). */
+async function judged(deps: PostDeps, request: DeliveryRequest, partnerId: number) {
+  const { clock, deliver, reach } = deps;
+  const startedMs = clock.monotonicMs();
+  const result = await deliver(request, { partnerId });
+  const made = { host: hostOf(request.url), partnerId, startedMs, endedMs: clock.monotonicMs() };
+  return reach.attribute(result, made, deps);
 }
 
 /** Composes the POST of an alert; undefined if the partner has no address for alerts any more. */
@@ -180,6 +195,13 @@ function moveOf(
 ) {
   if (outcome.kind === "accepted")
     return { webhookState: "sent", webhookDueAt: null, webhookError: null } as const;
+  // The attempt does not count, so it is made again with its number, which the claim has counted.
+  if (outcome.kind === "unsent")
+    return {
+      webhookAttempt: attempt - 1,
+      webhookDueAt: addMs(clock.now(), UNSENT_DELAY_MS),
+      webhookError: "unsent",
+    };
   const isLast = outcome.kind === "unconfigured" || outcome.kind === "gone";
   const delayMs = isLast ? undefined : retryDelaysMs[attempt - 1];
   const webhookState = delayMs === undefined ? "dead" : "queued";

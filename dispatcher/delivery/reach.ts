@@ -1,3 +1,5 @@
+import type { Clock } from "../../src/lib/clock.ts";
+import type { Log } from "../../src/lib/log.ts";
 import type { Outage, OwnPart } from "../http/failure.ts";
 import type { PostResult } from "./deliver.ts";
 
@@ -33,6 +35,13 @@ const MAX_HOSTS = 10_000;
 const OUTAGE_MS = 60_000;
 
 /**
+ * The longest time in ms for which a part may fail for everything (our choice). Destinations that are down alone, with no
+ * other one to prove it, are recorded after that. It exceeds a night, so that an outage of ours that nobody mends until the
+ * morning costs no event.
+ */
+export const LONGEST_OUTAGE_MS = 24 * 3_600_000;
+
+/**
  * Whether a part of our own is to blame for failures that may be its own or the destination's (contract 7.8). `hosts`
  * and `partners` count the destinations that failed since the part was last seen to work, without those that failed
  * before while others worked.
@@ -58,11 +67,22 @@ export function isOurs(
   return seen.lasts || Math.min(seen.hosts, seen.partners) >= NEEDED[part];
 }
 
+/** Returns host and port as in the `Host` header. */
+export function hostOf(url: string): string {
+  return URL.parse(url)?.host ?? url;
+}
+
+interface ReachDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
 /** The evidence about one part of our own. */
 class Evidence {
   readonly #part: OwnPart;
   #provedMs = Number.NEGATIVE_INFINITY;
-  #lasts = false;
+  /** The monotonic time of the first failure of ours; undefined while there is no outage. */
+  #sinceMs: number | undefined;
   /** The destinations that failed since the part was last seen to work, with their partners. */
   readonly #suspects = new Map<string, number>();
   /**
@@ -77,7 +97,7 @@ class Evidence {
 
   worked(host: string, atMs: number): void {
     this.#provedMs = atMs;
-    this.#lasts = false;
+    this.#sinceMs = undefined;
     if (this.#suspects.size > 0) this.#acquit();
     this.#down.delete(host);
   }
@@ -86,15 +106,19 @@ class Evidence {
     if (!this.#down.has(host) && this.#suspects.size < MAX_HOSTS)
       this.#suspects.set(host, partnerId);
     const isProved = this.#provedMs >= Math.min(startedMs, endedMs - PROOF_MS);
+    if (endedMs - (this.#sinceMs ?? endedMs) >= LONGEST_OUTAGE_MS) {
+      this.#sinceMs = undefined;
+      this.#acquit();
+    }
     const hosts = this.#suspects.size;
-    const partners = isProved || this.#lasts ? 0 : new Set(this.#suspects.values()).size;
-    const lasts = this.#lasts;
+    const lasts = this.#sinceMs !== undefined;
+    const partners = isProved || lasts ? 0 : new Set(this.#suspects.values()).size;
     const ours = isOurs(this.#part, { isProved, lasts, hosts, partners });
-    this.#lasts = ours;
+    this.#sinceMs = ours ? (this.#sinceMs ?? endedMs) : undefined;
     return ours;
   }
 
-  /** The part works, so the destinations that failed are down. */
+  /** The destinations that failed are down: the part works, or nothing has proved their failures ours for too long. */
   #acquit(): void {
     for (const host of this.#suspects.keys()) this.#down.add(host);
     this.#suspects.clear();
@@ -133,6 +157,23 @@ export class Reach {
     this.#outage = { part, since };
     this.#failedMs = attempted.endedMs;
     return part;
+  }
+
+  /**
+   * Decides whose failure a failed attempt is. Ours is `unsent`, whatever the result was; a destination that our proxy
+   * refuses while it passes others has failed.
+   */
+  attribute(result: PostResult, attempted: Attempted, { clock, log }: ReachDeps): PostResult {
+    const isNew = this.#outage === undefined;
+    const part = this.note(result, attempted, clock.now());
+    if (part === undefined)
+      return result.kind === "unsent"
+        ? { ...result, kind: "failed", errorCode: "connect" }
+        : result;
+    const detail = "detail" in result ? result.detail : "";
+    if (isNew) log.warn("network.lost", { part, detail });
+    const { durationMs, resent } = result;
+    return { kind: "unsent", detail, fault: part, durationMs, resent };
   }
 
   /** Ends the outage if nothing of our own failed for `OUTAGE_MS`. Returns whether it has ended now. */

@@ -14,7 +14,7 @@ import type { Loader } from "../store/loader.ts";
 import { composeRequest, factsOf, recordAttempt, type SignedRequest } from "./compose.ts";
 import type { Deliver, PostResult } from "./deliver.ts";
 import type { Outage } from "../http/failure.ts";
-import { type Attempted, Reach } from "./reach.ts";
+import { hostOf, Reach } from "./reach.ts";
 import type { Slot, Slots } from "./slots.ts";
 
 export interface AttemptDeps {
@@ -22,6 +22,8 @@ export interface AttemptDeps {
   readonly log: Log;
   readonly deliver: Deliver;
   readonly retryDelaysMs: readonly number[];
+  /** The evidence about our own parts, which the POSTs of alerts share. */
+  readonly reach?: Reach;
   /** Returns a new ULID for an instant in ms since the epoch, greater than all that it returned before. */
   readonly newUlid: (atMs: number) => string;
 }
@@ -64,7 +66,7 @@ export class Sender {
   readonly #deps: SenderDeps;
   readonly #report: (event: SendEvent) => void;
   readonly #slots: Slots;
-  readonly #reach = new Reach();
+  readonly #reach: Reach;
   /** The number of sends of each actor that wait for a slot or are under way. */
   #begun = new WeakMap<Actor, number>();
   readonly #hostOf = remember(hostOf, MAX_HOSTS_KEPT);
@@ -75,6 +77,7 @@ export class Sender {
     this.#deps = deps;
     this.#report = report;
     this.#slots = deps.slots;
+    this.#reach = deps.reach ?? new Reach();
   }
 
   send(actor: Actor, effect: Send): void {
@@ -196,7 +199,7 @@ export class Sender {
     }
     const endedMs = clock.monotonicMs();
     const made = { host, partnerId: subscription.partnerId, startedMs: slot.startedMs, endedMs };
-    const result = this.#attribute(posted, made);
+    const result = this.#reach.attribute(posted, made, this.#deps);
     // The lease was lost meanwhile: the new holder of the shard repeats the attempt.
     if (dispatcherId !== holdings.id) return;
     if (result.kind === "withheld") {
@@ -222,24 +225,6 @@ export class Sender {
     this.regulate();
     this.#log(record, result);
     this.#end(actor, { kind: "answered", lane, decision });
-  }
-
-  /**
-   * Decides whose failure a failed attempt is (contract 7.8). Ours is `unsent`, whatever the result was; a destination
-   * that our proxy refuses while it passes others has failed.
-   */
-  #attribute(result: PostResult, made: Attempted): PostResult {
-    const { clock, log } = this.#deps;
-    const isNew = this.#reach.outage === undefined;
-    const part = this.#reach.note(result, made, clock.now());
-    if (part === undefined)
-      return result.kind === "unsent"
-        ? { ...result, kind: "failed", errorCode: "connect" }
-        : result;
-    const detail = "detail" in result ? result.detail : "";
-    if (isNew) log.warn("network.lost", { part, detail });
-    const { durationMs, resent } = result;
-    return { kind: "unsent", detail, fault: part, durationMs, resent };
   }
 
   #release(slot: Slot): void {
@@ -376,9 +361,4 @@ export function mayLeave(
 ): boolean {
   const isHeld = id === holdings.id && holdings.safe;
   return isHeld && !actor.stopping && !isOutlived(subscription, actor);
-}
-
-/** Returns host and port as in the `Host` header. */
-function hostOf(url: string): string {
-  return URL.parse(url)?.host ?? url;
 }

@@ -1,6 +1,7 @@
 import { alertsJob, lookForTrouble as look, type LookDeps } from "../../dispatcher/alerts/look.ts";
 import type { Raised } from "../../dispatcher/alerts/incidents.ts";
 import { createDeliver } from "../../dispatcher/delivery/deliver.ts";
+import { Reach } from "../../dispatcher/delivery/reach.ts";
 import { HttpClient } from "../../dispatcher/http/client.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
@@ -26,6 +27,7 @@ export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "
       schedule,
       config,
       deliver: createDeliver({ clock: systemClock, client }),
+      reach: new Reach(),
       standingOf: (one) => standingOf({ db: database.db, clock: systemClock }, one),
       troubleSince,
       retryDelaysMs: [100, 100, 100],

@@ -109,7 +109,7 @@ describe("while our own part fails for everything", () => {
   test("one partner's receivers that no proxy reaches are recorded from the first on", async () => {
     const proxy = await egress(() => "HTTP/1.1 504 T\r\n\r\n");
     const { ids } = await deliverTo(await Promise.all(range(2, closedUrl)), { proxy });
-    await until("the records", async () => (await countsOf(ids)).recorded === 2);
+    await until("the records", async () => (await countsOf(ids)).recorded >= 2);
     expect(await shownOutage()).toBeNull();
   });
 });

@@ -7,6 +7,8 @@ import { postAlerts } from "../../../dispatcher/alerts/look.ts";
 import { claimPosts } from "../../../dispatcher/alerts/queries.ts";
 import { removeOldIncidents } from "../../../dispatcher/maintenance/removal-queries.ts";
 import { createDeliver } from "../../../dispatcher/delivery/deliver.ts";
+import { type EgressProxy, parseProxyUrl } from "../../../src/lib/egress-proxy.ts";
+import { Reach } from "../../../dispatcher/delivery/reach.ts";
 import { HttpClient } from "../../../dispatcher/http/client.ts";
 import { addMs, systemClock } from "../../../src/lib/clock.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";
@@ -249,15 +251,16 @@ describe("mails about alerts", () => {
 });
 
 describe("posts about alerts", () => {
-  const deliverUnder = (networks: string) =>
+  const deliverUnder = (networks: string, proxy?: EgressProxy) =>
     createDeliver({
       clock: systemClock,
       client: new HttpClient({
         policy: { allowHttp: true, allowedNetworks: parseNetworks(networks) },
         timeoutMs: 60_000,
+        proxy,
       }),
     });
-  const postTo = (networks = "127.0.0.0/8") =>
+  const postTo = (networks = "127.0.0.0/8", proxy?: EgressProxy) =>
     postAlerts(
       {
         db: database.db,
@@ -265,7 +268,8 @@ describe("posts about alerts", () => {
         log: silentLog,
         box,
         config,
-        deliver: deliverUnder(networks),
+        deliver: deliverUnder(networks, proxy),
+        reach: new Reach(),
         retryDelaysMs: [MINUTE_MS, MINUTE_MS, MINUTE_MS],
       },
       new AbortController().signal,
@@ -334,6 +338,20 @@ describe("posts about alerts", () => {
     await postTo();
     secure.stop();
     expect(await states()).toEqual([["queued", 1, "tls_self_signed"]]);
+  });
+
+  test("do not count an attempt that a part of our own has failed, and keep its number", async () => {
+    await settle(await subscribed(5), { url: receiver.url });
+    await look();
+    const proxy = parseProxyUrl("http://127.0.0.1:1");
+    for (let n = 0; n < 6; n += 1) {
+      await postTo("127.0.0.0/8", proxy);
+      aheadMs += MINUTE_MS + 1;
+    }
+    expect(await states()).toEqual([["queued", 0, "unsent"]]);
+    await postTo();
+    expect(receiver.received.map(({ headers }) => headers["x-svc-attempt"])).toEqual(["1"]);
+    expect(await states()).toEqual([["sent", 1, null]]);
   });
 
   test("never go to an address that deliveries are not allowed to use", async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { isOurs, Reach } from "../../../../dispatcher/delivery/reach.ts";
+import { isOurs, LONGEST_OUTAGE_MS, Reach } from "../../../../dispatcher/delivery/reach.ts";
 import type { OwnPart } from "../../../../dispatcher/http/failure.ts";
 
 test.each([
@@ -126,6 +126,28 @@ describe("whose failure it is", () => {
     works(1, 122_000, ["policy"]);
     expect(fails(1, 190_000, "policy")).toBe("policy");
   });
+
+  test.each([
+    ["network", 3],
+    ["names", 3],
+    ["policy", 1],
+  ] as const)(
+    "of %s without any proof for a day, the destinations count from then on",
+    (part, hosts) => {
+      const { fails, works } = attempts();
+      const all = (ms: number) =>
+        Array.from({ length: hosts }, (_, n) => fails(n, ms, part)).filter(Boolean).length;
+      for (let n = 1; n < hosts; n++) expect(fails(n, 0, part)).toBeUndefined();
+      expect(all(1)).toBe(hosts);
+      expect(all(LONGEST_OUTAGE_MS)).toBe(hosts);
+      expect([all(LONGEST_OUTAGE_MS + 1), all(LONGEST_OUTAGE_MS * 9)]).toEqual([0, 0]);
+      // Another outage is one again, once the part has worked for them.
+      const laterMs = LONGEST_OUTAGE_MS * 10;
+      for (let n = 0; n < hosts; n++) works(n, laterMs, [part]);
+      for (let n = 1; n < hosts; n++) fails(n, laterMs + 60_000, part);
+      expect(fails(0, laterMs + 60_000, part)).toBe(part);
+    },
+  );
 
   test.each(["machine", "proxy"] as const)("a failure of %s is never theirs", (part) => {
     const { fails, works } = attempts();
