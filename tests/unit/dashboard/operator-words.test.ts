@@ -96,6 +96,7 @@ describe("the dispatcher's state", () => {
     lag: { lag_s: 0 },
     blocked_heads: [],
     disabled_subscriptions: [],
+    quarantined_lanes: [],
     mails: { queued: 0, next_due_at: null },
   };
   const now = Date.parse("2026-06-01T12:00:00Z");
@@ -118,6 +119,7 @@ describe("the dispatcher's state", () => {
     [{ lag: { lag_s: 90 } }, ["Events that are due are waiting too long"]],
     [{ mails: { queued: 2, next_due_at: "2026-06-01T11:00:00Z" } }, ["2 mails queued"]],
     [{ blocked_heads: [{}] }, ["1 event that failed"]],
+    [{ quarantined_lanes: [{}] }, ["1 lane quarantined"]],
     [{ disabled_subscriptions: [{}, {}] }, ["2 subscriptions disabled"]],
     [{ blocked_heads: [{}], lag: { lag_s: 11 } }, ["Events that are due", "1 event that"]],
   ])("with %j has the problems %j", (difference, beginnings) => {

@@ -17,6 +17,7 @@ interface Observed {
   readonly lag: { readonly lag_s: number };
   readonly blocked_heads: readonly unknown[];
   readonly disabled_subscriptions: readonly unknown[];
+  readonly quarantined_lanes: readonly unknown[];
   readonly mails: { readonly queued: number; readonly next_due_at: string | null };
 }
 
@@ -31,6 +32,7 @@ const MAILS_LATE_MS = 60_000;
  */
 export function problemsOf(state: Observed, now: number): string[] {
   const { dispatchers, shards, lag, blocked_heads, disabled_subscriptions, mails } = state;
+  const quarantined = state.quarantined_lanes.length;
   const silent = dispatchers.filter((one) => one.silent_ms > SILENT_MS).length;
   const free = shards.filter((one) => one.dispatcher_id === null).length;
   const mailsWaitMs = mails.next_due_at === null ? 0 : now - Date.parse(mails.next_due_at);
@@ -40,6 +42,7 @@ export function problemsOf(state: Observed, now: number): string[] {
     silent > 0 && `${counted(silent, "dispatcher")} gave no sign of life; others take over.`,
     ...[...new Set(dispatchers.flatMap(({ outage }) => outage ?? []))].map(outageText),
     !isStopped && free > 0 && `${counted(free, "shard")} of ${shards.length} without an owner.`,
+    quarantined > 0 && `${counted(quarantined, "lane")} quarantined for a reason on our side.`,
     lag.lag_s > LATE_S && "Events that are due are waiting too long. Check the lag.",
     mailsWaitMs > MAILS_LATE_MS &&
       `${counted(mails.queued, "mail")} queued, the first due ${duration(mailsWaitMs / 1_000)} ago.`,
