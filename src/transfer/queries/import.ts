@@ -112,13 +112,20 @@ export const sitesBy = (tx: DbOrTx, keys: Keys) =>
       .where(where),
   );
 
-/** Reads connections with their sites, by their keys or by their stores. */
-export const connectionsBy = (tx: DbOrTx, keys: Keys, storeIds: readonly number[] = []) =>
-  found(
-    [
-      ...named(storeReviewSites.id, storeReviewSites.externalId, keys),
-      ...among(storeReviewSites.storeId, storeIds),
-    ],
+/**
+ * Reads connections with their sites, by their keys or by their stores. Until the commit the deletion of an account or a
+ * connection waits for this transaction, which may write reviews and events of them (`presentWriters`).
+ */
+export async function connectionsBy(tx: DbOrTx, keys: Keys, storeIds: readonly number[] = []) {
+  const { id } = storeReviewSites;
+  // Locks no row, because an import may take long, and before the statements that read.
+  await tx
+    .select({ id })
+    .from(storeReviewSites)
+    .where(sql`false`)
+    .for("key share");
+  return found(
+    [...named(id, storeReviewSites.externalId, keys), ...among(storeReviewSites.storeId, storeIds)],
     (where) =>
       tx
         .select({
@@ -130,6 +137,7 @@ export const connectionsBy = (tx: DbOrTx, keys: Keys, storeIds: readonly number[
         .innerJoin(reviewSites, eq(reviewSites.id, storeReviewSites.reviewSiteId))
         .where(where),
   );
+}
 export type Connection = Awaited<ReturnType<typeof connectionsBy>>[number];
 
 /** Reads reviews by their keys. */

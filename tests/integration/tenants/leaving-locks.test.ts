@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { LIMITS } from "../../../db/limits.ts";
 import { LOCK_MS } from "../../../db/locks.ts";
 import { deletionChunk } from "../../../src/tenants/actions/delete-companies.ts";
+import { connectionsBy } from "../../../src/transfer/queries/import.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { connectStore, created, report } from "../../support/factory.ts";
 import { fixture } from "../../support/fixture.ts";
@@ -51,6 +52,22 @@ test("a deletion waits for a transaction that may write about the account, witho
     select partner_id, account_id, store_id, store_review_site_id, 'late', rate, content, reviewed_at, now(), now()
       from reviews where account_id = ${id} limit 1`);
   await end();
+  expect((await runOnce()).waits).toEqual([]);
+  expect(await rowsOf(id, siteId)).toEqual([0, 0, 0, 0]);
+});
+
+test("a deletion waits for an import that has read the connection, and writes a review of it later", async () => {
+  const { id, siteId } = await leavingAccount("imported");
+  await world.database.connect().transaction(async (tx) => {
+    const [site] = await connectionsBy(tx, [siteId]);
+    if (site === undefined) throw new Error("The connection is missing.");
+    expect((await runOnce()).waits).toHaveLength(1);
+    expect(await rowsOf(id, siteId)).toEqual([1, 0, 1, 1]);
+    await tx.sql`
+      insert into reviews (partner_id, account_id, store_id, store_review_site_id, external_review_id, rate, content, reviewed_at,
+                           created_at, updated_at)
+      values (${site.partnerId}, ${id}, ${site.storeId}, ${siteId}, 'late', 5, '', now(), now(), now())`;
+  });
   expect((await runOnce()).waits).toEqual([]);
   expect(await rowsOf(id, siteId)).toEqual([0, 0, 0, 0]);
 });
