@@ -37,7 +37,7 @@ const SET_BACK_MS = 5_000;
  * The longest wait in milliseconds for a due time before the lane is read again, because a due time that the clock wrote
  * while it was ahead is brought back (maintenance/due-times.ts).
  */
-const LONGEST_WAIT_MS = 1_800_000;
+const LONGEST_WAIT_MS = 120_000;
 
 /** Applies one event to the actor and returns the effects to perform. */
 export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
