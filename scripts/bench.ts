@@ -5,6 +5,7 @@ const BENCHMARKS: Record<string, () => Promise<unknown>> = {
   auth: () => import("./bench/auth.ts"),
   dispatch: () => import("./bench/dispatch.ts"),
   ingest: () => import("./bench/ingest.ts"),
+  locks: () => import("./bench/locks.ts"),
   memory: () => import("./bench/memory.ts"),
   live: () => import("./bench/live/live.ts"),
 };
