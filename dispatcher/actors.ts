@@ -110,14 +110,17 @@ export class Actors {
     return this.#bytes;
   }
 
-  /** The bytes of entries that may still be read ahead. */
-  get bytesAhead(): number {
-    return Math.floor(this.#limits.bytes / 3) - this.#bytes - this.#bytesAsked;
-  }
-
   /** Whether the entries of all actors have as many bytes as they may have. */
   get areFull(): boolean {
     return this.#bytes >= this.#limits.bytes;
+  }
+
+  /** Tells an actor the bytes that the others leave to it. */
+  allot(actor: Actor): void {
+    const others = this.#bytes - actor.counted.bytes;
+    const othersAsked = this.#bytesAsked - actor.counted.bytesAsked;
+    actor.mayHold = this.#limits.bytes - others;
+    actor.mayReadAhead = Math.floor(this.#limits.bytes / 3) - others - othersAsked;
   }
 
   /** Counts the bytes of an actor again after an event. */

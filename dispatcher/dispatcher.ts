@@ -208,8 +208,7 @@ export class Dispatcher {
     if (!this.#actors.has(actor)) return;
     if (this.#actors.endsTurn(actor, event)) this.#sendAway(actor);
     actor.capacity = this.#actors.share;
-    actor.bytesAhead = this.#actors.bytesAhead;
-    actor.isCrowded = this.#actors.areFull;
+    this.#actors.allot(actor);
     const effects = step(actor, event, this.#deps.clock.now());
     this.#actors.weigh(actor);
     for (const effect of effects) this.#perform(actor, effect);
@@ -227,8 +226,8 @@ export class Dispatcher {
           (loaded) => this.#putFor(actor, { kind: "loaded", loaded }),
           {
             isWanted: () => !actor.stopping,
-            // The actor sends with these settings what it has in memory.
-            turn: actor.isCrowded && effect.request.limit > 0 ? "with room" : "in turn",
+            // With the settings, an actor sends what it has in its queue, so only one with an empty queue may wait.
+            turn: actor.queued === 0 && effect.request.limit > 0 ? "with room" : "in turn",
           },
         );
       case "send":

@@ -92,13 +92,11 @@ export function decideLoad(state: LoadState): LoadPlan {
 
 /** Collects the state on which the next load depends. */
 function loadState(actor: Actor, now: Date) {
-  const { loadedAt } = actor;
-  let queued = 0;
+  const { loadedAt, queued } = actor;
   let waiting = 0;
   // The room is counted by review, so that slow reviews with many queued entries do not keep out the others.
   let freeReviews = actor.subscription?.ordering === "review" ? PARALLEL_REVIEWS : 0;
   for (const lane of actor.lanes.values()) {
-    queued += lane.queue.length;
     if (lane.waitingUntil !== undefined) waiting += 1;
     if (lane.kind === "review" && hasWork(lane)) freeReviews -= 1;
   }
@@ -114,7 +112,7 @@ function loadState(actor: Actor, now: Date) {
     /** The bytes of the entries that are queued or under way. */
     bytes: actor.bytes,
     /** True while the entries of all actors have as many bytes as they may have. */
-    isCrowded: actor.isCrowded,
+    isCrowded: actor.bytes >= actor.mayHold,
     /** The most entries that may be queued. */
     capacity: loadedAt === undefined ? firstCapacity(actor) : actor.capacity,
     /** The number of reviews that may be sent besides those with a lane. */
@@ -165,7 +163,9 @@ export function loadRequest(actor: Actor, limit: number): LoadRequest {
   const exceptReviews = lanes.map((lane) => lane.reviewId);
   const least = FIRST_LOAD * ENTRY_BYTES;
   const maxBytes =
-    limit === 0 ? 0 : Math.max(least, Math.min(limit * ENTRY_BYTES, actor.bytesAhead));
+    limit === 0
+      ? 0
+      : Math.max(least, Math.min(limit * ENTRY_BYTES, actor.mayReadAhead - actor.bytes));
   return { id, shard, generation, after, limit, maxBytes, exceptReviews };
 }
 

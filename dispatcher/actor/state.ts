@@ -40,10 +40,9 @@ export class Actor {
    * ignored.
    */
   generation = 0;
-  /** The bytes that all actors together may still read ahead. */
-  bytesAhead = Number.POSITIVE_INFINITY;
-  /** True while the entries of all actors have as many bytes as they may have. */
-  isCrowded = false;
+  /** The bytes of entries that the other actors leave to this one, and those up to which it may read ahead. */
+  mayHold = Number.POSITIVE_INFINITY;
+  mayReadAhead = Number.POSITIVE_INFINITY;
   /** The bytes of this actor when they were counted last. */
   readonly counted = { bytes: 0, bytesAsked: 0 };
   loading = false;
@@ -77,6 +76,13 @@ export class Actor {
     this.id = id;
     this.shard = shard;
     this.inDoubt = inDoubt;
+  }
+
+  /** The number of entries in the queues of all lanes. */
+  get queued(): number {
+    let queued = 0;
+    for (const lane of this.lanes.values()) queued += lane.queue.length;
+    return queued;
   }
 
   /** The bytes of the entries that are queued or under way. */

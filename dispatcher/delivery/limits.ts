@@ -33,8 +33,8 @@ export const LIMITS = {
    * so that the last third serves the others.
    *
    * A process of 80 MiB has at most 700 MiB of the 1 GiB of `deploy/`: JavaScript holds a text in up to two bytes for each
-   * one of UTF-8 (384 MiB), up to 256 first loads of one more entry may be under way, and compressed answers of
-   * 2,048 receivers take 128 MiB.
+   * one of UTF-8 (384 MiB), two queries under way may bring 32 MiB each, and compressed answers of 2,048
+   * receivers take 128 MiB.
    */
   bytes: 192 * 1_024 * 1_024,
 };

@@ -1,10 +1,15 @@
 import type { Loaded, LoadRequest } from "../actor/event.ts";
+import { ENTRY_BYTES, MAX_QUEUED } from "../actor/state.ts";
 import { noteFailure, type Quarantine, wholly } from "../quarantine.ts";
 import { GroupRunner, type RunnerDeps } from "./group-runner.ts";
 import type { Answer, DispatchStore } from "./store.ts";
 
 const SUBSCRIPTIONS_PER_QUERY = 128;
 const QUERIES_AT_ONCE = 2;
+/** The bytes that a query may bring. Full loads of entries of the usual size bring no more. */
+const BYTES_PER_QUERY = SUBSCRIPTIONS_PER_QUERY * MAX_QUEUED * ENTRY_BYTES;
+/** The subscriptions of the first query, and of each while entries have 1 MiB. */
+const FEWEST_PER_QUERY = 32;
 /** The pause in milliseconds before a query is retried that failed because PostgreSQL is out of reach. */
 const RETRY_MS = 250;
 /** The most windows of the log that are passed for one load; each takes about 10 ms. The next sweep continues. */
@@ -36,7 +41,8 @@ interface LoadOptions extends Partial<Pick<OpenRequest, "isWanted">> {
  * loads, one at a time, so that these do not wait. Entries of an account that is not active are marked as held in the
  * same way.
  *
- * A request that is made `with room` waits until the entries in memory have fewer bytes than they may have.
+ * A request that is made `with room` waits until the entries in memory have fewer bytes than they may have. If queries
+ * bring large entries, the next ones have fewer subscriptions, because nobody knows the bytes of an entry before it is read.
  *
  * A request of an actor that stops gets an empty result without a query. Otherwise a shard, which is released once
  * its actors are gone, would be held up by one subscription that cannot be read.
@@ -45,6 +51,8 @@ export class Loader {
   /** The loads that a send waits for, all others, and those that wait for room, in the order of their turns. */
   #queues = newQueues();
   #running = 0;
+  /** The number of subscriptions that the next query may have. */
+  #size = FEWEST_PER_QUERY;
   #current = new AbortController();
   /** Resolves when all windows that wait to be passed are passed. */
   #passing = Promise.resolve();
@@ -76,7 +84,10 @@ export class Loader {
           byRequest.has(open) ? byRequest.get(open) : { request: open.request, found: undefined },
         );
       },
-      done: (group, answers) => group.forEach((open, i) => this.#take(open, answers[i])),
+      done: (group, answers) => {
+        this.#size = sizeAfter(this.#size, answers);
+        group.forEach((open, i) => this.#take(open, answers[i]));
+      },
       describe: ({ request }) => ({ subscription_id: request.id }),
       quarantined: ({ request }, failure) =>
         noteFailure(deps.quarantine, request.id, { reason: "unreadable", failure }),
@@ -98,11 +109,20 @@ export class Loader {
 
   /** Goes on with requests that have waited until there is room for their entries. */
   resume(): void {
-    if (this.#running < QUERIES_AT_ONCE && this.#next !== undefined) void this.#run();
+    if (this.#running < QUERIES_AT_ONCE && this.#canRun) void this.#run();
   }
 
-  /** Immediately retries quarantined requests of actors that stop, because their next try may be 30 s away. */
+  /**
+   * Answers the requests of actors that stop: those that wait for room, and quarantined ones, whose next try may be 30 s
+   * away.
+   */
   release(): void {
+    const { stopping = [], wanted = [] } = Object.groupBy(this.#queues["with room"], (open) =>
+      open.isWanted() ? "wanted" : "stopping",
+    );
+    this.#queues["with room"] = wanted;
+    this.#queues["in turn"].push(...stopping);
+    this.resume();
     this.#runner.retryNow(({ isWanted }) => !isWanted());
   }
 
@@ -131,18 +151,34 @@ export class Loader {
     this.#running += 1;
     // Waits for the other loads of the same tick, which share the query.
     await Promise.resolve();
-    for (let queue = this.#next; queue !== undefined; queue = this.#next)
-      await this.#runner.run(queue.splice(0, SUBSCRIPTIONS_PER_QUERY));
+    while (this.#canRun) await this.#runner.run(this.#takeNext());
     this.#running -= 1;
   }
 
-  /** The queue that is next; undefined if no request may run now. */
-  get #next(): OpenRequest[] | undefined {
+  get #canRun(): boolean {
     const { first, "in turn": inTurn, "with room": withRoom } = this.#queues;
-    if (first.length > 0) return first;
-    if (inTurn.length > 0) return inTurn;
-    return withRoom.length > 0 && this.#hasRoom() ? withRoom : undefined;
+    return first.length + inTurn.length > 0 || (withRoom.length > 0 && this.#hasRoom());
   }
+
+  #takeNext(): OpenRequest[] {
+    const { first, "in turn": inTurn, "with room": withRoom } = this.#queues;
+    const size = this.#size;
+    if (first.length > 0) return first.splice(0, size);
+    // Each of the two queues has at least half of the query, so that neither holds up the other.
+    const taken = this.#hasRoom()
+      ? withRoom.splice(0, Math.max(size / 2, size - inTurn.length))
+      : [];
+    return [...taken, ...inTurn.splice(0, size - taken.length)];
+  }
+}
+
+/** Returns the number of subscriptions of the next query, at most twice as many as `size`. */
+function sizeAfter(size: number, answers: readonly (Answer | undefined)[]): number {
+  const bytes = answers
+    .flatMap((answer) => answer?.found?.entries ?? [])
+    .reduce((sum, entry) => sum + entry.bytes, 0);
+  const fitting = Math.floor((answers.length * BYTES_PER_QUERY) / Math.max(1, bytes));
+  return Math.max(FEWEST_PER_QUERY, Math.min(fitting, 2 * size, SUBSCRIPTIONS_PER_QUERY));
 }
 
 function newQueues(): Record<"first" | "in turn" | "with room", OpenRequest[]> {

@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import type { Loaded, LoadRequest } from "../../../../dispatcher/actor/event.ts";
 import { Loader } from "../../../../dispatcher/store/loader.ts";
 import type { DispatchStore } from "../../../../dispatcher/store/store.ts";
+import { entry } from "../../../support/actor.ts";
 import { createFakeClock } from "../../../support/clock.ts";
 
 test("a group that cannot be read while PostgreSQL is out of reach is retried as a whole", async () => {
@@ -86,7 +87,70 @@ test("the settings for a waiting send are read ahead of the loads, in a separate
   await new Promise<void>((resolve) => loader.load(ask("U"), () => resolve(), { turn: "first" }));
   await Promise.all(taken);
   expect(asked[0]).toEqual(["U"]);
-  expect(asked.slice(1).map((ids) => ids.length)).toEqual([128, 128, 44]);
+  expect(asked.slice(1).map((ids) => ids.length)).toEqual([32, 128, 128, 12]);
+});
+
+test("a query has 32 to 128 subscriptions, fewer after one that brought large entries", async () => {
+  const asked: number[] = [];
+  let bytes = 2 ** 20;
+  const load: DispatchStore["load"] = async (requests) => {
+    asked.push(requests.length);
+    return requests.map((request) => loadedOf(request, bytes));
+  };
+  const loader = new Loader({ store: { ...UNUSED, load }, clock: createFakeClock(), log });
+  const loadAll = (count: number) =>
+    Promise.all(
+      Array.from({ length: count }, (_, n) => {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        loader.load(ask(`L${n}`), () => resolve());
+        return promise;
+      }),
+    );
+  await loadAll(128);
+  expect(asked.splice(0)).toEqual([32, 32, 32, 32]);
+  bytes = 2 ** 18;
+  await loadAll(512);
+  expect(asked.splice(0)).toEqual([32, 32, 128, 128, 128, 64]);
+  bytes = 2 ** 20;
+  await loadAll(256);
+  expect(asked.splice(0)).toEqual([128, 128]);
+  await loadAll(64);
+  expect(asked.splice(0)).toEqual([32, 32]);
+});
+
+test("requests that wait for room hold up no others, and are answered once their actors stop", async () => {
+  const asked: string[][] = [];
+  let hasRoom = false;
+  let isWanted = true;
+  const load: DispatchStore["load"] = async (requests) => {
+    asked.push(requests.map(({ id }) => id));
+    return requests.map((request): Loaded => ({ request, found: undefined }));
+  };
+  const deps = { store: { ...UNUSED, load }, clock: createFakeClock(), log };
+  const loader = new Loader(deps, () => hasRoom);
+  const taken: string[] = [];
+  const ofEmpty = { turn: "with room", isWanted: () => isWanted } as const;
+  loader.load(ask("A"), () => taken.push("A"), ofEmpty);
+  loader.load(ask("B"), () => taken.push("B"));
+  await Bun.sleep(0);
+  expect([asked, taken]).toEqual([[["B"]], ["B"]]);
+  hasRoom = true;
+  loader.resume();
+  await Bun.sleep(0);
+  expect([asked, taken]).toEqual([
+    [["B"], ["A"]],
+    ["B", "A"],
+  ]);
+  hasRoom = false;
+  loader.load(ask("C"), () => taken.push("C"), ofEmpty);
+  await Bun.sleep(0);
+  isWanted = false;
+  loader.release();
+  await Bun.sleep(0);
+  expect([asked, taken]).toEqual([
+    [["B"], ["A"]],
+    ["B", "A", "C"],
+  ]);
 });
 
 /** Makes a loader on a store in which the windows of these subscriptions are full until this many are passed. */
@@ -208,6 +272,14 @@ const ask = (id: string): LoadRequest => ({
   maxBytes: 1,
   exceptReviews: [],
 });
+
+const UNUSED = { hold: async () => {}, passWindow: async () => {} };
+
+/** The answer of a load that brings one entry of this size. */
+function loadedOf(request: LoadRequest, bytes: number): Loaded {
+  const found = { entries: [entry(1, { bytes })], tests: [] };
+  return { request, found } as unknown as Loaded;
+}
 
 /** Makes a loader on a store that calls `answer` for each load, which fails if `answer` throws. */
 function loaderWith(answer: (ids: readonly string[]) => void) {
