@@ -1,3 +1,4 @@
+import { ENTRY_BYTES, FIRST_LOAD } from "../../dispatcher/actor/state.ts";
 import { LIMITS } from "../../dispatcher/delivery/limits.ts";
 import { judgeArrivals } from "../invariants/arrivals.ts";
 import type { Cluster } from "./cluster.ts";
@@ -32,6 +33,7 @@ const TAKEOVER_MS = 8_000;
 /** Checks the invariants of any time; called every second. */
 export function checkRun(deps: RunDeps): void {
   checkTakeover(deps);
+  checkBytes(deps);
   for (const subscription of deps.tables.subscriptions.values()) {
     deps.monitor.checkCounter(subscription);
     deps.monitor.checkRecords(subscription);
@@ -47,6 +49,17 @@ function checkTakeover({ world, tables, cluster }: RunDeps): void {
   const ids = new Set(living.map((one) => one.process.dispatcherId));
   const lost = tables.owners.findIndex((owner) => owner !== null && !ids.has(owner));
   if (lost >= 0) world.violate("takeover", `shard ${lost} is of ${tables.owners[lost]}`);
+}
+
+/** Checks that the last load of each actor began below the limit of bytes, and brought at most one entry too many. */
+function checkBytes({ world, cluster }: RunDeps): void {
+  const { eventBytes, limits } = world.settings;
+  const mostPerLoad = FIRST_LOAD * ENTRY_BYTES + Math.max(...eventBytes);
+  for (const { process, dispatcher } of cluster.running) {
+    const { actors, bytes } = dispatcher.workload;
+    if (process.alive && bytes > limits.bytes + actors * mostPerLoad)
+      world.violate("bounded bytes", `${process.name}: ${bytes} bytes of ${actors} actors`);
+  }
 }
 
 function checkStarvation(deps: RunDeps, subscription: SubscriptionRow): void {

@@ -14,6 +14,7 @@ interface ClusterDeps extends StoreDeps {
 
 interface Running {
   readonly process: Process;
+  readonly dispatcher: Dispatcher;
   readonly stop: AbortController;
   stopping: boolean;
 }
@@ -44,8 +45,6 @@ export class Cluster {
     const { random, settings } = world;
     const skewMs = random.between(-settings.faults.skewMs, settings.faults.skewMs);
     const process = new Process(world, `D${++this.#started}`, skewMs);
-    const running: Running = { process, stop: new AbortController(), stopping: false };
-    this.running = [...this.running.filter((one) => one.process.alive), running];
     world.movedMs = world.nowMs;
     world.trace(process.name, "starts");
     const dispatcher = new Dispatcher({
@@ -59,6 +58,9 @@ export class Cluster {
       newUlid: (atMs) => process.newUlid(atMs),
       limits: settings.limits,
     });
+    const stop = new AbortController();
+    const running: Running = { process, dispatcher, stop, stopping: false };
+    this.running = [...this.running.filter((one) => one.process.alive), running];
     void dispatcher.run(running.stop.signal).then(
       () => this.#exited(running, "stopped"),
       (error: Error) => this.#exited(running, error.message),

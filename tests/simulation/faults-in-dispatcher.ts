@@ -65,6 +65,19 @@ export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
     breaks: ["bounded send-ahead", "bounded repeats"],
   },
   {
+    name: "uncounted-bytes",
+    seed: 16,
+    bug: "A load brings as many entries as it asks for, however large they are.",
+    async inject() {
+      await drawInstead(() => ({ eventBytes: [70_000], eventsPerWrite: 8 }));
+      const { loadRequest } = await import("../../dispatcher/actor/load.ts");
+      replaceFunction(loadRequest, (real) => (actor, limit) => {
+        return { ...real(actor, limit), maxBytes: Number.MAX_SAFE_INTEGER };
+      });
+    },
+    breaks: ["bounded bytes"],
+  },
+  {
     name: "unbounded-lanes",
     seed: 188,
     bug: "An actor with a lane per review sends from any number of lanes while no commit succeeds.",
