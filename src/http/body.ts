@@ -7,7 +7,7 @@ export const BODY_LIMIT = 64 * 1024;
 /** The size in bytes from which parsing a body takes milliseconds. */
 export const LARGE_BODY = 8 * 1024;
 
-/** Limit in bytes for all unverified bodies together that a process keeps in memory (contract 2.7). */
+/** Limit in bytes for all bodies together that a process holds and does not work on yet (contract 2.7). */
 const HELD_BYTES = 64 * 1024 * 1024;
 const RETRY_AFTER_S = 5;
 /**
@@ -25,58 +25,58 @@ export interface ReadOptions {
   readonly isDiscarded?: boolean;
 }
 
-/**
- * The bytes of a body. They count towards the memory limit until `release`, which is called when the sender is rejected or
- * the work on the body begins.
- */
-export interface UnverifiedBody {
+/** The body of a request, which counts towards the memory limits until `release`. */
+export interface RequestBody {
   readonly bytes: Uint8Array;
-  readonly release: () => void;
+  /** Begins the work on the body of a verified sender. A large body waits for its turn, in the order of the calls. */
+  begin(): Promise<void>;
+  /** Called when the request is answered; further calls do nothing. */
+  release(): void;
 }
 
-const NO_BODY: UnverifiedBody = { bytes: new Uint8Array(), release: () => {} };
+export const NO_BODY: RequestBody = {
+  bytes: new Uint8Array(),
+  begin: async () => {},
+  release: () => {},
+};
 
 /**
- * Reads request bodies and limits their memory. A body counts until its sender is verified and the work on it begins.
- * Beyond the limit, the network that uses the most bytes loses its newest unfinished body, with a 503. So a
- * flood of half-sent bodies loses its own bodies, and small bodies from other networks are read. Bun closes a
+ * Reads request bodies and limits their memory. A body is held until its sender is verified and the work on it begins.
+ * Beyond the limit, the network that uses the most bytes loses its newest body that still arrives or waits for its turn,
+ * with a 503. So a flood of bodies loses its own, and small bodies from other networks are read. Bun closes a
  * connection whose body does not arrive for half a minute, which ends the reading here; single bytes do not prolong
  * this time.
  */
-export class UnverifiedBodies {
+export class RequestBodies {
   readonly #limit: number;
-  /** Bodies in the order in which their first bytes arrived. */
-  readonly #all = new Set<Held>();
-  #bytes = 0;
-  #worked = 0;
-  readonly #waiting: { readonly bytes: number; readonly start: (end: () => void) => void }[] = [];
+  /** Bodies that are not worked on yet, in the order in which their first bytes arrived. */
+  readonly #held = new Set<Received>();
+  /** Those of them that wait for their turn. */
+  readonly #waiting = new Set<Received>();
+  /** The large bodies that are worked on. */
+  readonly #worked = new Set<Received>();
+  #heldBytes = 0;
+  #workedBytes = 0;
 
   constructor(limit = HELD_BYTES) {
     this.#limit = limit;
   }
 
-  /**
-   * Waits until the process may work on a large body of this size, in the order of the calls. The returned function ends
-   * the work; further calls of it do nothing.
-   */
-  begin(bytes: number): Promise<() => void> {
-    return new Promise((start) => {
-      this.#waiting.push({ bytes, start });
-      this.#startWaiting();
-    });
+  async #begin(body: Received): Promise<void> {
+    if (body.bytes < LARGE_BODY) return this.#release(body);
+    this.#waiting.add(body);
+    this.#startWaiting();
+    await body.begun;
   }
 
   #startWaiting(): void {
-    while (this.#worked < WORKED_BYTES) {
-      const next = this.#waiting.shift();
-      if (next === undefined) return;
-      let bytes = next.bytes;
-      this.#worked += bytes;
-      next.start(() => {
-        this.#worked -= bytes;
-        bytes = 0;
-        this.#startWaiting();
-      });
+    for (const body of this.#waiting) {
+      if (this.#workedBytes >= WORKED_BYTES) return;
+      this.#waiting.delete(body);
+      this.#letGo(body);
+      this.#worked.add(body);
+      this.#workedBytes += body.bytes;
+      body.start();
     }
   }
 
@@ -84,7 +84,7 @@ export class UnverifiedBodies {
    * Reads a body of up to `limit` bytes. A larger body gives a 413, and its rest is not read. Large bodies are
    * returned one per turn of the event loop.
    */
-  async read(request: Request, options: ReadOptions): Promise<UnverifiedBody> {
+  async read(request: Request, options: ReadOptions): Promise<RequestBody> {
     const { limit, from, isDiscarded = false } = options;
     const declared = request.headers.get("content-length");
     const size = Number(declared ?? Infinity);
@@ -94,78 +94,84 @@ export class UnverifiedBodies {
     if (size > limit && declared !== null) throw new Problem("payload_too_large");
     if (isDiscarded && declared !== null) return NO_BODY;
     const reader = isSmall ? undefined : request.body?.getReader();
-    const held = new Held(from, reader);
-    this.#all.add(held);
+    const body = new Received(from, reader);
+    this.#held.add(body);
     try {
       const bytes =
         reader === undefined
-          ? await this.#readSmall(held, request, size)
-          : await this.#readAll(held, reader, { limit, isDiscarded });
-      return { bytes, release: () => this.#release(held) };
+          ? await this.#readSmall(body, request, size)
+          : await this.#readAll(body, reader, { limit, isDiscarded });
+      return { bytes, begin: () => this.#begin(body), release: () => this.#release(body) };
     } catch (error) {
-      this.#release(held);
-      held.stop();
+      this.#release(body);
+      body.stop();
       throw error;
     }
   }
 
   /** Reads a small body. Its declared size counts towards the memory limit before its bytes arrive. */
-  async #readSmall(held: Held, request: Request, size: number): Promise<Uint8Array> {
-    this.#hold(held, size);
-    const bytes = await held.unlessStopped(request.bytes());
-    held.isRead = true;
+  async #readSmall(body: Received, request: Request, size: number): Promise<Uint8Array> {
+    this.#hold(body, size);
+    const bytes = await body.unlessStopped(request.bytes());
+    body.isRead = true;
     return bytes;
   }
 
   async #readAll(
-    held: Held,
+    body: Received,
     reader: Reader,
     { limit, isDiscarded }: { readonly limit: number; readonly isDiscarded: boolean },
   ): Promise<Uint8Array> {
     const chunks: Uint8Array[] = [];
     let size = 0;
     for (;;) {
-      const { done, value } = await held.unlessStopped(reader.read());
+      const { done, value } = await body.unlessStopped(reader.read());
       if (done) break;
       size += value.byteLength;
       if (size > limit) throw new Problem("payload_too_large");
       if (isDiscarded) continue;
-      this.#hold(held, value.byteLength);
+      this.#hold(body, value.byteLength);
       chunks.push(value);
     }
-    held.isRead = true;
+    body.isRead = true;
     if (size >= LARGE_BODY) await nextTurn();
     const [first] = chunks;
     return chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);
   }
 
-  #hold(held: Held, bytes: number): void {
-    held.bytes += bytes;
-    this.#bytes += bytes;
-    while (this.#bytes > this.#limit) {
+  #hold(body: Received, bytes: number): void {
+    body.bytes += bytes;
+    this.#heldBytes += bytes;
+    while (this.#heldBytes > this.#limit) {
       const victim = this.#newestOfLargestNetwork();
       const problem = new Problem("overloaded", {
         headers: { "Retry-After": String(RETRY_AFTER_S) },
       });
-      if (victim === undefined || victim === held) throw problem;
+      if (victim === undefined || victim === body) throw problem;
       this.#release(victim);
       victim.stop(problem);
     }
   }
 
-  #release(held: Held): void {
-    if (this.#all.delete(held)) this.#bytes -= held.bytes;
+  #release(body: Received): void {
+    this.#letGo(body);
+    this.#waiting.delete(body);
+    if (!this.#worked.delete(body)) return;
+    this.#workedBytes -= body.bytes;
+    this.#startWaiting();
   }
 
-  /** Returns an unfinished body to stop: the newest body of that network whose bodies use the most bytes. */
-  #newestOfLargestNetwork(): Held | undefined {
-    const networks = new Map<string, { bytes: number; newest: Held | undefined }>();
-    for (const one of this.#all) {
+  #letGo(body: Received): void {
+    if (this.#held.delete(body)) this.#heldBytes -= body.bytes;
+  }
+
+  /** Returns the newest body that may be stopped, of that network whose bodies use the most bytes. */
+  #newestOfLargestNetwork(): Received | undefined {
+    const networks = new Map<string, { bytes: number; newest: Received | undefined }>();
+    for (const one of this.#held) {
       const { bytes = 0, newest } = networks.get(one.network) ?? {};
-      networks.set(one.network, {
-        bytes: bytes + one.bytes,
-        newest: one.isRead || one.bytes === 0 ? newest : one,
-      });
+      const mayStop = this.#waiting.has(one) || (!one.isRead && one.bytes > 0);
+      networks.set(one.network, { bytes: bytes + one.bytes, newest: mayStop ? one : newest });
     }
     const [largest] = [...networks.values()]
       .filter(({ newest }) => newest !== undefined)
@@ -176,19 +182,30 @@ export class UnverifiedBodies {
 
 type Reader = Pick<ReadableStreamDefaultReader<Uint8Array>, "read" | "cancel">;
 
-/** A request body from the start of its reading until its sender is verified. */
-class Held {
+/** A request body from the start of its reading until the request is answered. */
+class Received {
   /** The widest network of the sender's address: an IPv6 /48, or an IPv4 address. */
   readonly network: string;
   bytes = 0;
   isRead = false;
   readonly #reader: Reader | undefined;
+  /** Rejects when the body is stopped. */
   readonly #stopped = Promise.withResolvers<never>();
+  readonly #begun = Promise.withResolvers<void>();
 
   constructor(from: string, reader: Reader | undefined) {
     this.network = networksOf(from)[0] ?? from;
     this.#reader = reader;
     this.#stopped.promise.catch(() => {});
+  }
+
+  /** Resolves when the work on the body begins. If the body is stopped before, it rejects with the error of `stop`. */
+  get begun(): Promise<void> {
+    return Promise.race([this.#stopped.promise, this.#begun.promise]);
+  }
+
+  start(): void {
+    this.#begun.resolve();
   }
 
   /** Waits for bytes of the body. If the body is stopped before they come, it throws the error of `stop`. */
@@ -201,7 +218,7 @@ class Held {
     return Promise.race([this.#stopped.promise, read]);
   }
 
-  /** Stops reading the body; a pending read ends immediately. */
+  /** Stops reading the body, or its wait; a pending read ends immediately. */
   stop(problem?: Problem): void {
     if (problem !== undefined) this.#stopped.reject(problem);
     void this.#reader?.cancel().catch(() => {});

@@ -3,14 +3,7 @@ import { Elysia } from "elysia";
 
 import { Problem } from "../lib/problem.ts";
 import { type Access, type Authenticator, BASE_PATH } from "./access.ts";
-import {
-  BODY_LIMIT,
-  isJson,
-  LARGE_BODY,
-  parseJson,
-  type ReadOptions,
-  UnverifiedBodies,
-} from "./body.ts";
+import { BODY_LIMIT, isJson, parseJson, type ReadOptions, RequestBodies } from "./body.ts";
 import { beginKeyed, type KeyedRequests } from "./idempotency.ts";
 import type { RequestContext } from "./request-context.ts";
 import {
@@ -65,7 +58,7 @@ export interface CheckContext extends Fields {
  * validation of the body.
  */
 export function checks(authenticator: Authenticator, keyed: KeyedRequests) {
-  const bodies = new UnverifiedBodies();
+  const bodies = new RequestBodies();
   return new Elysia({ name: "checks" }).macro({
     access: (access: Access) => {
       const declared = declaration(BODY_LIMIT);
@@ -83,7 +76,7 @@ export function checks(authenticator: Authenticator, keyed: KeyedRequests) {
             route,
           });
           Object.assign(context.set.headers, requestState.meter.headers);
-          await beginWork(bodies, requestState);
+          await requestState.rawBody.begin();
           const { body, query } = readFields(request, requestState, declared.of());
           context.body = body;
           context.query = query;
@@ -110,14 +103,14 @@ export function checks(authenticator: Authenticator, keyed: KeyedRequests) {
           const requestState = requestStateOf(request);
           await verifyPublic(options, requestState, { params, declared: declared.of() });
           Object.assign(context.set.headers, requestState.meter.headers);
-          await beginWork(bodies, requestState);
+          await requestState.rawBody.begin();
           const { body, query } = await readVerified(options, request, [params, declared.of()]);
           context.body = body;
           context.query = query;
         },
         resolve({ request }: Pick<CheckContext, "request">) {
-          const { requestContext, raw } = requestStateOf(request);
-          return { requestContext, raw };
+          const { requestContext, rawBody } = requestStateOf(request);
+          return { requestContext, raw: rawBody.bytes };
         },
       };
     },
@@ -222,7 +215,7 @@ interface Introspected {
  * rate limit of the address, because the token was not checked yet.
  */
 async function readRaw(
-  bodies: UnverifiedBodies,
+  bodies: RequestBodies,
   request: Request,
   limit: number,
 ): Promise<Uint8Array> {
@@ -240,7 +233,7 @@ async function readRaw(
 }
 
 async function readPublic(
-  bodies: UnverifiedBodies,
+  bodies: RequestBodies,
   request: Request,
   { declared, mayVerify }: Pick<PublicOptions, "mayVerify"> & { readonly declared: Declared },
 ): Promise<Uint8Array> {
@@ -256,14 +249,13 @@ async function readPublic(
 }
 
 async function readInto(
-  bodies: UnverifiedBodies,
+  bodies: RequestBodies,
   request: Request,
   options: ReadOptions,
 ): Promise<Uint8Array> {
   const requestState = requestStateOf(request);
-  const { bytes, release } = await bodies.read(request, options);
-  requestState.releaseBody = release;
-  return (requestState.raw = bytes);
+  requestState.rawBody = await bodies.read(request, options);
+  return requestState.rawBody.bytes;
 }
 
 async function verifyPublic(
@@ -272,16 +264,8 @@ async function verifyPublic(
   { params, declared }: Pick<CheckContext, "params"> & { readonly declared: Declared },
 ): Promise<void> {
   await countAddress(requestState, declared);
-  await verify?.({ requestContext: requestState.requestContext, params, raw: requestState.raw });
-}
-
-/** Begins the work on the body of a verified sender; a large one waits for its turn. The answer ends the work. */
-async function beginWork(bodies: UnverifiedBodies, requestState: RequestState): Promise<void> {
-  const { byteLength } = requestState.raw;
-  if (byteLength < LARGE_BODY) return requestState.releaseBody();
-  const end = await bodies.begin(byteLength);
-  requestState.releaseBody();
-  requestState.releaseBody = end;
+  const { requestContext, rawBody } = requestState;
+  await verify?.({ requestContext, params, raw: rawBody.bytes });
 }
 
 /**
@@ -300,7 +284,7 @@ async function readVerified(
     await verifyAgain?.({
       requestContext: requestState.requestContext,
       params,
-      raw: requestState.raw,
+      raw: requestState.rawBody.bytes,
     });
     throw error;
   }
@@ -376,7 +360,7 @@ function readFields(request: Request, requestState: RequestState, declared: Decl
 
 /** Parses the body as JSON. Elysia's validation compares it with the schema later. */
 function readJson(
-  { requestContext, raw }: RequestState,
+  { requestContext, rawBody: { bytes: raw } }: RequestState,
   { body, emptyBody, bodyLimit }: Declared,
 ): unknown {
   // The body of a GET or DELETE is not read, because it has no meaning (RFC 9110, 9.3.5).

@@ -49,7 +49,7 @@ export function edge(options: EdgeOptions) {
     .use(requestStates({ clock, isSecure, isProxy: proxyTest(trustedProxies), limiter }))
     .use(errors({ log, looks, answered, failures, getHasEffect }))
     .onAfterHandle({ as: "global" }, ({ request, route, responseValue, set }) => {
-      requestStateOf(request).releaseBody();
+      requestStateOf(request).rawBody.release();
       refuseUnchecked(request, route);
       const { creation } = requestStateOf(request).requestContext;
       // The content type is set here, because Bun would add a charset, which RFC 8259 does not define for JSON.

@@ -50,9 +50,7 @@ export function errors({ log, looks, answered, failures, getHasEffect }: ErrorOp
     // request, and without names it would also parse cookies.
     async ({ error, code, request, route, path, set }) => {
       const requestState = requestStateOf(request);
-      // An error may come before the sender was verified. The body is released, so that it no longer counts towards
-      // the memory limit.
-      requestState.releaseBody();
+      requestState.rawBody.release();
       const isRead =
         (request.method === "GET" || request.method === "HEAD") && !getHasEffect.has(route);
       const httpError = await httpErrorOf({ error, code, isRead, requestState, log, failures });

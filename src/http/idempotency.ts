@@ -52,7 +52,7 @@ async function begin(
   const { request, state, principal, key } = one;
   if (!KEY.test(key))
     throw invalid({ "Idempotency-Key": ["must be 1 to 255 visible ASCII characters"] });
-  const content = [`${pathOf(request)}\n`, state.raw];
+  const content = [`${pathOf(request)}\n`, state.rawBody.bytes];
   const digest = WITH_AUTHORITY + sha256(authorityOf(principal), "\n", ...content);
   const attempt = { userId: principal.userId, key, digest };
   const found = await keyed.find(attempt);

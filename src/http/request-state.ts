@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 
 import type { Clock } from "../lib/clock.ts";
 import { type FieldErrors, Problem } from "../lib/problem.ts";
+import { NO_BODY, type RequestBody } from "./body.ts";
 import { type RequestContext, readRequestContext } from "./request-context.ts";
 import type { Caller, Principal } from "./principal.ts";
 import { Meter, type RateLimiter } from "./rate-limit.ts";
@@ -19,10 +20,8 @@ export interface RequestState {
   readonly requestContext: RequestContext;
   readonly meter: Meter;
   readonly startedMs: number;
-  /** The raw bytes of the body, for signatures over them. */
-  raw: Uint8Array;
-  /** Releases the body when its sender is rejected or the request is answered; does nothing without a body. */
-  releaseBody: () => void;
+  /** The body as it was sent, for signatures over its bytes; empty before it is read. */
+  rawBody: RequestBody;
   /** The user of the token; undefined until the token was verified, and on public routes. */
   principal: Principal | undefined;
   /** The schemas of the matched route; undefined until its checks begin. */
@@ -34,8 +33,6 @@ export interface RequestState {
   /** Objects that the path names, by the name of the macro that loaded them. */
   readonly found: Record<string, unknown>;
 }
-
-const NOTHING = new Uint8Array();
 
 /**
  * Property of the request object that holds the request state. Elysia's context has no typed field that every hook
@@ -82,8 +79,7 @@ export function requestStates({ clock, isSecure, isProxy, limiter }: RequestStat
       requestContext,
       meter: new Meter(limiter),
       startedMs: clock.monotonicMs(),
-      raw: NOTHING,
-      releaseBody: () => {},
+      rawBody: NO_BODY,
       principal: undefined,
       schemas: undefined,
       body: undefined,

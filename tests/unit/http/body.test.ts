@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { BODY_LIMIT, LARGE_BODY, UnverifiedBodies } from "../../../src/http/body.ts";
+import { BODY_LIMIT, LARGE_BODY, RequestBodies } from "../../../src/http/body.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 
 test("large bodies are returned one per turn of the event loop, so that other requests run in between", async () => {
@@ -8,10 +8,10 @@ test("large bodies are returned one per turn of the event loop, so that other re
   expect(await turnsOf(LARGE_BODY - 1)).toBeLessThan(20);
 });
 
-describe("bodies of unverified senders", () => {
+describe("bodies", () => {
   /** Bodies that arrive as the test sends them; `answers` contains the result of each by its name. */
   function stage() {
-    const bodies = new UnverifiedBodies(100);
+    const bodies = new RequestBodies(100);
     const answers: Record<string, unknown> = {};
     const releases: Record<string, () => void> = {};
     const settle = () => new Promise((resolve) => setTimeout(resolve, 1));
@@ -139,7 +139,7 @@ describe("bodies of unverified senders", () => {
 
 /** Counts the turns of the event loop in which twenty concurrent bodies were returned. */
 async function turnsOf(bytes: number): Promise<number> {
-  const bodies = new UnverifiedBodies();
+  const bodies = new RequestBodies();
   let turn = 0;
   let isOver = false;
   const count = () => {
@@ -159,20 +159,63 @@ async function turnsOf(bytes: number): Promise<number> {
   return new Set(turns).size;
 }
 
-test("work on a large body begins in its turn, once others of fewer than 8 MiB are worked on", async () => {
-  const bodies = new UnverifiedBodies();
-  const begun: number[] = [];
-  const ends = Array.from({ length: 10 }, (_, n) =>
-    bodies.begin(2 ** 20).then((end) => {
-      begun.push(n);
-      return end;
-    }),
-  );
-  await Bun.sleep(0);
-  expect(begun).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
-  const end = await ends[3];
-  end?.();
-  end?.();
-  await Bun.sleep(0);
-  expect(begun).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+describe("work on large bodies", () => {
+  const MIB = 2 ** 20;
+  const bodies = () => new RequestBodies(12 * MIB);
+  const read = (from: RequestBodies, bytes: number) =>
+    from.read(new Request("http://api.test/", { method: "POST", body: new Uint8Array(bytes) }), {
+      from: "192.0.2.1",
+      limit: MIB,
+    });
+
+  async function begin(from: RequestBodies, count: number) {
+    const begun: number[] = [];
+    const refused: number[] = [];
+    const all = await Promise.all(Array.from({ length: count }, () => read(from, MIB)));
+    all.forEach((body, n) =>
+      body.begin().then(
+        () => begun.push(n),
+        () => refused.push(n),
+      ),
+    );
+    await Bun.sleep(0);
+    return { all, begun, refused };
+  }
+
+  test("begins in its turn, once others of fewer than 8 MiB are worked on", async () => {
+    const { all, begun } = await begin(bodies(), 10);
+    expect(begun).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    all[3]?.release();
+    all[3]?.release();
+    await Bun.sleep(0);
+    expect(begun).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+  });
+
+  test("keeps no small body waiting", async () => {
+    const from = bodies();
+    await begin(from, 10);
+    const small = await read(from, LARGE_BODY - 1);
+    await small.begin();
+  });
+
+  test("counts no body that is released while it waits", async () => {
+    const { all, begun } = await begin(bodies(), 10);
+    all[8]?.release();
+    all[0]?.release();
+    await Bun.sleep(0);
+    expect(begun).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 9]);
+  });
+
+  test("is refused to the newest body that waits, before bodies of other networks are", async () => {
+    const from = bodies();
+    const { begun, refused } = await begin(from, 12);
+    expect(begun).toHaveLength(8);
+    for (let n = 0; n < 8; n++) await read(from, MIB);
+    expect(refused).toEqual([]);
+    await from.read(new Request("http://api.test/", { method: "POST", body: "x" }), {
+      from: "198.51.100.1",
+      limit: MIB,
+    });
+    expect(refused).toEqual([11]);
+  });
 });
