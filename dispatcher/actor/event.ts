@@ -60,6 +60,8 @@ export interface LoadRequest {
   /** The id of the subscription that the actor belongs to. */
   readonly id: string;
   readonly shard: number;
+  /** The ordering that the actor knows; undefined before its first load. */
+  readonly ordering?: Subscription["ordering"] | undefined;
   /** The generation of the actor when it sent the request. The actor ignores results of an older generation. */
   readonly generation: number;
   /** Only entries above this sequence number are read. Tests are always read. */
@@ -82,6 +84,11 @@ export interface Loaded {
         readonly tests: readonly Entry[];
         /** The last sequence number that was assigned in the subscription. */
         readonly lastSequence: number;
+        /**
+         * The first due time after now of an entry that waits for a retry, with lanes by review. Such an entry and those
+         * behind it in its review are no part of `entries`.
+         */
+        readonly nextDueAt?: Date | undefined;
       }
     | undefined;
 }

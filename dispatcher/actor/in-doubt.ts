@@ -56,14 +56,14 @@ export class InDoubtAttempts {
 export function markInDoubt(inDoubt: InDoubtAttempts, entry: Entry): void {
   const { takenOverAt, ordering, lastSequence, lanes, marked } = inDoubt;
   if (!lanes || ordering === undefined || entry.sequence > (lastSequence ?? 0)) return;
+  // An entry that waits was not under way at the takeover, but the entries behind it may have been: the wait may come
+  // from a later attempt, made by a process that has released the shard or crashed since.
+  if (entry.dueAt !== null && entry.dueAt > takenOverAt) return;
   const lane = laneName(ordering, entry);
   if (!lanes.has(lane) && lanes.size >= MAX_LANES) return;
   const seen = lanes.getOrInsert(lane, { marked: 0, last: 0 });
   if (entry.sequence <= seen.last || seen.marked >= PER_LANE) return;
   seen.last = entry.sequence;
-  // An entry that waits was not under way at the takeover, but the entries behind it may have been: the wait may come
-  // from a later attempt, made by a process that has released the shard or crashed since.
-  if (entry.dueAt !== null && entry.dueAt > takenOverAt) return;
   seen.marked += 1;
   marked.add(entry.sequence);
 }
@@ -93,6 +93,7 @@ interface DroppedActor {
   readonly shard: number;
   readonly inDoubt: InDoubtAttempts | undefined;
   readonly lanes: ReadonlyMap<string, unknown>;
+  readonly nextDueAt: Date | undefined;
   readonly subscription: Subscription | undefined;
   readonly stopping: boolean;
 }
@@ -152,9 +153,11 @@ export class InDoubtShards {
    * ended, the subscription stays known as resolved: an event that is recorded after the takeover and wakes the
    * subscription meanwhile is no possible repeat.
    */
-  dropped({ id, shard: shardId, inDoubt, lanes, subscription, stopping }: DroppedActor): void {
+  dropped(actor: DroppedActor): void {
+    const { id, shard: shardId, inDoubt, lanes, nextDueAt, subscription, stopping } = actor;
     if (inDoubt === undefined) return;
-    const isDone = lanes.size === 0 && subscription !== undefined && !stopping;
+    const isEmpty = lanes.size === 0 && nextDueAt === undefined;
+    const isDone = isEmpty && subscription !== undefined && !stopping;
     if (!isDone && !isResolved(inDoubt)) return;
     resolve(inDoubt);
     const shard = this.#shards.get(shardId);

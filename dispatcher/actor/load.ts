@@ -15,10 +15,10 @@ import {
 const RECHECK_MS = 100;
 
 /**
- * If this many reviews of a subscription wait for a retry, the whole subscription waits, because its endpoint is
- * down.
+ * If this many reviews of a subscription wait after a failure on our side, the whole subscription waits. PostgreSQL does
+ * not know these waits, so they take memory; reviews that wait for a retry have no lane.
  */
-const MAX_WAITING_LANES = 256;
+const MAX_POSTPONED_LANES = 256;
 
 export type LoadState = ReturnType<typeof loadState>;
 
@@ -118,7 +118,7 @@ function loadState(actor: Actor, now: Date) {
     /** The number of reviews that may be sent besides those with a lane. */
     freeReviews,
     /** True if the endpoint is down. The entries behind the waiting ones are read when the waits are over. */
-    waits: actor.lanes.get(MAIN)?.waitingUntil !== undefined || waiting >= MAX_WAITING_LANES,
+    waits: actor.lanes.get(MAIN)?.waitingUntil !== undefined || waiting >= MAX_POSTPONED_LANES,
     /** True if the last load was answered less than RECHECK_MS ago. */
     recent: loadedAt !== undefined && now.getTime() - loadedAt.getTime() < RECHECK_MS,
     /** True if an entry is queued, and the settings are too old for a send. */
@@ -166,7 +166,8 @@ export function loadRequest(actor: Actor, limit: number): LoadRequest {
     limit === 0
       ? 0
       : Math.max(least, Math.min(limit * ENTRY_BYTES, actor.mayReadAhead - actor.bytes));
-  return { id, shard, generation, after, limit, maxBytes, exceptReviews };
+  const ordering = actor.subscription?.ordering;
+  return { id, shard, ordering, generation, after, limit, maxBytes, exceptReviews };
 }
 
 type Amount = Pick<LoadRequest, "limit" | "maxBytes">;

@@ -63,6 +63,8 @@ export class Actor {
   readsFailures = false;
   /** The number of sends in a row that failed on our side. */
   postponed = 0;
+  /** The first due time of a review that waits for a retry; such reviews have no lane. */
+  nextDueAt: Date | undefined;
   /** The instant of the planned wake; undefined once any wake came. */
   plannedFor: Date | undefined;
   /** The instant of the last step. */

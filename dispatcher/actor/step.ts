@@ -88,6 +88,7 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   const before = actor.subscription ?? found.subscription;
   actor.subscription = found.subscription;
   actor.loadedAt = now;
+  actor.nextDueAt = found.nextDueAt;
   if (actor.readsFailures) actor.failures = found.subscription.consecutiveFailureCount;
   // An account was deactivated, so that queued entries are held, or activated, so that earlier entries are due again.
   if (before.inactiveAccounts !== found.subscription.inactiveAccounts) forget(actor);
@@ -129,7 +130,10 @@ function takeEnd(inDoubt: InDoubtAttempts, { more, moreTests }: Actor, { request
     if (isAll || found.entries.length >= IN_DOUBT_LOAD) complete(inDoubt);
     return;
   }
-  if (isAll && request.exceptReviews.length === 0) complete(inDoubt);
+  const isByReview = found.subscription.ordering === "review";
+  const waits = found.nextDueAt !== undefined || found.entries.some(({ dueAt }) => dueAt !== null);
+  // Entries of a review that waits or waited are shown one after the other, each once it may be sent.
+  if (isAll && request.exceptReviews.length === 0 && !(isByReview && waits)) complete(inDoubt);
 }
 
 function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry): void {
@@ -141,6 +145,8 @@ function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry)
   if (lane.waitingUntil !== undefined) return;
   if (lane.kind === MAIN) actor.cursor = Math.max(actor.cursor, entry.sequence);
   if (actor.inDoubt) markInDoubt(actor.inDoubt, entry);
+  // A load shows only the first entry of a review that waited.
+  if (lane.kind === "review" && entry.dueAt !== null) lane.unseen = true;
   lane.push(entry);
 }
 
@@ -187,7 +193,7 @@ function takeCommit(actor: Actor, event: ActorEvent & { kind: "committed" }): vo
   // The last load may have left out a test that has room now.
   if (lane.kind === "test" && actor.moreTests) actor.wanted = true;
   if (event.decision.kind !== "delivered") lane.halted = false;
-  if (event.decision.kind === "retry" && lane.retryAt) wait(actor, lane, lane.retryAt);
+  if (event.decision.kind === "retry" && lane.retryAt) awaitRetry(actor, lane, lane.retryAt);
   if (event.decision.kind === "interrupted") forget(actor);
   // The record of a pending test decides whether the subscription is active. The load that follows shows it.
   if (actor.subscription?.pendingTestEventId != null) actor.wanted = true;
@@ -199,6 +205,13 @@ function deactivate(actor: Actor): void {
   actor.subscription = undefined;
   actor.more = false;
   forget(actor);
+}
+
+/** A review that waits for a retry needs no lane, because loads leave it out until then. */
+function awaitRetry(actor: Actor, lane: Lane, until: Date): void {
+  if (lane.kind !== "review") return wait(actor, lane, until);
+  lane.clear();
+  if (actor.nextDueAt === undefined || until < actor.nextDueAt) actor.nextDueAt = until;
 }
 
 function wait(actor: Actor, lane: Lane, until: Date): void {
@@ -246,6 +259,10 @@ function next(actor: Actor, now: Date): Effect[] {
  * be due later as well; such an entry makes the lane wait when it becomes the head.
  */
 function updateWaits(actor: Actor, now: Date): void {
+  if (actor.nextDueAt !== undefined && actor.nextDueAt <= now) {
+    actor.nextDueAt = undefined;
+    actor.wanted = true;
+  }
   for (const lane of actor.lanes.values()) {
     if (lane.waitingUntil !== undefined && lane.waitingUntil <= now) {
       lane.waitingUntil = undefined;
@@ -305,10 +322,10 @@ function isIdle(actor: Actor): boolean {
 /** Plans a wake for the end of the first wait or the due batch, because an actor has no timer and may be dropped. */
 function planWake(actor: Actor, now: Date, effects: Effect[]): void {
   const batchAt = actor.subscription?.nextBatchAt ?? undefined;
-  let first = batchAt !== undefined && batchAt > now ? batchAt : undefined;
-  for (const { waitingUntil } of actor.lanes.values())
-    if (waitingUntil !== undefined && waitingUntil > now && (!first || waitingUntil < first))
-      first = waitingUntil;
+  const ends = [...actor.lanes.values()].map(({ waitingUntil }) => waitingUntil);
+  let first: Date | undefined;
+  for (const end of [batchAt, actor.nextDueAt, ...ends])
+    if (end !== undefined && end > now && (!first || end < first)) first = end;
   if (first === undefined) return;
   if (actor.plannedFor !== undefined && actor.plannedFor <= first) return;
   actor.plannedFor = first;

@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
 import { outbox, outboxOffsets, outboxSequences } from "../../db/schema/outbox.ts";
@@ -84,6 +84,10 @@ const SETTINGS = {
   settledThrough: outboxOffsets.settledThrough,
   erasures: outboxOffsets.erasures,
   inactiveAccounts: value("text"),
+  /** The first due time after now of a queued entry, with ordering by review. */
+  nextDueAt: outbox.dueAt,
+  /** The last sequence number that the log has, with ordering by review. */
+  lastFound: nullable(outboxSequences.lastLogged),
 };
 
 /** The stored settings of a subscription that is active, or disabled with a pending test. */
@@ -93,42 +97,53 @@ const TESTS_LIMIT = sql.raw(`${MAX_TESTS}`);
 /** The most log events that one load searches for entries of reviews that it does not exclude. */
 export const WINDOW = 1_000;
 
-const isAsked = sql`(cardinality(a."except") = 0 or review_id is null or review_id <> all(a."except"))
-                          and not (a.except_none and review_id is null)`;
 const NO_SETTINGS = sql`'[]'::json`;
 /** Whether something of a subscription is sent: it is active, or a test decides whether it becomes active. */
 export const IS_SENT = sql.raw(
   "(state = 'active' or state = 'disabled' and pending_test_event_id is not null)",
 );
 
-const load = statement({
-  name: "load.active",
-  // Raw SQL, because the statement is hot and makes bounded walks of the log and of `outbox` for each request of a
-  // table.
-  params: {
-    given: rows({
-      ord: value("integer"),
-      id: outbox.subscriptionId,
-      shard: outbox.shard,
-      after: outbox.sequence,
-      limit: value("integer"),
-      max_bytes: value("integer"),
-      except: value("integer[]"),
-      except_none: value("boolean"),
-    }),
-  },
-  // A row of the result has either the settings of a subscription or one encoded entry.
-  columns: { ord: value("integer"), entry: nullable(value("text")), settings: table(SETTINGS) },
-  text: ({ given }) => sql`
+const PARAMS = {
+  given: rows({
+    ord: value("integer"),
+    id: outbox.subscriptionId,
+    shard: outbox.shard,
+    after: outbox.sequence,
+    limit: value("integer"),
+    max_bytes: value("integer"),
+    except: value("integer[]"),
+    except_none: value("boolean"),
+  }),
+};
+// A row of the result has either the settings of a subscription or one encoded entry.
+const COLUMNS = {
+  ord: value("integer"),
+  entry: nullable(value("text")),
+  settings: table(SETTINGS),
+};
+
+/** The parts of a load statement that depend on the ordering. `rows` and `events` read entries for `a`. */
+interface OfOrdering {
+  readonly ordering: SubscriptionRow["ordering"];
+  readonly rows: SQL;
+  readonly events: SQL;
+  readonly nextDueAt: SQL;
+  readonly lastFound: SQL;
+}
+
+/**
+ * Makes the text of a load statement. It reads entries of the subscriptions with this ordering, and tests and settings of
+ * all. Everything is in one snapshot, so that entries which an enable skips are left out.
+ */
+const textOf = (given: SQL, { ordering, rows, events, nextDueAt, lastFound }: OfOrdering) => sql`
     with asked as materialized (
       select * from ${given}
     ), active as materialized (
-      -- Read in the same snapshot as the entries, so that entries which an enable skips are left out.
       select a.ord, a.id, a.shard, a.after, a.max_bytes, a."except", a.except_none, s.*, f.settled_through, f.skipped_through,
              f.erasures,
              q.last_sequence, q.last_logged,
              -- While a test is pending, all other entries are held.
-             case when s.pending_test_event_id is null then a."limit" else 0 end as "limit",
+             case when s.pending_test_event_id is null and s.ordering = ${sql.raw(`'${ordering}'`)} then a."limit" else 0 end as "limit",
              array(select id from companies where partner_id = s.partner_id and not is_active order by id) as inactive
         from asked a
        cross join lateral (
@@ -144,14 +159,11 @@ const load = statement({
       from active a
      cross join lateral (
              select * from (
-               select *, sum(bytes) over (order by is_test, sequence ${ABOVE}) as before
+               select *, sum(bytes) over (partition by part order by place, sequence ${ABOVE}) as before
                  from (
-                   (select * from outbox
-                     where shard = a.shard and subscription_id = a.id and sequence > greatest(a.after, a.skipped_through)
-                       and not is_test and skipped_at is null and ${isAsked}
-                     order by sequence limit a."limit")
+                   ${rows}
                    union all
-                   (select * from outbox o
+                   (select *, 'test' as part, 0 as place from outbox o
                      where o.shard = a.shard and o.subscription_id = a.id and o.sequence > a.skipped_through and o.is_test
                        and o.skipped_at is null and o.event_id = coalesce(a.pending_test_event_id, o.event_id)
                      order by o.due_at nulls first, o.sequence limit ${TESTS_LIMIT})
@@ -171,7 +183,7 @@ const load = statement({
                      from review_history
                     where subscription_number = a.number and sequence > greatest(a.after, a.settled_through)
                     order by sequence limit case when a."limit" > 0 and a.last_logged > a.settled_through then ${sql.raw(`${WINDOW}`)} else 0 end) h
-                  where ${isAsked} or sequence - coalesce(gap, 0) - 1 > previous
+                  where ${events} or sequence - coalesce(gap, 0) - 1 > previous
                   limit a."limit") h) h
               where ${FITS}) h
      union all
@@ -180,21 +192,109 @@ const load = statement({
              'standardWebhooks', a.standard_webhooks, 'sealedSecret', a.sealed_secret, 'sealedPreviousSecret', a.previous_secret, 'nextBatchAt', a.next_batch_at,
              'pendingTestEventId', a.pending_test_event_id, 'consecutiveFailureCount', a.consecutive_failure_count,
              'lastSequence', a.last_sequence, 'lastLogged', a.last_logged, 'settledThrough', a.settled_through, 'erasures', a.erasures,
-             'inactiveAccounts', a.inactive::text))
-      from active a`,
+             'inactiveAccounts', a.inactive::text, 'nextDueAt', ${nextDueAt}, 'lastFound', ${lastFound}))
+      from active a`;
+
+const load = statement({
+  name: "load.active",
+  // Raw SQL, because the statement is hot and makes bounded walks of the log and of `outbox` for each request of a
+  // table.
+  params: PARAMS,
+  columns: COLUMNS,
+  text: ({ given }) =>
+    textOf(given, {
+      ordering: "subscription",
+      rows: sql`(select *, 'row' as part, 0 as place from outbox
+                     where shard = a.shard and subscription_id = a.id and sequence > greatest(a.after, a.skipped_through)
+                       and not is_test and skipped_at is null
+                     order by sequence limit a."limit")`,
+      events: sql`true`,
+      nextDueAt: sql`null::timestamptz`,
+      lastFound: sql`null::bigint`,
+    }),
+});
+
+const IS_QUEUED = sql`o.shard = a.shard and o.subscription_id = a.id and not o.is_test and o.skipped_at is null
+                       and o.sequence > a.skipped_through`;
+const isAsked = (one: string) => {
+  const review = sql.raw(`${one}.review_id`);
+  return sql`(cardinality(a."except") = 0 or ${review} is null or ${review} <> all(a."except"))
+                       and not (a.except_none and ${review} is null)`;
+};
+/**
+ * Whether no queued row of the review of `one` matches. The look-up is a scalar subquery, which the planner never turns
+ * into a scan of all rows.
+ */
+const hasNone = (one: string, matches: SQL) => sql`
+                       (select true from outbox w
+                         where w.shard = a.shard and w.subscription_id = a.id
+                           and coalesce(w.review_id, 0) = coalesce(${sql.raw(one)}.review_id, 0) and ${matches}
+                           and w.sequence > a.skipped_through and not w.is_test and w.skipped_at is null
+                         limit 1) is null`;
+
+const loadByReview = statement({
+  name: "load.byReview",
+  // Raw SQL for the reason of `load.active`. A review that waits for a retry is left out by look-ups in indexes, so that the
+  // cost does not follow the number of waiting reviews.
+  params: PARAMS,
+  columns: COLUMNS,
+  text: ({ given }) =>
+    textOf(given, {
+      ordering: "review",
+      // Of a review with a due row only the first row is read, and of a review without a row that waits or waited all are.
+      rows: sql`(select *, 'due' as part, extract(epoch from due_at) as place from outbox o
+                     where ${IS_QUEUED} and o.due_at <= now() and ${isAsked("o")}
+                       and ${hasNone("o", sql`w.sequence < o.sequence`)}
+                     order by due_at, sequence limit a."limit")
+                   union all
+                   (select *, 'row' as part, 0 as place from outbox o
+                     where ${IS_QUEUED} and o.due_at is null and ${isAsked("o")}
+                       and ${hasNone("o", sql`w.sequence < o.sequence and w.due_at is not null`)}
+                     order by due_at, sequence limit a."limit")`,
+      events: sql`${isAsked("h")} and ${hasNone("h", sql`w.due_at is not null`)}`,
+      nextDueAt: sql`(select o.due_at from outbox o where ${IS_QUEUED} and o.due_at > now() order by o.due_at limit 1)`,
+      lastFound: sql`(select sequence from review_history where subscription_number = a.number order by sequence desc limit 1)`,
+    }),
 });
 
 export type LoadedRows = NonNullable<Awaited<ReturnType<typeof loadActive>>[number]>;
 
 /**
  * Returns a result for each request in the same order, and undefined if the subscription is not active: its next
- * entries, and the 16 tests that are due first. A disabled subscription with a pending test has this test alone. All come from one snapshot, so that no skipped entry is combined with
- * later settings. A previous secret is returned only during its grace period.
+ * entries, and the 16 tests that are due first. A disabled subscription with a pending test has this test alone. All
+ * come from one snapshot, so that no skipped entry is combined with later settings. A previous secret is returned only
+ * during its grace period.
+ *
+ * Each ordering has its statement. A request whose subscription has another ordering than the request expects is read
+ * again by the other one.
  *
  * Look-ups by a key are behind `offset 0`, because the planner without statistics turns a plain join into a hash over
  * the whole table.
  */
 export async function loadActive(db: DbOrTx, requests: readonly LoadRequest[]) {
+  const results = new Map<LoadRequest, Awaited<ReturnType<typeof loadOf>>[number]>();
+  const { review = [], subscription = [] } = Object.groupBy(
+    requests,
+    ({ ordering }) => ordering ?? "subscription",
+  );
+  const read = async (ordering: SubscriptionRow["ordering"], group: readonly LoadRequest[]) => {
+    const found = group.length === 0 ? [] : await loadOf(db, ordering, group);
+    group.forEach((request, i) => results.set(request, found[i]));
+    return group.filter(
+      (_, i) => found[i] !== undefined && found[i].subscription.ordering !== ordering,
+    );
+  };
+  const others = await read("subscription", subscription);
+  const changed = await read("review", [...review, ...others]);
+  await read("subscription", changed);
+  return requests.map((request) => results.get(request));
+}
+
+async function loadOf(
+  db: DbOrTx,
+  ordering: SubscriptionRow["ordering"],
+  requests: readonly LoadRequest[],
+) {
   const given = requests.map(({ id, shard, after, limit, maxBytes, exceptReviews }, ord) => ({
     ord,
     id,
@@ -205,7 +305,8 @@ export async function loadActive(db: DbOrTx, requests: readonly LoadRequest[]) {
     except: exceptReviews.filter((review) => review !== null),
     except_none: exceptReviews.includes(null),
   }));
-  const found = Map.groupBy(await db.run(load, { given }), (row) => row.ord);
+  const rows = await db.run(ordering === "review" ? loadByReview : load, { given });
+  const found = Map.groupBy(rows, (row) => row.ord);
   return requests.map((request, ord) => {
     const own = found.get(ord) ?? [];
     const [subscription] = own.flatMap(({ settings }) => settings);
@@ -213,8 +314,10 @@ export async function loadActive(db: DbOrTx, requests: readonly LoadRequest[]) {
     const entries: ReadEntry[] = [];
     for (const { entry } of own)
       if (entry !== null) entries.push(readEntry(entry, subscription.partnerId));
-    const limit = subscription.pendingTestEventId === null ? request.limit : 0;
-    return { subscription, ...nextOf(entries, { ...request, limit }, subscription) };
+    const isRead = subscription.pendingTestEventId === null && subscription.ordering === ordering;
+    const asked = { ...request, limit: isRead ? request.limit : 0 };
+    const next = ordering === "review" ? nextByReview : nextOf;
+    return { subscription, ...next(entries, asked, subscription) };
   });
 }
 
@@ -235,59 +338,95 @@ const MISSING = {
   facts: undefined,
 } as const;
 
+type Asked = Pick<LoadRequest, "after" | "limit" | "maxBytes" | "exceptReviews">;
+type Place = Pick<SubscriptionRow, "settledThrough" | "lastLogged" | "lastFound">;
+
 /**
- * Merges the entries of the log and of `outbox`. Each of them fills the request or is read to its end. If the window of
- * the log ends before its last event, rows after the window are left out: an event of the same review may precede them.
+ * Merges the entries of the log and of `outbox` in the order of their sequence. Each of them fills the request or is read
+ * to its end.
  *
  * An event that was removed from the log before it was settled has a placeholder entry, which is the last one of the
  * load (contract 7.3). Nobody knows its review, so the events after it wait in both orderings.
  */
-export function nextOf(
-  found: readonly ReadEntry[],
-  request: Pick<LoadRequest, "after" | "limit" | "maxBytes" | "exceptReviews">,
-  settings: Pick<SubscriptionRow, "settledThrough" | "lastLogged">,
-) {
-  const { exceptReviews } = request;
-  const { settledThrough, lastLogged } = settings;
-  const sorted = found.toSorted((a, b) => a.sequence - b.sequence);
-  const logged = sorted.filter(({ isLogged }) => isLogged);
-  const missing = missingOf(logged, request, settings);
-  const isCut =
-    exceptReviews.length > 0 && !fills(request, logged) && lastLogged - settledThrough > WINDOW;
-  const windowEnd = isCut ? (logged.at(-1)?.sequence ?? settledThrough) : Number.POSITIVE_INFINITY;
-  const end = missing ?? windowEnd;
-  const isMissingWanted = missing !== undefined && !exceptReviews.includes(MISSING.reviewId);
-  const wanted = [
-    ...sorted,
-    ...(isMissingWanted ? [{ ...MISSING, sequence: missing }] : []),
-  ].filter(({ isTest, sequence }) => !isTest && sequence <= end);
-  const entries = fitting(request, wanted);
-  const held = entries.findIndex(({ isHeld }) => isHeld);
-  return {
-    /** The fitting entries in the order of their sequence, without the first held one and those after it. */
-    entries: held === -1 ? entries : entries.slice(0, held),
-    /** True if an entry belongs to an account that is not active. */
-    isHeld: held !== -1,
-    tests: sorted.filter(({ isTest }) => isTest),
-    /** True if more entries may follow the window, because the left-out reviews fill it. */
-    isFull: isCut && missing === undefined && !fills(request, entries),
-  };
+export function nextOf(found: readonly ReadEntry[], request: Asked, place: Place) {
+  const logged = loggedOf(found);
+  const seen = logged.at(-1)?.sequence ?? Math.max(request.after, place.settledThrough);
+  const isEndMissing = !fills(request, logged) && place.lastLogged > seen;
+  const missing = gapIn(logged) ?? (isEndMissing ? place.lastLogged : undefined);
+  const entries = fitting(request, inOrder(found, missing ?? Number.POSITIVE_INFINITY, missing));
+  return { ...answerOf(found, entries), isFull: false };
 }
 
 /**
- * Returns the sequence number of the first event that is missing from the log. The end of the log is checked only if
- * the load leaves out no review.
+ * Merges the entries for lanes by review. The due entries of reviews that waited take turns with the others, because
+ * neither may hold up the other; both keep their own order, and they have no review in common.
+ *
+ * If the window of the log ends before its last event, rows after the window are left out: an event of the same review may
+ * precede them.
  */
-function missingOf(
-  logged: readonly ReadEntry[],
-  request: Parameters<typeof nextOf>[1],
-  { settledThrough, lastLogged }: Pick<SubscriptionRow, "settledThrough" | "lastLogged">,
-): number | undefined {
+export function nextByReview(found: readonly ReadEntry[], request: Asked, place: Place) {
+  const { exceptReviews } = request;
+  const { settledThrough, lastLogged, lastFound } = place;
+  const logged = loggedOf(found);
+  const isEndMissing = request.limit > 0 && lastLogged > Math.max(lastFound ?? 0, settledThrough);
+  const missing = gapIn(logged) ?? (isEndMissing ? lastLogged : undefined);
+  const isCut = !fills(request, logged) && lastLogged - settledThrough > WINDOW;
+  const windowEnd = isCut ? (logged.at(-1)?.sequence ?? settledThrough) : Number.POSITIVE_INFINITY;
+  const end = missing ?? windowEnd;
+  const placeholder = exceptReviews.includes(MISSING.reviewId) ? undefined : missing;
+  const ordered = inOrder(found, end, placeholder);
+  const due = ordered.filter(({ dueAt }) => dueAt !== null).toSorted(byDueTime);
+  const others = fitting(
+    request,
+    ordered.filter(({ dueAt }) => dueAt === null),
+  );
+  return {
+    ...answerOf(found, fitting(request, inTurns(due, others))),
+    /** True if more entries may follow the window, because left-out reviews fill it. */
+    isFull: request.limit > 0 && isCut && missing === undefined && !fills(request, others),
+  };
+}
+
+function loggedOf(found: readonly ReadEntry[]): ReadEntry[] {
+  return found.filter(({ isLogged }) => isLogged).toSorted(bySequence);
+}
+
+const bySequence = (a: Entry, b: Entry) => a.sequence - b.sequence;
+const byDueTime = (a: Entry, b: Entry) =>
+  (a.dueAt?.getTime() ?? 0) - (b.dueAt?.getTime() ?? 0) || bySequence(a, b);
+
+/** Returns the sequence number of the first event that is missing between events of the log. */
+function gapIn(logged: readonly ReadEntry[]): number | undefined {
   const behind = logged.find(({ sequence, gap, previous }) => sequence - gap - 1 > previous);
-  if (behind !== undefined) return behind.sequence - behind.gap - 1;
-  const seen = logged.at(-1)?.sequence ?? Math.max(request.after, settledThrough);
-  const isEndSeen = request.exceptReviews.length === 0 && !fills(request, logged);
-  return isEndSeen && lastLogged > seen ? lastLogged : undefined;
+  return behind && behind.sequence - behind.gap - 1;
+}
+
+/** Returns the entries up to a sequence in their order, without tests, and with the placeholder of a missing event. */
+function inOrder(found: readonly ReadEntry[], end: number, missing: number | undefined) {
+  const placeholder =
+    missing === undefined ? [] : [{ ...MISSING, sequence: missing, gap: 0, previous: 0 }];
+  return [...found, ...placeholder]
+    .filter(({ isTest, sequence }) => !isTest && sequence <= end)
+    .toSorted(bySequence);
+}
+
+/** Merges two lists alternately. */
+function inTurns<T>(one: readonly T[], other: readonly T[]): T[] {
+  const length = Math.max(one.length, other.length);
+  return Array.from({ length }, (_, i) => [one[i], other[i]])
+    .flat()
+    .filter((item) => item !== undefined);
+}
+
+function answerOf(found: readonly ReadEntry[], entries: readonly ReadEntry[]) {
+  const held = entries.findIndex(({ isHeld }) => isHeld);
+  return {
+    /** The fitting entries, without the first held one and those after it. */
+    entries: held === -1 ? entries : entries.slice(0, held),
+    /** True if an entry belongs to an account that is not active. */
+    isHeld: held !== -1,
+    tests: found.filter(({ isTest }) => isTest).toSorted(bySequence),
+  };
 }
 
 /**

@@ -26,6 +26,8 @@ interface OpenRequest {
   readonly passes: number;
   /** Whether the last answer ended at a held entry. */
   readonly isHeld: boolean;
+  /** The last sequence number that was assigned when the request was read first. */
+  readonly lastSequence?: number | undefined;
 }
 
 interface LoadOptions extends Partial<Pick<OpenRequest, "isWanted">> {
@@ -140,8 +142,14 @@ export class Loader {
     if (answer.isUnusable) this.#quarantine?.note(id, wholly(id, "secret_unreadable"));
     else this.#quarantine?.end(id, "secret_unreadable");
     const { isFull = false, isHeld = false } = answer;
-    if ((!isFull && !isHeld) || open.passes >= PASSES_PER_LOAD) return open.take(answer);
-    const again = { ...open, passes: open.passes + 1, isHeld };
+    const lastSequence = open.lastSequence ?? answer.found?.lastSequence;
+    if ((!isFull && !isHeld) || open.passes >= PASSES_PER_LOAD)
+      return open.take(
+        answer.found && lastSequence !== undefined
+          ? { ...answer, found: { ...answer.found, lastSequence } }
+          : answer,
+      );
+    const again = { ...open, passes: open.passes + 1, isHeld, lastSequence };
     this.#passing = this.#passing.then(() =>
       open.signal.aborted ? undefined : this.#runner.run([again]),
     );

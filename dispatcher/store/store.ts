@@ -83,9 +83,16 @@ function toAnswer(deps: OpeningDeps, request: LoadRequest, rows: LoadedRows | un
   const subscription = rows && openSubscription(deps, request.id, rows.subscription);
   if (rows === undefined) return { request, found: undefined };
   if (subscription === undefined) return { request, found: undefined, isUnusable: true };
-  const { lastSequence } = rows.subscription;
+  const { lastSequence, nextDueAt } = rows.subscription;
   const { entries, tests, isFull, isHeld } = rows;
-  return { request, isFull, isHeld, found: { subscription, entries, tests, lastSequence } };
+  const found = {
+    subscription,
+    entries,
+    tests,
+    lastSequence,
+    nextDueAt: nextDueAt ?? undefined,
+  };
+  return { request, isFull, isHeld, found };
 }
 
 /**

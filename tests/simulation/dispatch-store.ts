@@ -94,13 +94,15 @@ function read({ tables, world }: StoreDeps, request: LoadRequest): Read {
   const subscription = activeSubscription(tables, request.id);
   if (subscription === undefined)
     return { answer: { request, found: undefined }, snapshotMs, walked: 0 };
-  const { entries, isFull, walked } = readQueue(row, request, world.settings.window);
+  const reading = { window: world.settings.window, nowMs: world.postgresMs };
+  const { entries, isFull, nextDueMs, walked } = readQueue(row, request, reading);
   const tests = nextTests(row.outbox.filter(({ sequence }) => sequence > row.skippedThrough));
   const found = {
     subscription,
     entries: entries.map((entry) => toEntry(tables, entry)),
     tests: tests.map((test) => toEntry(tables, { ...test, isLogged: false })),
     lastSequence: row.lastSequence,
+    nextDueAt: nextDueMs === null ? undefined : new Date(nextDueMs),
   };
   return { answer: { request, found, isFull }, snapshotMs, walked };
 }

@@ -84,45 +84,100 @@ export interface Found {
   readonly entries: QueuedRow[];
   /** The left-out reviews fill the window of the log. */
   readonly isFull: boolean;
+  /** The first due time after now, with lanes by review. */
+  readonly nextDueMs: number | null;
   /** The number of rows and events that were read. */
   readonly walked: number;
 }
 
-/** Returns the entries of one load, without tests: rows of `outbox`, and log events within its window. */
-export function readQueue(target: SubscriptionRow, wanted: Wanted, window: number): Found {
-  const { after, limit, maxBytes, exceptReviews } = wanted;
-  const isAsked = (row: OutboxRow) => !row.isTest && !exceptReviews.includes(row.reviewId);
+/**
+ * Returns the entries of one load, without tests: rows of `outbox`, and log events within its window. With lanes by review
+ * it leaves out reviews that wait for a retry at `nowMs`; of those that waited it has the first row.
+ */
+export function readQueue(
+  target: SubscriptionRow,
+  wanted: Wanted,
+  { window, nowMs }: { readonly window: number; readonly nowMs: number },
+): Found {
+  return target.ordering === "review"
+    ? readByReview(target, wanted, { window, nowMs })
+    : readInOrder(target, wanted);
+}
+
+function readInOrder(target: SubscriptionRow, wanted: Wanted): Found {
+  const { outbox, log, skippedThrough } = target;
+  const isAsked = (row: OutboxRow) => !row.isTest;
+  const firstRow = indexFrom(outbox, Math.max(wanted.after, skippedThrough) + 1);
+  const rows = upTo(wanted, outbox.slice(firstRow).filter(isAsked)).map(asRow);
+  const first = indexFrom(log, logBegin(target, wanted.after));
+  const events = upTo(wanted, log.slice(first, first + wanted.limit)).map(asEvent);
+  const entries = upTo(wanted, [...rows, ...events].toSorted(bySequence));
+  return { entries, isFull: false, nextDueMs: null, walked: rows.length + events.length };
+}
+
+function readByReview(
+  target: SubscriptionRow,
+  wanted: Wanted,
+  { window, nowMs }: { readonly window: number; readonly nowMs: number },
+): Found {
+  const { outbox, log, settledThrough, skippedThrough, lastLogged } = target;
+  const isAsked = ({ reviewId }: OutboxRow) => !wanted.exceptReviews.includes(reviewId);
+  const queued = outbox
+    .slice(indexFrom(outbox, skippedThrough + 1))
+    .filter(({ isTest }) => !isTest);
+  const heads = new Map<number | null, OutboxRow>();
+  const waits = new Map<number | null, OutboxRow>();
+  const due: QueuedRow[] = [];
   const rows: QueuedRow[] = [];
-  const { outbox, log, settledThrough, skippedThrough } = target;
-  const firstRow = indexFrom(outbox, Math.max(after, skippedThrough) + 1);
-  let at = firstRow;
-  let bytes = 0;
-  for (; rows.length < limit && bytes < maxBytes; at++) {
-    const row = outbox[at];
-    if (row === undefined) break;
-    if (!isAsked(row)) continue;
-    rows.push({ ...row, isLogged: false });
-    bytes += bytesOf(row);
+  for (const row of queued) {
+    const isHead = !heads.has(row.reviewId);
+    heads.getOrInsert(row.reviewId, row);
+    if (row.dueAtMs !== null && isHead && isDue(row, nowMs) && isAsked(row)) due.push(asRow(row));
+    if (row.dueAtMs === null && !isBehind(waits, row) && isAsked(row)) rows.push(asRow(row));
+    if (row.dueAtMs !== null) waits.getOrInsert(row.reviewId, row);
   }
-  const first = indexFrom(log, logBegin(target, after));
-  // If no review is left out, the real window is wider than any limit.
-  const width = exceptReviews.length > 0 ? window : limit;
-  const looked = limit > 0 ? log.slice(first, first + width) : [];
-  const events = upTo(wanted, looked.filter(isAsked)).map((event) => ({
-    ...event,
-    isLogged: true,
-  }));
-  const isCut =
-    exceptReviews.length > 0 &&
-    !isFilled(wanted, events) &&
-    target.lastLogged - settledThrough > window;
+  const first = indexFrom(log, logBegin(target, 0));
+  const looked = wanted.limit > 0 ? log.slice(first, first + window) : [];
+  const free = looked.filter((event) => isAsked(event) && !isBehind(waits, event));
+  const events = upTo(wanted, free).map(asEvent);
+  const isCut = !isFilled(wanted, events) && lastLogged - settledThrough > window;
   const end = isCut ? Math.max(settledThrough, events.at(-1)?.sequence ?? 0) : undefined;
-  const entries = upTo(
+  const others = upTo(
     wanted,
-    withinWindow([...rows, ...events], end).toSorted((a, b) => a.sequence - b.sequence),
+    withinWindow([...upTo(wanted, rows), ...events], end).toSorted(bySequence),
   );
-  const walked = at - firstRow + looked.length;
-  return { entries, isFull: isCut && !isFilled(wanted, entries), walked };
+  const dueFirst = due.toSorted((a, b) => (a.dueAtMs ?? 0) - (b.dueAtMs ?? 0) || bySequence(a, b));
+  const later = queued.map(({ dueAtMs }) => dueAtMs ?? 0).filter((dueAtMs) => dueAtMs > nowMs);
+  return {
+    entries: upTo(wanted, inTurns(withinWindow(dueFirst, end), others)),
+    isFull: wanted.limit > 0 && isCut && !isFilled(wanted, others),
+    nextDueMs: later.length > 0 ? Math.min(...later) : null,
+    walked: due.length + rows.length + looked.length,
+  };
+}
+
+const bySequence = (a: OutboxRow, b: OutboxRow) => a.sequence - b.sequence;
+const asRow = (row: OutboxRow): QueuedRow => ({ ...row, isLogged: false });
+const asEvent = (event: OutboxRow): QueuedRow => ({ ...event, isLogged: true });
+
+/** Whether the time of a retry has come. */
+export function isDue({ dueAtMs }: Pick<OutboxRow, "dueAtMs">, nowMs: number): boolean {
+  return (dueAtMs ?? 0) <= nowMs;
+}
+
+/** Whether an entry of the same review that waits for a retry precedes this one. */
+export function isBehind(
+  waits: ReadonlyMap<number | null, OutboxRow>,
+  { reviewId }: Pick<OutboxRow, "reviewId">,
+): boolean {
+  return waits.has(reviewId);
+}
+
+function inTurns<T>(one: readonly T[], other: readonly T[]): T[] {
+  const length = Math.max(one.length, other.length);
+  return Array.from({ length }, (_, i) => [one[i], other[i]])
+    .flat()
+    .filter((item) => item !== undefined);
 }
 
 export function bytesOf({ history }: OutboxRow): number {

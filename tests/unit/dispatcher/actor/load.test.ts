@@ -120,6 +120,7 @@ describe("a load", () => {
     expect(loadRequest(driven.actor, 0)).toEqual({
       id: "S",
       shard: 1,
+      ordering: "review",
       generation: 0,
       after: 0,
       limit: 0,

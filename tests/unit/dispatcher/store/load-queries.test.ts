@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { nextOf, type ReadEntry } from "../../../../dispatcher/store/load-queries.ts";
+import { nextByReview, nextOf, type ReadEntry } from "../../../../dispatcher/store/load-queries.ts";
 
 describe("the entries of a load", () => {
   test("are those of the log and of the rows in the order of the sequence, up to the limit, tests apart", () => {
@@ -30,8 +30,25 @@ describe("the entries of a load", () => {
       entries: ["11"],
       isFull: false,
     });
-    // The end of the log is not visible.
-    expect(loaded([entry(14)], { lastLogged: 20, except: 1 }).entries).toEqual(["14"]);
+    // The log ends with 14 although 20 was logged.
+    expect(loaded([entry(14)], { lastLogged: 20, except: 1, lastFound: 14 }).entries).toEqual([
+      "14",
+      "20 missing",
+    ]);
+    expect(loaded([entry(14)], { lastLogged: 20, except: 1, lastFound: 20 }).entries).toEqual([
+      "14",
+    ]);
+  });
+});
+
+describe("a load by review", () => {
+  test("lets due retries and other entries take turns, each in their order", () => {
+    const due = (sequence: number, ms: number) =>
+      entry(sequence, { isLogged: false, dueAt: new Date(ms) });
+    const found = [due(3, 20), due(4, 10), due(5, 30), row(6), entry(11), entry(12)];
+    const all = { except: 1, lastLogged: 12 } as const;
+    expect(loaded(found, { ...all, limit: 8 }).entries).toEqual(["4", "6", "3", "11", "5", "12"]);
+    expect(loaded(found, { ...all, limit: 3 }).entries).toEqual(["4", "6", "3"]);
   });
 });
 
@@ -51,13 +68,12 @@ describe("a load that leaves out reviews, of a log that goes on behind the windo
     });
   });
 
-  test("leaves nothing where the window reaches the end, where no review is left out, or where it is full", () => {
+  test("leaves nothing where the window reaches the end or where it is full", () => {
     const all = ["9", "11", "12", "13", "2000"];
     expect(loaded(found, { except: 1, limit: 8, lastLogged: 1_010 })).toMatchObject({
       entries: all,
       isFull: false,
     });
-    expect(loaded(found, { limit: 8, lastLogged: 1_011 })).toMatchObject({ isFull: false });
     expect(loaded(found.slice(1, 4), { except: 1, limit: 2, lastLogged: 1_011 })).toMatchObject({
       entries: ["11", "12"],
       isFull: false,
@@ -79,6 +95,7 @@ const entry = (sequence: number, fields: Partial<ReadEntry> = {}) => {
     sequence,
     isLogged: true,
     isTest: false,
+    dueAt: null,
     bytes: 1,
     gap,
     previous: sequence - gap - 1,
@@ -89,7 +106,7 @@ const entry = (sequence: number, fields: Partial<ReadEntry> = {}) => {
 
 const row = (sequence: number) => entry(sequence, { isLogged: false });
 
-/** Loads for a subscription whose offset is 10. */
+/** Loads for a subscription whose offset is 10; by review if some are left out. */
 function loaded(
   found: readonly ReadEntry[],
   {
@@ -97,14 +114,22 @@ function loaded(
     lastLogged = 10,
     except = 0,
     after = 0,
-  }: { limit?: number; lastLogged?: number; except?: number | null[]; after?: number } = {},
+    lastFound = lastLogged,
+  }: {
+    limit?: number;
+    lastLogged?: number;
+    except?: number | null[];
+    after?: number;
+    lastFound?: number;
+  } = {},
 ) {
   const exceptReviews =
     typeof except === "number" ? Array.from({ length: except }, (_, i) => i) : except;
-  const { entries, tests, isFull } = nextOf(
+  const next = exceptReviews.length > 0 ? nextByReview : nextOf;
+  const { entries, tests, isFull } = next(
     found,
     { after, limit, maxBytes: Infinity, exceptReviews },
-    { settledThrough: 10, lastLogged },
+    { settledThrough: 10, lastLogged, lastFound },
   );
   return {
     entries: entries.map(({ sequence, facts }) =>

@@ -1,0 +1,147 @@
+import { afterEach, expect, test } from "bun:test";
+
+import { createTestBox, createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
+import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
+import type { Tenant } from "../../support/outbox.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { type Received, Receiver, until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
+
+/*
+ * Lanes by review (contract 6.7): reviews that wait for a retry hold up nobody, however many they are.
+ */
+
+const database = fixture(createDatabase);
+const stores = fixture(createTestSchedule);
+const receiver = fixture(() => Receiver.start());
+const box = createTestBox();
+
+/** The reviews whose events the receiver refuses. */
+const failing = new Set<number>();
+const running: ReturnType<typeof startDispatcher>[] = [];
+const HOUR_MS = 3_600_000;
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((one) => one.stop()));
+  failing.clear();
+  receiver.received.length = 0;
+});
+
+for (const waiting of [300, 2_000])
+  test(`${waiting} reviews that wait for an hour, with events behind them, hold up no other review`, async () => {
+    const healthy = 40;
+    const { tenant, id, one } = await start(waiting + healthy);
+    const ill = tenant.reviewIds.slice(0, waiting);
+    for (const review of ill) failing.add(review);
+    await emit(tenant, ill);
+    await until("all wait", async () => (await waitingOf(id)) === waiting);
+    await emit(tenant, ill);
+    const well = tenant.reviewIds.slice(waiting);
+    for (const review of well) await emit(tenant, [review, review]);
+    await until("all others are delivered", () => countOf(well) === 2 * healthy);
+    expect(await inOrder(id, well)).toBe(true);
+    // Nothing of a waiting review is sent, and it takes no memory.
+    expect(countOf(ill)).toBe(waiting);
+    await until("nothing is in memory", () => one.workload.actors === 0);
+  });
+
+test("reviews that waited are sent in order, each with the events behind its first one", async () => {
+  const { tenant, id } = await start(60, [400, 400, 400]);
+  for (const review of tenant.reviewIds) failing.add(review);
+  await emit(tenant, tenant.reviewIds);
+  await until("all wait", async () => (await waitingOf(id)) > 30);
+  await emit(tenant, tenant.reviewIds.toReversed());
+  await emit(tenant, tenant.reviewIds);
+  failing.clear();
+  await until("all are delivered", async () => (await queuedOf(id)) === 0);
+  expect(await inOrder(id, tenant.reviewIds)).toBe(true);
+});
+
+test("due retries and new events take turns", async () => {
+  const { tenant, id } = await start(400, [1_000, HOUR_MS, HOUR_MS]);
+  const ill = tenant.reviewIds.slice(0, 300);
+  for (const review of ill) failing.add(review);
+  await emit(tenant, ill);
+  await until("all failed twice", async () => countOf(ill) === 600, 120_000);
+  const well = tenant.reviewIds.slice(300);
+  await emit(tenant, well);
+  await until("all others are delivered", () => countOf(well) === 100);
+  expect(await waitingOf(id)).toBe(300);
+});
+
+test("a restart and a move of the shard find the retries of all reviews", async () => {
+  const { tenant, id, one } = await start(350, [3_000, 3_000, 3_000]);
+  for (const review of tenant.reviewIds) failing.add(review);
+  await emit(tenant, tenant.reviewIds);
+  await until("all wait", async () => (await waitingOf(id)) === 350);
+  await one.stop();
+  failing.clear();
+  running.push(dispatcher([3_000, 3_000, 3_000]));
+  await until("all are delivered", async () => (await queuedOf(id)) === 0);
+  expect(await inOrder(id, tenant.reviewIds)).toBe(true);
+});
+
+async function start(reviews: number, retryDelaysMs: number[] = [HOUR_MS, HOUR_MS, HOUR_MS]) {
+  const tenant = await insertTenant(database.db, reviews);
+  const { subscriptionId: id } = await insertSubscription(
+    { db: database.db, box },
+    { partnerId: tenant.partnerId, url: receiver.url, ordering: "review" },
+  );
+  receiver.answer = (request) => (failing.has(reviewOf(request)) ? 500 : 200);
+  const one = dispatcher(retryDelaysMs);
+  running.push(one);
+  return { tenant, id, one };
+}
+
+function dispatcher(retryDelaysMs: number[]) {
+  return startDispatcher({
+    db: database.connect(),
+    box,
+    schedule: stores.schedule,
+    retryDelaysMs,
+  });
+}
+
+async function emit(tenant: Tenant, reviews: readonly number[]): Promise<void> {
+  const actions = reviews.map((reviewId) => reviewAction(tenant, { reviewId }));
+  for (let at = 0; at < actions.length; at += 200)
+    await stores.schedule.wake(await record(database.db, actions.slice(at, at + 200)));
+}
+
+const reviewOf = ({ body }: Received): number => JSON.parse(body).review.id;
+
+function countOf(reviews: readonly number[]): number {
+  const wanted = new Set(reviews);
+  return receiver.received.filter((one) => wanted.has(reviewOf(one))).length;
+}
+
+/** Whether the events of each of these reviews arrived in the order of their sequence; retries follow each other. */
+async function inOrder(id: string, reviews: readonly number[]): Promise<boolean> {
+  const wanted = new Set(reviews);
+  const rows = await database.db.sql<{ event_id: string; sequence: number }[]>`
+    select event_id, h.sequence::int from review_history h join webhook_subscriptions s on s.number = h.subscription_number
+     where s.id = ${id}`;
+  const sequenceOf = new Map(rows.map((row) => [row.event_id, row.sequence]));
+  const last = new Map<number, number>();
+  return receiver.received.every((one) => {
+    const review = reviewOf(one);
+    if (!wanted.has(review)) return true;
+    const sequence = sequenceOf.get(one.headers["x-svc-delivery"] ?? "") ?? 0;
+    const isLater = sequence >= (last.get(review) ?? 0);
+    last.set(review, sequence);
+    return isLater;
+  });
+}
+
+async function waitingOf(id: string): Promise<number> {
+  const [row] = await database.db.sql<{ n: number }[]>`
+    select count(*)::int as n from outbox where subscription_id = ${id} and state = 'waiting'`;
+  return row?.n ?? 0;
+}
+
+async function queuedOf(id: string): Promise<number> {
+  const [row] = await database.db.sql<{ n: number }[]>`
+    select (q.last_logged - f.settled_through + (select count(*) from outbox where subscription_id = ${id}))::int as n
+      from outbox_sequences q join outbox_offsets f using (subscription_id) where subscription_id = ${id}`;
+  return row?.n ?? 0;
+}
