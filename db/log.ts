@@ -2,7 +2,7 @@ import { sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "./client.ts";
 import { outbox, outboxOffsets, outboxSkips } from "./schema/outbox.ts";
-import { instant, list, onlyRow, statement, value, type ValuesOf } from "./statement.ts";
+import { instant, list, nullable, onlyRow, statement, value, type ValuesOf } from "./statement.ts";
 
 /*
  * The log of a subscription consists of the rows of `review_history` that belong to the subscription, in the order of
@@ -89,7 +89,7 @@ const holding = statement({
     exceptNone: value("boolean"),
     heldAt: instant,
   },
-  columns: { searchedThrough: value("bigint") },
+  columns: { searchedThrough: nullable(value("bigint")), held: value("integer") },
   text: ({ id, after, except, exceptNone, heldAt }) => sql`
     with searched as materialized (
       select o.ctid as place, o.sequence, o.review_history_id
@@ -111,15 +111,18 @@ const holding = statement({
        where ctid = any(array(
                select ctid from outbox where ctid = any(array(select place from found)) and skipped_at is null
                   for update skip locked))
+      returning 1
     )
-    select max(sequence) as "searchedThrough" from searched having count(*) = ${sql.raw(String(CHUNK))}`,
+    select case when count(*) = ${sql.raw(String(CHUNK))} then max(sequence) end as "searchedThrough",
+           (select count(*)::int from held) as held
+      from searched`,
 });
 
 /**
  * Searches the next `CHUNK` rows of `outbox` after a sequence, and holds those whose account is not active (contract
  * 10.1): they are marked as skipped until `releaseHeld`. Events of the log are held once they have a row
- * (`passLogged`). The reviews in `exceptReviews` are left out, because they may be under way. Returns the last searched
- * sequence, or undefined if no row follows it.
+ * (`passLogged`). The reviews in `exceptReviews` are left out, because they may be under way. Returns the number of held
+ * rows, and the last searched sequence, or null if no row follows it.
  */
 export async function holdQueued(
   db: DbOrTx,
@@ -129,12 +132,11 @@ export async function holdQueued(
     readonly exceptReviews: readonly (number | null)[];
     readonly heldAt: Date;
   },
-): Promise<number | undefined> {
+): Promise<{ readonly searchedThrough: number | null; readonly held: number }> {
   const { id, after, exceptReviews, heldAt } = one;
   const except = exceptReviews.filter((review) => review !== null);
   const exceptNone = exceptReviews.includes(null);
-  const [found] = await db.run(holding, { id, after, except, exceptNone, heldAt });
-  return found?.searchedThrough;
+  return onlyRow(await db.run(holding, { id, after, except, exceptNone, heldAt }));
 }
 
 const releasing = statement({

@@ -54,7 +54,10 @@ export function createStore(deps: StoreDeps) {
     },
     /** Marks the next entries of the request whose account is not active. */
     hold: async (request: LoadRequest): Promise<void> => {
-      await holdQueued(db, { ...request, heldAt: clock.now() });
+      const heldAt = clock.now();
+      let after: number | null = request.after;
+      for (let held = 0; after !== null && held === 0;)
+        ({ searchedThrough: after, held } = await holdQueued(db, { ...request, after, heldAt }));
     },
     /** Commits attempt records. Records that are committed already change nothing. */
     commit(dispatcherId: string, records: readonly AttemptRecord[]) {

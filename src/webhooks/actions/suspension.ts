@@ -73,9 +73,14 @@ export async function holdWholeQueue(db: Db, partnerId: number, now: Date): Prom
   for (const { id } of await subscriptionsOfPartner(db, partnerId)) {
     for (let i = 0; i < SEARCHED_CHUNKS; i++)
       if ((await passLogged(db, id, { limit: CHUNK, lockMs })) < CHUNK) break;
-    let after: number | undefined = 0;
-    for (let i = 0; i < SEARCHED_CHUNKS && after !== undefined; i++)
-      after = await holdQueued(db, { id, after, exceptReviews: [], heldAt: now });
+    let after: number | null = 0;
+    for (let i = 0; i < SEARCHED_CHUNKS && after !== null; i++)
+      ({ searchedThrough: after } = await holdQueued(db, {
+        id,
+        after,
+        exceptReviews: [],
+        heldAt: now,
+      }));
   }
 }
 

@@ -275,7 +275,15 @@ async function load({
   id,
   shard,
 }: Model): Promise<{ entries: readonly Entry[]; tests: readonly Entry[] }> {
-  const request = { id, shard, generation: 1, after: 0, limit: 64, maxBytes: 1e6, exceptReviews: [] };
+  const request = {
+    id,
+    shard,
+    generation: 1,
+    after: 0,
+    limit: 64,
+    maxBytes: 1e6,
+    exceptReviews: [],
+  };
   const [one] = await store.load([request]);
   return one?.found ?? { entries: [], tests: [] };
 }

@@ -174,7 +174,14 @@ async function loaded(id: string) {
   const { db } = world.database;
   const config = { batchHourMs: 1_000 };
   const store = createStore({ ...world.api.deps, db, clock: world.clock, log: silentLog, config });
-  const request = { id, shard: await shardOf(id), generation: 1, after: 0, limit: 64, maxBytes: 1e6 };
+  const request = {
+    id,
+    shard: await shardOf(id),
+    generation: 1,
+    after: 0,
+    limit: 64,
+    maxBytes: 1e6,
+  };
   const [one] = await store.load([{ ...request, exceptReviews: [] }]);
   return (one?.found?.entries ?? []).map(({ eventId, round }) => [eventId, round]);
 }
