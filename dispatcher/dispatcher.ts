@@ -13,7 +13,7 @@ import { LIMITS, type Limits } from "./delivery/limits.ts";
 import { type AttemptDeps, Sender, type SendEvent } from "./delivery/sender.ts";
 import { SLOW_HOSTS, Slots } from "./delivery/slots.ts";
 import type { Mailer } from "./mail/mailer.ts";
-import { Quarantine } from "./quarantine.ts";
+import { Quarantine } from "./store/quarantine.ts";
 import { Holdings, type HoldingsEvent } from "./shards/holdings.ts";
 import type { Leases } from "./shards/lease-queries.ts";
 import { Scheduler, type ScheduleEvent } from "./shards/scheduler.ts";

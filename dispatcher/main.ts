@@ -2,7 +2,7 @@ import { poolsOf } from "../db/pools.ts";
 import { collectWhenCrowded, collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
 import { stopSignal } from "../src/lib/lifecycle.ts";
 import { openSpans } from "../src/lib/spans.ts";
-import { AuditForwarder } from "../src/auth/actions/audit-webhook.ts";
+import { AuditForwarder, LONGEST_PAUSE_MS } from "../src/auth/actions/audit-webhook.ts";
 import { purgeChunk } from "../src/auth/actions/purge.ts";
 import { emailsChunk } from "../src/auth/queries/emails.ts";
 import { deletionChunk } from "../src/tenants/actions/delete-companies.ts";
@@ -29,7 +29,7 @@ import { MAIL_RETRY_DELAYS_MS } from "./mail/decide.ts";
 import { Mailer } from "./mail/mailer.ts";
 import { createMailStore } from "./mail/queries.ts";
 import { createMailTransport } from "./mail/transport.ts";
-import { bringDueTimesBack } from "./maintenance/due-times.ts";
+import { bringDueTimesBack } from "./due-time-queries.ts";
 import { hourlyJobs } from "./maintenance/jobs.ts";
 import { endLost, type Job, Maintenance } from "./maintenance/loop.ts";
 import { readFigures } from "./maintenance/queries.ts";
@@ -124,6 +124,7 @@ const dispatcher = new Dispatcher({
 const owner = pools.maintenance;
 const auditForwarder = new AuditForwarder({ ...shared, deliver });
 const eachMinute = { paceS: 60, db: owner };
+const dueTimes = { ...config, auditPauseMs: LONGEST_PAUSE_MS };
 const jobs: Job[] = [
   alertsJob(
     {
@@ -148,7 +149,7 @@ const jobs: Job[] = [
     ...eachMinute,
     name: "due_times",
     anyClock: true,
-    run: ({ reached }) => bringDueTimesBack({ db: owner, config, log }, reached),
+    run: ({ reached }) => bringDueTimesBack({ db: owner, config: dueTimes, log }, reached),
   },
   { name: "audit_webhook", paceS: 5, run: () => auditForwarder.chunk() },
   ...hourlyJobs({ ...config, db: owner, indexDb: pools.indexing, log }),

@@ -2,6 +2,21 @@ import { boolean, integer, jsonb, pgTable, smallint, text } from "drizzle-orm/pg
 
 import { bigNumber, bytewise, instant } from "./columns.ts";
 
+/** A lane as it is stored (src/outbox/quarantined-lane.ts). */
+interface QuarantinedLane {
+  readonly subscription_id: string;
+  readonly reason:
+    | "history_missing"
+    | "unreadable"
+    | "unrecordable"
+    | "secret_unreadable"
+    | "locked";
+  readonly event_id: string | null;
+  readonly sequence: number | null;
+  readonly review_id: number | null;
+  readonly since: string;
+}
+
 /**
  * The leases of dispatchers. A lease lives while its process renews it. Each renewal increases `renewed_at` even if
  * the clock of the database does not advance. Other dispatchers only see that the value changed, and measure the time
@@ -25,31 +40,6 @@ export const dispatchers = pgTable("dispatchers", {
   /** The lanes that stand still for a reason on our side, at the last renewal (contract 10.4). */
   quarantined: jsonb("quarantined").$type<readonly QuarantinedLane[]>().notNull().default([]),
 });
-
-/** A lane that stands still for a reason on our side, as it is stored. `sequence` and `event_id` are of its first entry. */
-export interface QuarantinedLane {
-  readonly subscription_id: string;
-  readonly reason: QuarantineReason;
-  readonly event_id: string | null;
-  readonly sequence: number | null;
-  /** The review of a lane by review; null for all events of the subscription. */
-  readonly review_id: number | null;
-  readonly since: string;
-}
-
-/**
- * Why a lane stands still. `history_missing`: the body of the entry cannot be composed. `unreadable`: its entries cannot be
- * read. `unrecordable`: an outcome cannot be written. `secret_unreadable`: no master key opens its secret. `locked`: another
- * session holds a lock on its rows.
- */
-export const QUARANTINE_REASONS = [
-  "history_missing",
-  "unreadable",
-  "unrecordable",
-  "secret_unreadable",
-  "locked",
-] as const;
-export type QuarantineReason = (typeof QUARANTINE_REASONS)[number];
 
 /** The 64 shards of all subscriptions, each with the dispatcher that holds it. A migration inserts the rows. */
 export const shards = pgTable("shards", {

@@ -35,7 +35,7 @@ const PARALLEL_TESTS = 4;
 const SET_BACK_MS = 5_000;
 /**
  * The longest wait in milliseconds for a due time before the lane is read again, because a due time that the clock wrote
- * while it was ahead is brought back (maintenance/due-times.ts).
+ * while it was ahead is brought back (due-time-queries.ts).
  */
 const LONGEST_WAIT_MS = 120_000;
 

@@ -6,7 +6,7 @@ import type { ActorEvent, Effect, Entry, Loaded, Subscription } from "../actor/e
 import { loadRequest } from "../actor/load.ts";
 import { MAIN } from "../actor/lane.ts";
 import { isFresh, isOutlived, type Actor } from "../actor/state.ts";
-import type { Quarantine } from "../quarantine.ts";
+import type { Quarantine } from "../store/quarantine.ts";
 import type { Holdings } from "../shards/holdings.ts";
 import type { AttemptRecord } from "../store/attempt-queries.ts";
 import type { Committer } from "../store/committer.ts";

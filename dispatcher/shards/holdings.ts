@@ -1,4 +1,4 @@
-import type { QuarantinedLane } from "../../db/schema/dispatchers.ts";
+import type { QuarantinedLane } from "../../src/outbox/quarantined-lane.ts";
 import { errorFields } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
 import type { Outage } from "../http/failure.ts";

@@ -2,9 +2,10 @@ import { and, asc, eq, exists, isNull, sql } from "drizzle-orm";
 
 import type { Db, Tx } from "../../db/client.ts";
 import { anyOf, anyOfQuery } from "../../db/conditions.ts";
-import { dispatchers, type QuarantinedLane, shards } from "../../db/schema/dispatchers.ts";
+import { dispatchers, shards } from "../../db/schema/dispatchers.ts";
+import type { QuarantinedLane } from "../../src/outbox/quarantined-lane.ts";
 import type { Outage } from "../http/failure.ts";
-import { MAX_QUARANTINED_SHOWN } from "../quarantine.ts";
+import { MAX_QUARANTINED_SHOWN } from "../store/quarantine.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 
 /*

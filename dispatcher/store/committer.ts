@@ -8,7 +8,7 @@ import {
   commitRuns,
   encodeRecords,
 } from "./attempt-queries.ts";
-import { noteFailure, type Quarantine } from "../quarantine.ts";
+import { noteFailure, type Quarantine } from "./quarantine.ts";
 import { GroupRunner, type RunnerDeps } from "./group-runner.ts";
 
 interface Pending {

@@ -122,10 +122,10 @@ const COLUMNS = {
   settings: table(SETTINGS),
 };
 
-/** The parts of a load statement that depend on the ordering. `rows` and `events` read entries for `a`. */
+/** The parts of a load statement that depend on the ordering. `queued` and `events` read entries for `a`. */
 interface OfOrdering {
   readonly ordering: SubscriptionRow["ordering"];
-  readonly rows: SQL;
+  readonly queued: SQL;
   readonly events: SQL;
   readonly nextDueAt: SQL;
   readonly lastFound: SQL;
@@ -135,7 +135,7 @@ interface OfOrdering {
  * Makes the text of a load statement. It reads entries of the subscriptions with this ordering, and tests and settings of
  * all. Everything is in one snapshot, so that entries which an enable skips are left out.
  */
-const textOf = (given: SQL, { ordering, rows, events, nextDueAt, lastFound }: OfOrdering) => sql`
+const textOf = (given: SQL, { ordering, queued, events, nextDueAt, lastFound }: OfOrdering) => sql`
     with asked as materialized (
       select * from ${given}
     ), active as materialized (
@@ -161,7 +161,7 @@ const textOf = (given: SQL, { ordering, rows, events, nextDueAt, lastFound }: Of
              select * from (
                select *, sum(bytes) over (partition by part order by place, sequence ${ABOVE}) as before
                  from (
-                   ${rows}
+                   ${queued}
                    union all
                    (select *, 'test' as part, 0 as place from outbox o
                      where o.shard = a.shard and o.subscription_id = a.id and o.sequence > a.skipped_through and o.is_test
@@ -204,7 +204,7 @@ const load = statement({
   text: ({ given }) =>
     textOf(given, {
       ordering: "subscription",
-      rows: sql`(select *, 'row' as part, 0 as place from outbox
+      queued: sql`(select *, 'row' as part, 0 as place from outbox
                      where shard = a.shard and subscription_id = a.id and sequence > greatest(a.after, a.skipped_through)
                        and not is_test and skipped_at is null
                      order by sequence limit a."limit")`,
@@ -242,7 +242,7 @@ const loadByReview = statement({
     textOf(given, {
       ordering: "review",
       // Of a review with a due row only the first row is read, and of a review without a row that waits or waited all are.
-      rows: sql`(select *, 'due' as part, extract(epoch from due_at) as place from outbox o
+      queued: sql`(select *, 'due' as part, extract(epoch from due_at) as place from outbox o
                      where ${IS_QUEUED} and o.due_at <= now() and ${isAsked("o")}
                        and ${hasNone("o", sql`w.sequence < o.sequence`)}
                      order by due_at, sequence limit a."limit")
@@ -305,8 +305,8 @@ async function loadOf(
     except: exceptReviews.filter((review) => review !== null),
     except_none: exceptReviews.includes(null),
   }));
-  const rows = await db.run(ordering === "review" ? loadByReview : load, { given });
-  const found = Map.groupBy(rows, (row) => row.ord);
+  const answered = await db.run(ordering === "review" ? loadByReview : load, { given });
+  const found = Map.groupBy(answered, (row) => row.ord);
   return requests.map((request, ord) => {
     const own = found.get(ord) ?? [];
     const [subscription] = own.flatMap(({ settings }) => settings);

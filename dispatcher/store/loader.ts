@@ -1,6 +1,6 @@
 import type { Loaded, LoadRequest } from "../actor/event.ts";
 import { ENTRY_BYTES, MAX_QUEUED } from "../actor/state.ts";
-import { noteFailure, type Quarantine, wholly } from "../quarantine.ts";
+import { noteFailure, type Quarantine, wholly } from "./quarantine.ts";
 import { GroupRunner, type RunnerDeps } from "./group-runner.ts";
 import type { Answer, DispatchStore } from "./store.ts";
 

@@ -3,7 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import type { ValidParts } from "../http/fields.ts";
 import type { RuleErrors } from "../http/rules.ts";
 import type { RowOf } from "../http/shown.ts";
-import { QUARANTINE_REASONS, type QuarantinedLane } from "../../db/schema/dispatchers.ts";
+import { QUARANTINE_REASONS, type QuarantinedLane } from "../outbox/quarantined-lane.ts";
 import { literals } from "../http/principal.ts";
 import { instantAnswer, instantText, orNull } from "../http/text.ts";
 import { addMs, fromMs, parseInstant } from "../lib/clock.ts";
@@ -112,7 +112,7 @@ export const quarantinedOf = (lane: QuarantinedLane): Health["quarantined"][numb
   eventId: lane.event_id,
   sequence: lane.sequence,
   reviewId: lane.review_id,
-  since: new Date(lane.since),
+  since: parseInstant(lane.since) ?? fromMs(0),
 });
 
 const MAX_STEP_S = 86_400;

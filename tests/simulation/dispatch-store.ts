@@ -8,7 +8,13 @@ import { bytesOf, isQueueEmpty, passLogged, queueOf, readQueue } from "./log.ts"
 import type { Monitor } from "./monitor.ts";
 import { type Network, type Server, SqlError, UNREADABLE } from "./network.ts";
 import type { Process } from "./process.ts";
-import type { OutboxRow, QueuedRow, SubscriptionRow, Tables } from "./tables.ts";
+import {
+  NAMED,
+  type OutboxRow,
+  type QueuedRow,
+  type SubscriptionRow,
+  type Tables,
+} from "./tables.ts";
 import type { World } from "./world.ts";
 
 export interface StoreDeps {
@@ -139,12 +145,6 @@ export function nextTests(outbox: readonly OutboxRow[]): OutboxRow[] {
     .slice(0, TESTS_LIMIT)
     .toSorted((a, b) => a.sequence - b.sequence);
 }
-
-/** The id of the history row in the body of an event that is not erased. It stands for the name of a person. */
-const NAMED = 1;
-
-/** Whether the body of a POST names a person. */
-export const isNamed = (body: string): boolean => body.endsWith(`"review_history_id":${NAMED}}`);
 
 function toEntry({ erasedMs }: Tables, row: QueuedRow): Entry {
   const event = row.isTest ? "webhook.test" : "review_updated";

@@ -1,4 +1,5 @@
 import { makeReplaceable, type InjectedFault } from "./replace.ts";
+import { FAULTS_IN_COMMITS } from "./faults-in-commits.ts";
 import { FAULTS_IN_DISPATCHER } from "./faults-in-dispatcher.ts";
 import { FAULTS_IN_LEASES } from "./faults-in-leases.ts";
 import { FAULTS_IN_LOG, FAULTS_IN_STORES } from "./faults-in-stores.ts";
@@ -8,6 +9,7 @@ export const INJECTED_FAULTS: readonly InjectedFault[] = [
   ...FAULTS_IN_LEASES,
   ...FAULTS_IN_LOG,
   ...FAULTS_IN_DISPATCHER,
+  ...FAULTS_IN_COMMITS,
 ];
 
 export function findInjectedFault(name: string): InjectedFault {

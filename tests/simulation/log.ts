@@ -161,12 +161,12 @@ const asRow = (row: OutboxRow): QueuedRow => ({ ...row, isLogged: false });
 const asEvent = (event: OutboxRow): QueuedRow => ({ ...event, isLogged: true });
 
 /** Whether the time of a retry has come. */
-export function isDue({ dueAtMs }: Pick<OutboxRow, "dueAtMs">, nowMs: number): boolean {
+function isDue({ dueAtMs }: Pick<OutboxRow, "dueAtMs">, nowMs: number): boolean {
   return (dueAtMs ?? 0) <= nowMs;
 }
 
 /** Whether an entry of the same review that waits for a retry precedes this one. */
-export function isBehind(
+function isBehind(
   waits: ReadonlyMap<number | null, OutboxRow>,
   { reviewId }: Pick<OutboxRow, "reviewId">,
 ): boolean {

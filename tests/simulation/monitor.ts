@@ -6,10 +6,10 @@ import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
 import type { DeliveryRequest, PostResult } from "../../dispatcher/delivery/deliver.ts";
 import { checkLeaving, checkPost, PARALLEL_TESTS } from "./check-post.ts";
 import { checkDispatch, checkRecord } from "./check-record.ts";
-import { isNamed } from "./dispatch-store.ts";
 import type { Process } from "./process.ts";
 import { entryOf, misplaced, queueOf } from "./log.ts";
 import {
+  isNamed,
   type DispatcherRow,
   type HistoryRow,
   type OutboxRow,

@@ -205,3 +205,9 @@ export function newSubscription(
     refused: undefined,
   };
 }
+
+/** The id of the history row in the body of an event that is not erased. It stands for the name of a person. */
+export const NAMED = 1;
+
+/** Whether the body of a POST names a person. */
+export const isNamed = (body: string): boolean => body.endsWith(`"review_history_id":${NAMED}}`);

@@ -1,7 +1,8 @@
 // What the databases of a test run stand on, besides PostgreSQL's defaults: hostile defaults, or a pooler.
 import { connect } from "../../../db/client.ts";
 import { settingsOfRole } from "../../../db/session-settings.ts";
-import { hostileSettings, SHADOWS } from "./foreign-settings.ts";
+import { hostileSettings } from "./foreign-settings.ts";
+import { SHADOWS } from "./shadows.ts";
 import { runPgBouncer } from "./pgbouncer.ts";
 
 /** The connections of PgBouncer to each database; a test file may hold that many transactions open. */

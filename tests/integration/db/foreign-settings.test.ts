@@ -8,9 +8,9 @@ import { serverFault, sessionFault } from "../../../db/session-settings.ts";
 import {
   FOREIGN,
   hostileSettings,
-  SHADOWS,
   STATED_NAMES,
 } from "../../../scripts/demo/stores/foreign-settings.ts";
+import { SHADOWS } from "../../../scripts/demo/stores/shadows.ts";
 import { fixture } from "../../support/fixture.ts";
 import { createDatabase } from "../../support/postgres.ts";
 

@@ -12,7 +12,7 @@ import { ApiProcess } from "../../support/processes/api-process.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { addProvider, connectStore, created } from "../../support/factory.ts";
-import { SHADOWS } from "../../../scripts/demo/stores/foreign-settings.ts";
+import { SHADOWS } from "../../../scripts/demo/stores/shadows.ts";
 import { insertSubscription } from "../../support/outbox.ts";
 import { startPgBouncer, type PgBouncer } from "../../support/processes/pgbouncer.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";

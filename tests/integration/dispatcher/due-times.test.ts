@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 
 import type { RawDb } from "../../../db/client.ts";
-import { bringDueTimesBack } from "../../../dispatcher/maintenance/due-times.ts";
+import { bringDueTimesBack } from "../../../dispatcher/due-time-queries.ts";
 import { MAIL_RETRY_DELAYS_MS } from "../../../dispatcher/mail/decide.ts";
 import { fixture } from "../../support/fixture.ts";
 import { allChunks } from "../../support/maintenance.ts";
@@ -105,7 +105,12 @@ test.each([
   },
 );
 
-const config = { retryDelaysMs: DELAYS_MS, batchHourMs: HOUR_MS, lockScheduleS: [60, 900] };
+const config = {
+  retryDelaysMs: DELAYS_MS,
+  batchHourMs: HOUR_MS,
+  lockScheduleS: [60, 900],
+  auditPauseMs: 300_000,
+};
 const run = () =>
   allChunks((reached) => bringDueTimesBack({ db: database.db, log: silentLog, config }, reached));
 

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 
 import type { Tx } from "../../../db/client.ts";
 import { holdQueued, passLogged, releaseHeld } from "../../../db/log.ts";
-import { bringDueTimesBack } from "../../../dispatcher/maintenance/due-times.ts";
+import { bringDueTimesBack } from "../../../dispatcher/due-time-queries.ts";
 import { skipTests } from "../../../src/webhooks/queries/entries.ts";
 import { untilSomebodyWaits } from "../../support/auth-races.ts";
 import { startCommits } from "../../support/commits.ts";
@@ -132,7 +132,12 @@ function release(held: "deliver" | "skip") {
 
 const DUE_TIMES = {
   log: silentLog,
-  config: { retryDelaysMs: [60_000], batchHourMs: 3_600_000, lockScheduleS: [] },
+  config: {
+    retryDelaysMs: [60_000],
+    batchHourMs: 3_600_000,
+    lockScheduleS: [],
+    auditPauseMs: 300_000,
+  },
 };
 const PASSED = { limit: 10, lockMs: 1_000 };
 

@@ -1,18 +1,17 @@
 import { sql, type SQL } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 
-import type { DbOrTx } from "../../db/client.ts";
-import { alerts, mails } from "../../db/schema/alerts.ts";
-import { auditWebhooks } from "../../db/schema/companies.ts";
-import { outbox } from "../../db/schema/outbox.ts";
-import { signInLocks } from "../../db/schema/sign-in.ts";
-import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
-import { nullable, onlyRow, statement, value } from "../../db/statement.ts";
-import { MAIL_RETRY_DELAYS_MS, UNREADABLE_DELAY_MS } from "../mail/decide.ts";
-import { LONGEST_PAUSE_MS } from "../../src/auth/actions/audit-webhook.ts";
-import type { Log } from "../../src/lib/log.ts";
-import { CLAIM_MS as POST_CLAIM_MS } from "../alerts/queries.ts";
-import type { Done } from "./loop.ts";
+import type { DbOrTx } from "../db/client.ts";
+import { alerts, mails } from "../db/schema/alerts.ts";
+import { auditWebhooks } from "../db/schema/companies.ts";
+import { outbox } from "../db/schema/outbox.ts";
+import { signInLocks } from "../db/schema/sign-in.ts";
+import { webhookSubscriptions } from "../db/schema/webhooks.ts";
+import { nullable, onlyRow, statement, value } from "../db/statement.ts";
+import { MAIL_RETRY_DELAYS_MS, UNREADABLE_DELAY_MS } from "./mail/decide.ts";
+import type { Log } from "../src/lib/log.ts";
+import { CLAIM_MS as POST_CLAIM_MS } from "./alerts/queries.ts";
+import type { Done } from "./maintenance/loop.ts";
 
 /*
  * Due times follow the clock of PostgreSQL. While that clock is ahead, they are written ahead, and they would keep what
@@ -28,6 +27,8 @@ export interface DueTimesDeps {
     readonly retryDelaysMs: readonly number[];
     readonly batchHourMs: number;
     readonly lockScheduleS: readonly number[];
+    /** The longest pause of the audit webhook in ms. */
+    readonly auditPauseMs: number;
   };
 }
 
@@ -101,6 +102,8 @@ async function bringBatchesBack({ db, config }: DueTimesDeps): Promise<number> {
   return count;
 }
 
+const longest = (...delays: readonly number[]) => sql`${Math.max(0, ...delays)}::float8`;
+
 /**
  * Brings back all due times that were written while the clock of PostgreSQL was ahead. The other columns come with the
  * first chunk of a run, and each chunk walks past some of the entries that wait for a retry.
@@ -109,7 +112,6 @@ export async function bringDueTimesBack(deps: DueTimesDeps, reached: string): Pr
   const { db, config, log } = deps;
   const counts: Record<string, number> = {};
   if (reached === "") {
-    const longest = (...delays: readonly number[]) => sql`${Math.max(0, ...delays)}::float8`;
     const posts = longest(POST_CLAIM_MS, ...config.retryDelaysMs);
     const mailDelays = sql`(${`{${MAIL_RETRY_DELAYS_MS.join()}}`}::text::float8[])[${mails.attempt} - 1]`;
     const mail = sql`greatest(${mailDelays}, ${UNREADABLE_DELAY_MS}::float8)`;
@@ -121,7 +123,7 @@ export async function bringDueTimesBack(deps: DueTimesDeps, reached: string): Pr
     counts["audit_webhook"] = await bringBack(
       db,
       auditWebhooks.nextAt,
-      longest(LONGEST_PAUSE_MS),
+      longest(config.auditPauseMs),
       sql`true`,
     );
     counts["sign_in_locks"] = await bringBack(db, signInLocks.lockedUntil, lock, sql`true`);

@@ -1,12 +1,12 @@
-import type { QuarantinedLane } from "../db/schema/dispatchers.ts";
-import type { Clock } from "../src/lib/clock.ts";
-import type { Failure } from "./store/group-runner.ts";
+import type { QuarantinedLane } from "../../src/outbox/quarantined-lane.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import type { Failure } from "./group-runner.ts";
 
 /**
  * The time in milliseconds for which a lane counts as quarantined after it was noted last, which is longer than twice
  * the longest pause between two tries.
  */
-export const QUARANTINE_SHOWN_MS = 65_000;
+const QUARANTINE_SHOWN_MS = 65_000;
 /** The most lanes that a renewal of the lease publishes. */
 export const MAX_QUARANTINED_SHOWN = 200;
 
