@@ -27,6 +27,7 @@ describe("the attempts of a subscription", () => {
       outcome: "retry",
       status_code: 500,
       error_code: "http_status",
+      tls_reason: null,
       request_digest: null,
       request_erased: false,
       request_headers: { "X-SVC-Attempt": "1" },

@@ -284,6 +284,9 @@ async function load({
     maxBytes: 1e6,
     exceptReviews: [],
   };
+  // The clock of PostgreSQL does not follow that of the test, so retries are made due.
+  await world.database.db.sql`
+    update outbox set due_at = now() - interval '1 second' where subscription_id = ${id} and state = 'waiting' and not is_test`;
   const [one] = await store.load([request]);
   return one?.found ?? { entries: [], tests: [] };
 }
@@ -499,8 +502,14 @@ async function checkCounts(model: Model, states: Readonly<Record<string, State>>
     expect(waiting).toContainEqual(expect.objectContaining({ id: health["blocked_by"] }));
 
   const entries = (await load(model)).entries.map(({ eventId }) => eventId);
-  const expected = model.isActive ? model.queue.filter(({ isTest }) => !isTest) : [];
-  expect(entries).toEqual(expected.slice(0, 64).map(({ id }) => id));
+  const queue = model.isActive ? model.queue.filter(({ isTest }) => !isTest) : [];
+  // Of a review that waited, a load by review has only the first entry.
+  const isBehind = ({ reviewId }: ExpectedEvent, place: number) =>
+    queue.slice(0, place).some((one) => one.reviewId === reviewId && states[one.id] === "waiting");
+  const isByReview = model.ordering === "review";
+  const expected = queue.filter((one, place) => !isByReview || !isBehind(one, place));
+  const inOrder = (ids: string[]) => (isByReview ? ids.toSorted() : ids);
+  expect(inOrder(entries)).toEqual(inOrder(expected.slice(0, 64).map(({ id }) => id)));
 }
 
 /** Counts stats, and checks the backlog of the last bucket as the charts show it. */
