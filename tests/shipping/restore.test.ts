@@ -164,7 +164,7 @@ async function openPage({ folder, atEnd }: Drill) {
     port,
     async start() {
       await shell(
-        `"${BIN}/initdb" -D "${data}" -U postgres -A trust >/dev/null
+        `"${BIN}/initdb" -D "${data}" -U postgres -A trust --encoding UTF8 >/dev/null
          echo "port = ${port}
          listen_addresses = '127.0.0.1'
          unix_socket_directories = ''" >> "${data}/postgresql.conf"
