@@ -86,7 +86,7 @@ const SETTINGS = {
   inactiveAccounts: value("text"),
   /** The first due time after now of a queued entry, with ordering by review. */
   nextDueAt: outbox.dueAt,
-  /** The last sequence number that the log has, with ordering by review. */
+  /** The last sequence number that the log has behind the offset, with ordering by review; null without one. */
   lastFound: nullable(outboxSequences.lastLogged),
 };
 
@@ -253,7 +253,8 @@ const loadByReview = statement({
                      order by due_at, sequence limit a."limit")`,
       events: sql`${isAsked("h")} and ${hasNone("h", sql`w.due_at is not null`)}`,
       nextDueAt: sql`(select o.due_at from outbox o where ${IS_QUEUED} and o.due_at > now() order by o.due_at limit 1)`,
-      lastFound: sql`(select sequence from review_history where subscription_number = a.number order by sequence desc limit 1)`,
+      lastFound: sql`(select sequence from review_history where subscription_number = a.number and sequence > a.settled_through
+                          order by sequence desc limit 1)`,
     }),
 });
 

@@ -18,7 +18,16 @@ import { credentialsOf } from "../../../src/providers/queries/finders.ts";
 import { lookUp, waitForRows } from "../../../src/providers/queries/look-up.ts";
 import { insertNew, updateReviews } from "../../../src/providers/queries/write.ts";
 import { SHARDS } from "../../../src/outbox/schedule.ts";
-import { eventId, HOT, HOT_BATCH, NEIGHBOUR, other, type PlanSizes, WITH_ROWS } from "./data.ts";
+import {
+  BY_REVIEW,
+  eventId,
+  HOT,
+  HOT_BATCH,
+  NEIGHBOUR,
+  other,
+  type PlanSizes,
+  WITH_ROWS,
+} from "./data.ts";
 import { readCases, type PlanCase } from "./reads.ts";
 
 const DISPATCHER = "DISPATCHER0000000000000001";
@@ -75,6 +84,9 @@ function loads(): PlanCase[] {
     load("64 of the long queue", 450, [request(HOT)]),
     load("64 from the 40,000th on", 450, [request(HOT, { after: 40_000 })]),
     load("64 but for 8 reviews", 450, [request(HOT, { exceptReviews: reviews })]),
+    load("by review beside 20,000 waiting reviews", 60, [
+      request(BY_REVIEW, { ordering: "review", exceptReviews: reviews }),
+    ]),
     load("the neighbour of the long queue", 40, [request(NEIGHBOUR)]),
     load("settings alone", 30, [request(HOT, { limit: 0 })]),
     load(

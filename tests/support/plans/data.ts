@@ -57,6 +57,9 @@ export const NEIGHBOUR = keyOf(HOT_N - SHARDS);
  * statement reads.
  */
 export const WITH_ROWS = { ...keyOf(HOT_N + 1), shard: SHARDS };
+/** A subscription with lanes by review, of which `WAITING` reviews wait for a retry, each with its own row. */
+export const BY_REVIEW = { ...keyOf(HOT_N + 2), shard: SHARDS };
+const WAITING = 20_000;
 export const other = (n: number) => keyOf(n < HOT_N ? n : n + 1);
 
 /** Disables autovacuum, so that the server does not analyse the tables itself. */
@@ -122,7 +125,13 @@ export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
         select n, 2, 1, 1, 1, 'ext-' || n, 5, 'Fine', now(), now(), now() from generate_series(1001, ${sizes.queued}) n;
       insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id, recorded_at)
       select ${WITH_ROWS.shard}, '${WITH_ROWS.id}', n + 2, ${eventIdSql("EVENT", "n")}, 'review_received', 'full', n, n % 1000 + 1, now()
-        from generate_series(1, ${sizes.queued}) n`);
+        from generate_series(1, ${sizes.queued}) n;
+      update webhook_subscriptions set ordering = 'review' where id = '${BY_REVIEW.id}';
+      insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id, recorded_at,
+                          attempt, state, due_at)
+      select ${BY_REVIEW.shard}, '${BY_REVIEW.id}', n + 2, ${eventIdSql("WAITS", "n")}, 'review_received', 'full', n, n + 1000, now(),
+             2, 'waiting', now() + interval '1 hour'
+        from generate_series(1, ${WAITING}) n`);
     await tx.sql.unsafe(`
       insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
                                   actor, review, metadata, occurred_at, recorded_at, sequence, subscription_number, is_minimal)
