@@ -124,6 +124,9 @@ const started: { stop(): unknown }[] = [];
 
 afterEach(async () => {
   for (const one of started.splice(0).toReversed()) await one.stop();
+  // What a test leaves queued would be evidence in the next one.
+  await database.db.sql`
+    update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'consecutive_failures'`;
 });
 
 function range<T>(length: number, make: (n: number) => T): T[] {
