@@ -328,8 +328,8 @@ export class Sender {
 
 /**
  * Returns the reason why a send that has its slot may not begin. `stopped`: the actor stops, its subscription is not
- * active, or the entry may have been erased. `unsafe`: the lease may have expired; a process that stood still notices it here, before any timer. `stale`: the
- * settings of the send are too old.
+ * active, or the entry may have been erased. `unsafe`: the lease may have expired; a process that stood still notices it
+ * here, before any timer. `stale`: the settings of the send are too old.
  */
 export function obstacleTo(
   { readAt, subscription }: Pick<Send, "readAt" | "subscription">,

@@ -5,7 +5,7 @@ import { type ConnectionPhase, ProxyRefusal } from "./connection.ts";
 
 /**
  * The parts of the way to a receiver that are ours (contract 7.8). `machine`: descriptors, ports and buffers. `proxy`:
- * the egress proxy cannot be reached or knows us not. `policy`: the proxy or a firewall of ours refuses the
+ * the egress proxy cannot be reached or rejects our credentials. `policy`: the proxy or a firewall of ours refuses the
  * destination. `names`: DNS. `network`: the route to the receiver.
  */
 export type OwnPart = "machine" | "proxy" | "policy" | "names" | "network";

@@ -53,7 +53,7 @@ export class Quarantine {
 
 const keyOf = (key: string, { reason }: Pick<QuarantinedLane, "reason">) => `${reason} ${key}`;
 
-/** Returns the quarantine of a whole subscription, of whose first entry nothing is known. */
+/** Makes the record of a subscription that stands still as a whole, without an entry. */
 export function wholly(subscriptionId: string, reason: QuarantinedLane["reason"]): NewQuarantine {
   return {
     subscription_id: subscriptionId,
