@@ -132,9 +132,10 @@ async function waiting(attempt: number, entries: number, dueInS: number | null):
   return subscriptionId;
 }
 
+/** Returns the seconds left until each due time. Stored instants are rounded to a millisecond, which may be ahead. */
 async function dueIn(id: string): Promise<(number | null)[]> {
   const rows = await database.db.sql<{ s: number | null }[]>`
-    select ceil(extract(epoch from due_at - now()))::int as s from outbox where subscription_id = ${id} order by sequence`;
+    select ceil(extract(epoch from due_at - now()) - 0.001)::int as s from outbox where subscription_id = ${id} order by sequence`;
   return rows.map(({ s }) => s);
 }
 
@@ -177,7 +178,7 @@ async function other(
   };
   return async () => {
     const [row] = await sql<{ s: number }[]>`
-      select ceil(extract(epoch from ${sql(columns[table])} - now()))::int as s from ${sql(table)}`;
+      select ceil(extract(epoch from ${sql(columns[table])} - now()) - 0.001)::int as s from ${sql(table)}`;
     return row?.s;
   };
 }
