@@ -73,6 +73,8 @@ export class Actors {
   /** The bytes of the entries of all actors, and those that their loads may bring. */
   #bytes = 0;
   #bytesAsked = 0;
+  /** The actors that have more entries in PostgreSQL than there is room for, in the order of their turns. */
+  readonly #awaitingRoom = new Set<Actor>();
   /** The actors that wait for their first load. */
   readonly #fresh = new Set<Actor>();
   /** The subscriptions that a sweep found; their turn comes after those of `#waitingFirst`. */
@@ -130,6 +132,15 @@ export class Actors {
     this.#bytesAsked += bytesAsked - counted.bytesAsked;
     counted.bytes = bytes;
     counted.bytesAsked = bytesAsked;
+    if (actor.more && this.areFull) this.#awaitingRoom.add(actor);
+  }
+
+  /** Removes and returns the next actors that wait for room for the bytes of their entries; none if there is none. */
+  takeForRoom(count: number): Actor[] {
+    if (this.#awaitingRoom.size === 0 || this.areFull) return [];
+    const taken = [...this.#awaitingRoom.values().take(count)];
+    for (const actor of taken) this.#awaitingRoom.delete(actor);
+    return taken;
   }
 
   /** Whether this actor is in memory: it was neither dropped nor discarded with a lost lease. */
@@ -216,6 +227,7 @@ export class Actors {
     if (!this.has(actor)) return;
     this.#byId.delete(actor.id);
     this.#fresh.delete(actor);
+    this.#awaitingRoom.delete(actor);
     this.#bytes -= actor.counted.bytes;
     this.#bytesAsked -= actor.counted.bytesAsked;
     if (!this.#returning.has(actor)) return;

@@ -54,6 +54,11 @@ const BATCH_RETRY_MS = 1_000;
  * fast as its host answers.
  */
 const UNPARKED_AT_ONCE = 2;
+/**
+ * The number of actors that read entries again after each event while there is room for the bytes of more entries. It is
+ * small, because each of them may bring 1 MiB, and greater than 1, so that their number grows while there is room.
+ */
+const READING_AT_ONCE = 2;
 
 /**
  * One dispatcher process: an actor for each subscription of its shards that has something to do, and the modules that
@@ -212,7 +217,8 @@ export class Dispatcher {
     const effects = step(actor, event, this.#deps.clock.now());
     this.#actors.weigh(actor);
     for (const effect of effects) this.#perform(actor, effect);
-    this.#loader.resume();
+    for (const waiting of this.#actors.takeForRoom(READING_AT_ONCE))
+      this.#putFor(waiting, { kind: "has_room" });
     if (event.kind !== "loaded") return;
     this.#actors.loaded(actor);
     this.#admit();
@@ -224,11 +230,7 @@ export class Dispatcher {
         return this.#loader.load(
           effect.request,
           (loaded) => this.#putFor(actor, { kind: "loaded", loaded }),
-          {
-            isWanted: () => !actor.stopping,
-            // With the settings, an actor sends what it has in its queue, so only one with an empty queue may wait.
-            turn: actor.queued === 0 && effect.request.limit > 0 ? "with room" : "in turn",
-          },
+          { isWanted: () => !actor.stopping },
         );
       case "send":
         return this.#sender.send(actor, effect);

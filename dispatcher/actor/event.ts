@@ -97,6 +97,8 @@ export interface Loaded {
 export type ActorEvent =
   /** PostgreSQL may have new entries for the actor, or a wait is over. */
   | { readonly kind: "woken" }
+  /** There is room in memory for the bytes of more entries. */
+  | { readonly kind: "has_room" }
   /** The delay of a `recheck` has passed. */
   | { readonly kind: "rechecked" }
   | { readonly kind: "loaded"; readonly loaded: Loaded }

@@ -53,32 +53,30 @@ export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
 /**
  * Decides the next load. A dash means that the value does not matter. Exactly one row fits each state.
  *
- *     repeats   stale   wanted   more   room   waits   recent   plan           more after it
- *     yes       -       -        -      -      -       -        none           as before
- *     no        yes     -        -      -      yes     -        load 0         no
- *     no        yes     -        -      yes    no      -        load to fill   as before
- *     no        yes     no       -      no     no      -        load 0         as before
- *     no        yes     yes      -      no     no      -        load 0         yes
- *     no        no      yes      -      -      yes     -        load 0         no
- *     no        no      no       -      -      yes     -        none           no
- *     no        no      yes      -      yes    no      -        load to fill   as before
- *     no        no      no       yes    yes    no      -        load to fill   yes
- *     no        no      no       no     yes    no      -        none           no
- *     no        no      no       -      no     no      -        none           as before
- *     no        no      yes      -      no     no      yes      recheck        as before
- *     no        no      yes      -      no     no      no       load 0         yes
+ *     stale   wanted   more   room   waits   recent   plan           more after it
+ *     yes     -        -      -      yes     -        load 0         no
+ *     yes     -        -      yes    no      -        load to fill   as before
+ *     yes     no       -      no     no      -        load 0         as before
+ *     yes     yes      -      no     no      -        load 0         yes
+ *     no      yes      -      -      yes     -        load 0         no
+ *     no      no       -      -      yes     -        none           no
+ *     no      yes      -      yes    no      -        load to fill   as before
+ *     no      no       yes    yes    no      -        load to fill   yes
+ *     no      no       no     yes    no      -        none           no
+ *     no      no       -      no     no      -        none           as before
+ *     no      yes      -      no     no      yes      recheck        as before
+ *     no      yes      -      no     no      no       load 0         yes
  *
- * There is room while half of the queue is empty, in entries and in bytes, or while another review could be sent. While
- * the entries of all actors have too many bytes, there is room only in an empty queue.
+ * There is room while half of the queue is empty, in entries and in bytes, or while another review could be sent. There is
+ * none while a load would repeat entries, or the entries of all actors have as many bytes as they may have.
  */
 export function decideLoad(state: LoadState): LoadPlan {
-  if (state.repeats) return { kind: "none", more: state.more, limit: 0 };
   const { waits, stale, wanted } = state;
   const more = state.more && !waits;
   const isHalfEmpty =
     state.queued <= state.capacity / 2 && state.bytes <= (state.capacity * ENTRY_BYTES) / 2;
-  const mayRead = state.isCrowded ? state.queued === 0 : isHalfEmpty || state.freeReviews > 0;
-  const hasRoom = !waits && mayRead;
+  const mayRead = !state.repeats && !state.isCrowded;
+  const hasRoom = !waits && mayRead && (isHalfEmpty || state.freeReviews > 0);
   const isFull = !hasRoom && !waits;
   if (!stale && !wanted && !(more && hasRoom)) return { kind: "none", more, limit: 0 };
   if (!stale && isFull && state.recent) return { kind: "recheck", more, limit: 0 };

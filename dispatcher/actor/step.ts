@@ -49,6 +49,8 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
       actor.wanted = true;
       actor.plannedFor = undefined;
       break;
+    case "has_room":
+      break;
     case "rechecked":
       actor.rechecking = false;
       break;
@@ -82,6 +84,7 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
 }
 
 function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
+  const isToFill = actor.bytesAsked > 0;
   actor.loading = false;
   actor.bytesAsked = 0;
   if (found === undefined) return deactivate(actor);
@@ -99,14 +102,17 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   // The ordering has changed since the load began, and with it the lanes. Entries under way end first, then all are
   // read again.
   const byReview = found.subscription.ordering === "review";
-  const isMisread = byReview ? request.after > 0 : request.exceptReviews.length > 0;
-  if (isMisread || actor.lanes.values().some((lane) => isForeign(lane, actor))) forget(actor);
+  const isMisread =
+    request.limit > 0 && (byReview ? request.after > 0 : request.exceptReviews.length > 0);
+  if (isMisread || before.ordering !== found.subscription.ordering) forget(actor);
   if (actor.stopping) return;
   if (isOutdated(request, actor)) {
     actor.wanted = true;
     return;
   }
   if (request.limit > 0) actor.more = fills(request, found.entries);
+  // Meanwhile there was no room for entries.
+  else if (isToFill) actor.more = true;
   const { inDoubt } = actor;
   if (inDoubt) {
     inDoubt.ordering ??= found.subscription.ordering;

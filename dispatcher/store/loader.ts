@@ -43,14 +43,14 @@ interface LoadOptions extends Partial<Pick<OpenRequest, "isWanted">> {
  * loads, one at a time, so that these do not wait. Entries of an account that is not active are marked as held in the
  * same way.
  *
- * A request that is made `with room` waits until the entries in memory have fewer bytes than they may have. If queries
- * bring large entries, the next ones have fewer subscriptions, because nobody knows the bytes of an entry before it is read.
+ * While the entries in memory have as many bytes as they may have, requests bring settings and tests only. If queries bring
+ * large entries, the next ones have fewer subscriptions, because nobody knows the bytes of an entry before it is read.
  *
  * A request of an actor that stops gets an empty result without a query. Otherwise a shard, which is released once
  * its actors are gone, would be held up by one subscription that cannot be read.
  */
 export class Loader {
-  /** The loads that a send waits for, all others, and those that wait for room, in the order of their turns. */
+  /** The loads that a send waits for, and all others. */
   #queues = newQueues();
   #running = 0;
   /** The number of subscriptions that the next query may have. */
@@ -60,7 +60,6 @@ export class Loader {
   #passing = Promise.resolve();
   readonly #runner: GroupRunner<OpenRequest, (Answer | undefined)[]>;
   readonly #quarantine: Quarantine | undefined;
-  readonly #hasRoom: () => boolean;
 
   constructor(
     deps: RunnerDeps & {
@@ -70,7 +69,6 @@ export class Loader {
     hasRoom: () => boolean = () => true,
   ) {
     this.#quarantine = deps.quarantine;
-    this.#hasRoom = hasRoom;
     this.#runner = new GroupRunner(deps, {
       keyOf: ({ request }) => request.id,
       run: async (group) => {
@@ -79,7 +77,9 @@ export class Loader {
           if (passes > 0) await deps.store.passWindow(request.id);
           if (isHeld) await deps.store.hold(request);
         }
-        const requests = wanted.map(({ request }) => request);
+        const requests = wanted.map(({ request }) =>
+          hasRoom() ? request : { ...request, limit: 0, maxBytes: 0 },
+        );
         const answers = requests.length === 0 ? [] : await deps.store.load(requests);
         const byRequest = new Map(wanted.map((open, i) => [open, answers[i]]));
         return group.map((open) =>
@@ -106,25 +106,11 @@ export class Loader {
     const { signal } = this.#current;
     const open = { request, take, isWanted, signal, passes: 0, isHeld: false };
     this.#queues[turn].push(open);
-    this.resume();
+    if (this.#running < QUERIES_AT_ONCE) void this.#run();
   }
 
-  /** Goes on with requests that have waited until there is room for their entries. */
-  resume(): void {
-    if (this.#running < QUERIES_AT_ONCE && this.#canRun) void this.#run();
-  }
-
-  /**
-   * Answers the requests of actors that stop: those that wait for room, and quarantined ones, whose next try may be 30 s
-   * away.
-   */
+  /** Answers quarantined requests of actors that stop now, because their next try may be 30 s away. */
   release(): void {
-    const { stopping = [], wanted = [] } = Object.groupBy(this.#queues["with room"], (open) =>
-      open.isWanted() ? "wanted" : "stopping",
-    );
-    this.#queues["with room"] = wanted;
-    this.#queues["in turn"].push(...stopping);
-    this.resume();
     this.#runner.retryNow(({ isWanted }) => !isWanted());
   }
 
@@ -159,24 +145,14 @@ export class Loader {
     this.#running += 1;
     // Waits for the other loads of the same tick, which share the query.
     await Promise.resolve();
-    while (this.#canRun) await this.#runner.run(this.#takeNext());
+    for (let next = this.#takeNext(); next.length > 0; next = this.#takeNext())
+      await this.#runner.run(next);
     this.#running -= 1;
   }
 
-  get #canRun(): boolean {
-    const { first, "in turn": inTurn, "with room": withRoom } = this.#queues;
-    return first.length + inTurn.length > 0 || (withRoom.length > 0 && this.#hasRoom());
-  }
-
   #takeNext(): OpenRequest[] {
-    const { first, "in turn": inTurn, "with room": withRoom } = this.#queues;
-    const size = this.#size;
-    if (first.length > 0) return first.splice(0, size);
-    // Each of the two queues has at least half of the query, so that neither holds up the other.
-    const taken = this.#hasRoom()
-      ? withRoom.splice(0, Math.max(size / 2, size - inTurn.length))
-      : [];
-    return [...taken, ...inTurn.splice(0, size - taken.length)];
+    const { first, "in turn": inTurn } = this.#queues;
+    return (first.length > 0 ? first : inTurn).splice(0, this.#size);
   }
 }
 
@@ -189,6 +165,6 @@ function sizeAfter(size: number, answers: readonly (Answer | undefined)[]): numb
   return Math.max(FEWEST_PER_QUERY, Math.min(fitting, 2 * size, SUBSCRIPTIONS_PER_QUERY));
 }
 
-function newQueues(): Record<"first" | "in turn" | "with room", OpenRequest[]> {
-  return { first: [], "in turn": [], "with room": [] };
+function newQueues(): Record<"first" | "in turn", OpenRequest[]> {
+  return { first: [], "in turn": [] };
 }

@@ -1,8 +1,10 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 
+import { Lane } from "../../../dispatcher/actor/lane.ts";
 import { type Actor, FIRST_LOAD, MAX_QUEUED } from "../../../dispatcher/actor/state.ts";
 import { Actors, Turns } from "../../../dispatcher/actors.ts";
 import { LIMITS } from "../../../dispatcher/delivery/limits.ts";
+import { entry } from "../../support/actor.ts";
 import { createFakeClock, type FakeClock } from "../../support/clock.ts";
 
 describe("subscriptions beyond the bound", () => {
@@ -87,6 +89,26 @@ test("the actors share the memory for entries alike, and each may have a few", (
   const many = new Actors(clock, { ...LIMITS, actors: 100, entries: 100 });
   for (let n = 0; n < 100; n++) many.wake(wake(`S${n}`), false);
   expect(many.share).toBe(FIRST_LOAD);
+});
+
+test("actors with more entries than there is room for read them in turn once there is room", () => {
+  actors = new Actors(clock, { ...LIMITS, bytes: 100 });
+  const [a, b, c] = [admit("A"), admit("B"), admit("C")];
+  const lane = new Lane("main", entry(1));
+  lane.push(entry(1, { bytes: 100 }));
+  a.lanes.set("main", lane);
+  for (const actor of [a, b, c]) {
+    actor.more = true;
+    actors.weigh(actor);
+  }
+  expect(actors.takeForRoom(2)).toEqual([]);
+  lane.clear();
+  actors.weigh(a);
+  expect([actors.takeForRoom(2), actors.takeForRoom(2), actors.takeForRoom(2)]).toEqual([
+    [a, b],
+    [c],
+    [],
+  ]);
 });
 
 const wakeIn = (subscriptionId: string, shard: number) => ({ subscriptionId, shard });

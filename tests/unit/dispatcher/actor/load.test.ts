@@ -59,10 +59,11 @@ describe("the next load of an actor", () => {
     expect([of(half), of(half + 1)]).toEqual([MAX_QUEUED, 0]);
   });
 
-  test("reads only for an empty queue while the entries of all actors are too many bytes", () => {
-    const of = (queued: number) =>
-      decideLoad({ ...woken, isCrowded: true, freeReviews: 8, queued }).limit;
-    expect([of(0), of(1)]).toEqual([MAX_QUEUED, 0]);
+  test.each(["repeats", "isCrowded"] as const)("brings no entries while it %s", (flag) => {
+    const full = { ...woken, freeReviews: 8, [flag]: true };
+    expect(decideLoad(full)).toEqual({ kind: "load", more: true, limit: 0 });
+    expect(decideLoad({ ...full, recent: true }).kind).toBe("recheck");
+    expect(decideLoad({ ...full, wanted: false, more: true }).kind).toBe("none");
   });
 
   test("has room for each review that could be sent and has nothing in memory", () => {
@@ -113,6 +114,27 @@ describe("a load", () => {
     const request = load(driven.answer("main"));
     expect(request.limit).toBe(0);
     expect(kinds(driven.show(request, {}))).toEqual(["send"]);
+  });
+
+  test("that was to bring entries but found no room for them is followed by another", () => {
+    const request = load(driven.wake());
+    const effects = driven.show({ ...request, limit: 0, maxBytes: 0 }, {});
+    expect(load(effects)).toMatchObject({ limit: 64 });
+  });
+
+  test("of only the settings brings tests while what is under way must not be read again", () => {
+    driven.loaded({ entries: [entry(1)] });
+    driven.now = later(1_000);
+    driven.show(load(driven.wake()), { settings: { erasures: 1 } });
+    driven.now = later(2_000);
+    const request = load(driven.wake());
+    expect(request.limit).toBe(0);
+    const effects = driven.show(request, {
+      settings: { erasures: 1 },
+      tests: [entry(9, { isTest: true })],
+    });
+    expect(sent(effects)).toEqual([9]);
+    expect(load(driven.end("main"))).toMatchObject({ after: 0, limit: 64 });
   });
 
   test("of only the settings leaves out the reviews in memory", () => {
@@ -203,7 +225,7 @@ test.each([
   expect(sent(driven.tell(event))).toEqual([]);
 });
 
-const FLAGS = ["repeats", "stale", "wanted", "more", "room", "waits", "recent"] as const;
+const FLAGS = ["stale", "wanted", "more", "room", "waits", "recent"] as const;
 
 /** Every combination of the flags. */
 const CASES = Array.from({ length: 2 ** FLAGS.length }, (_, bits) =>
@@ -215,7 +237,6 @@ type Flag = boolean | undefined;
 /** One row of the table above `decideLoad`; an undefined flag matches both values. */
 interface Line {
   readonly when: {
-    readonly repeats: Flag;
     readonly stale: Flag;
     readonly wanted: Flag;
     readonly more: Flag;
@@ -232,27 +253,26 @@ const any = undefined;
 const [Y, N] = [true, false];
 
 function line(
-  [repeats, stale, wanted, more, room, waits, recent]: readonly Flag[],
+  [stale, wanted, more, room, waits, recent]: readonly Flag[],
   plan: Line["plan"],
   after: Line["more"],
 ): Line {
-  return { when: { repeats, stale, wanted, more, room, waits, recent }, plan, more: after };
+  return { when: { stale, wanted, more, room, waits, recent }, plan, more: after };
 }
 
 const TABLE: readonly Line[] = [
-  line([Y, any, any, any, any, any], "none", "as before"),
-  line([N, Y, any, any, any, Y], "settings", N),
-  line([N, Y, any, any, Y, N], "fill", "as before"),
-  line([N, Y, N, any, N, N], "settings", "as before"),
-  line([N, Y, Y, any, N, N], "settings", Y),
-  line([N, N, Y, any, any, Y], "settings", N),
-  line([N, N, N, any, any, Y], "none", N),
-  line([N, N, Y, any, Y, N], "fill", "as before"),
-  line([N, N, N, Y, Y, N], "fill", Y),
-  line([N, N, N, N, Y, N], "none", N),
-  line([N, N, N, any, N, N], "none", "as before"),
-  line([N, N, Y, any, N, N, Y], "recheck", "as before"),
-  line([N, N, Y, any, N, N, N], "settings", Y),
+  line([Y, any, any, any, Y], "settings", N),
+  line([Y, any, any, Y, N], "fill", "as before"),
+  line([Y, N, any, N, N], "settings", "as before"),
+  line([Y, Y, any, N, N], "settings", Y),
+  line([N, Y, any, any, Y], "settings", N),
+  line([N, N, any, any, Y], "none", N),
+  line([N, Y, any, Y, N], "fill", "as before"),
+  line([N, N, Y, Y, N], "fill", Y),
+  line([N, N, N, Y, N], "none", N),
+  line([N, N, any, N, N], "none", "as before"),
+  line([N, Y, any, N, N, Y], "recheck", "as before"),
+  line([N, Y, any, N, N, N], "settings", Y),
 ];
 
 const QUEUED = 10;
@@ -260,6 +280,7 @@ const QUEUED = 10;
 function stateOf({ room, ...flags }: (typeof CASES)[number]): LoadState {
   return {
     ...flags,
+    repeats: false,
     queued: room ? QUEUED : MAX_QUEUED,
     bytes: 0,
     isCrowded: false,

@@ -118,39 +118,21 @@ test("a query has 32 to 128 subscriptions, fewer after one that brought large en
   expect(asked.splice(0)).toEqual([32, 32]);
 });
 
-test("requests that wait for room hold up no others, and are answered once their actors stop", async () => {
-  const asked: string[][] = [];
-  let hasRoom = false;
-  let isWanted = true;
+test("requests bring only settings and tests while there is no room", async () => {
+  const limits: number[] = [];
+  let hasRoom = true;
   const load: DispatchStore["load"] = async (requests) => {
-    asked.push(requests.map(({ id }) => id));
+    limits.push(...requests.flatMap(({ limit, maxBytes }) => [limit, maxBytes]));
     return requests.map((request): Loaded => ({ request, found: undefined }));
   };
   const deps = { store: { ...UNUSED, load }, clock: createFakeClock(), log };
   const loader = new Loader(deps, () => hasRoom);
-  const taken: string[] = [];
-  const ofEmpty = { turn: "with room", isWanted: () => isWanted } as const;
-  loader.load(ask("A"), () => taken.push("A"), ofEmpty);
-  loader.load(ask("B"), () => taken.push("B"));
-  await Bun.sleep(0);
-  expect([asked, taken]).toEqual([[["B"]], ["B"]]);
-  hasRoom = true;
-  loader.resume();
-  await Bun.sleep(0);
-  expect([asked, taken]).toEqual([
-    [["B"], ["A"]],
-    ["B", "A"],
-  ]);
-  hasRoom = false;
-  loader.load(ask("C"), () => taken.push("C"), ofEmpty);
-  await Bun.sleep(0);
-  isWanted = false;
-  loader.release();
-  await Bun.sleep(0);
-  expect([asked, taken]).toEqual([
-    [["B"], ["A"]],
-    ["B", "A", "C"],
-  ]);
+  const request = { ...ask("A"), limit: 4, maxBytes: 16_384 };
+  for (const has of [true, false]) {
+    hasRoom = has;
+    await new Promise<void>((resolve) => loader.load(request, () => resolve()));
+  }
+  expect(limits).toEqual([4, 16_384, 0, 0]);
 });
 
 /** Makes a loader on a store in which the windows of these subscriptions are full until this many are passed. */
