@@ -32,7 +32,7 @@ export const LIMITS = {
    * read ahead of the entries that are sent, and a third may wait for hosts that are not known to answer within a second,
    * so that the last third serves the others.
    *
-   * A process of 80 MiB has at most 700 MiB of the 1 GiB of `deploy/`: JavaScript holds a text in up to two bytes for each
+   * So a process of 80 MiB stays below 700 MiB of the 1 GiB of `deploy/` (`bun run bench memory`): JavaScript holds a text in up to two bytes for each
    * one of UTF-8 (384 MiB), two queries under way may bring 32 MiB each, and compressed answers of 2,048
    * receivers take 128 MiB.
    */
