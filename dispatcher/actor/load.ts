@@ -68,7 +68,7 @@ export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
  *     no      yes      -      no     no      no       load 0         yes
  *
  * There is room while half of the queue is empty, in entries and in bytes, or while another review could be sent. There is
- * none while a load would repeat entries, or the entries of all actors have as many bytes as they may have.
+ * none while a load would repeat entries, or the entries of all actors have too many bytes.
  */
 export function decideLoad(state: LoadState): LoadPlan {
   const { waits, stale, wanted } = state;
@@ -90,7 +90,7 @@ export function decideLoad(state: LoadState): LoadPlan {
 
 /** Collects the state on which the next load depends. */
 function loadState(actor: Actor, now: Date) {
-  const { loadedAt, queued } = actor;
+  const { loadedAt, queued, bytes } = actor;
   let waiting = 0;
   // The room is counted by review, so that slow reviews with many queued entries do not keep out the others.
   let freeReviews = actor.subscription?.ordering === "review" ? PARALLEL_REVIEWS : 0;
@@ -108,9 +108,9 @@ function loadState(actor: Actor, now: Date) {
     /** The number of entries in the queues of all lanes. */
     queued,
     /** The bytes of the entries that are queued or under way. */
-    bytes: actor.bytes,
-    /** True while the entries of all actors have as many bytes as they may have. */
-    isCrowded: actor.bytes >= actor.mayHold,
+    bytes,
+    /** True while the entries of all actors have as many bytes as they may have, or as may be read ahead. */
+    isCrowded: bytes >= actor.mayHold || (bytes > 0 && bytes >= actor.mayReadAhead),
     /** The most entries that may be queued. */
     capacity: loadedAt === undefined ? firstCapacity(actor) : actor.capacity,
     /** The number of reviews that may be sent besides those with a lane. */

@@ -1,4 +1,5 @@
 import { createDeliver, type Deliver } from "../../dispatcher/delivery/deliver.ts";
+import type { Limits } from "../../dispatcher/delivery/limits.ts";
 import { Dispatcher } from "../../dispatcher/dispatcher.ts";
 import { HttpClient } from "../../dispatcher/http/client.ts";
 import type { HttpClientOptions } from "../../dispatcher/http/pool.ts";
@@ -69,6 +70,7 @@ export function startDispatcher(deps: {
   log?: Log;
   wrap?: (deliver: Deliver) => Deliver;
   wrapStore?: (store: DispatchStore) => DispatchStore;
+  limits?: Limits;
   /** The clock of the dispatcher; the system clock by default. */
   clock?: Clock;
 }): RunningDispatcher {
@@ -108,6 +110,7 @@ export function startDispatcher(deps: {
         retryDelaysMs: MAIL_RETRY_DELAYS_MS,
       }),
     newUlid: createUlids(),
+    ...(deps.limits && { limits: deps.limits }),
   });
   const stop = new AbortController();
   const running = dispatcher.run(stop.signal);
