@@ -185,6 +185,7 @@ function ofOne(alerts: readonly MailedAlert[], pages: string, standing: Standing
   const { webhookUrl, cause, subscriptionId, kind } = lead;
   const { subject, says, advice = REMEDY, link = LOOK } = wordsOf(lead);
   const { first_failure: first, last_failure: last, oldest_waiting_since: oldest } = cause;
+  const tls = kind === "recovered" ? undefined : tlsWords(last?.tls_reason);
   const facts = [
     ["Endpoint", webhookUrl],
     ["Condition", standing && conditionInWords(standing)],
@@ -196,7 +197,7 @@ function ofOne(alerts: readonly MailedAlert[], pages: string, standing: Standing
   ] as const;
   return {
     subject,
-    paragraphs: [says, advice],
+    paragraphs: [says, ...(tls ? [`${tls.title}. ${tls.advice}`] : []), advice],
     facts: facts.flatMap(([fact, value]) => (value ? [[fact, value] as const] : [])),
     link: { words: link, href: `${pages}/${subscriptionId}` },
   };

@@ -26,9 +26,9 @@ const WORDS: Readonly<Record<TlsReason, Words>> = {
     advice: "Its first day is in the future. Check the clock of the machine that issued it.",
   },
   wrong_name: {
-    title: "The certificate is for another name",
+    title: "The certificate does not name this host",
     advice:
-      "The host of the URL must be in the subjectAltName of the certificate; the common name does not count. Check that the server sends the certificate of this host.",
+      "The host of the URL must be in the subjectAltName of the certificate; the common name does not count. Check that the server sends the certificate of this host, and have a certificate without subjectAltName issued again.",
   },
   unknown_issuer: {
     title: "The certificate is of an unknown authority",

@@ -9,12 +9,15 @@ import { isPresent, lacks } from "../../support/needs.ts";
 import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { allErrors, checkLooks, LOOKS } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
+import { CA, EXPIRED, HOOK_TEST, SELF_SIGNED } from "../../support/network/certificates.ts";
+import { startRawReceiver } from "../../support/network/raw-receiver.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
+import { LEAF_ALONE, serverOf, VALID_CHAIN } from "../../support/network/worthless-certificates.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // Trouble as people meet it. With SCREENSHOTS=<folder> it leaves pictures there.
 
-const world = useWebhookDashboard({ retryDelaysMs: [600_000] });
+const world = useWebhookDashboard({ retryDelaysMs: [600_000], http: { ca: [CA] } });
 
 describe.skipIf(lacks("chromium"))("the incident card", () => {
   test("says since when, what was answered, the causes and who was told, in every look", async () => {
@@ -28,6 +31,38 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
     await checkLooks(page, "incident");
     expect(faults).toEqual([]);
   });
+
+  test.each([
+    ["has expired", "Renew it", EXPIRED],
+    ["does not name this host", "must be in the subjectAltName", HOOK_TEST],
+    ["is self-signed", "Use a certificate of a public authority", SELF_SIGNED],
+    ["is of an unknown authority", "an authority that we do not trust", serverOf(VALID_CHAIN)],
+    ["chain is incomplete", "Configure the whole chain", serverOf(LEAF_ALONE)],
+  ] as const)(
+    "says that the certificate %s and what to do, and so does the page of the event",
+    async (title, advice, tls) => {
+      const secure = await startRawReceiver("", { tls });
+      const { id } = await world.subscribe({ webhook_url: secure.url });
+      await world.emit(1);
+      const failed = async () =>
+        (await world.ask("GET", `/${id}/deliveries`)).body["data"] as { event_id: string }[];
+      await until("the attempt", async () => (await failed()).length === 1);
+      await world.database.db.sql`
+        update webhook_subscriptions set consecutive_failure_count = 5 where id = ${id}`;
+      const { page, faults } = await world.open(`/webhooks/${id}`);
+      const card = page.getByRole("region", { name: "What is wrong" });
+      await card.getByText(advice).waitFor();
+      expect(await card.getByText(title).count()).toBe(2);
+      expect(await allErrors(page)).toEqual([]);
+      await card.getByRole("link", { name: "this event" }).click();
+      await page.getByRole("note").getByText(title).first().waitFor();
+      await page.getByText(advice).first().waitFor();
+      expect(await allErrors(page)).toEqual([]);
+      await shoot(page, `tls-${title.replaceAll(" ", "-")}`);
+      expect(faults).toEqual([]);
+      secure.stop();
+    },
+  );
 
   test("is not there while nothing fails", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });

@@ -1,6 +1,7 @@
 import { afterEach } from "bun:test";
 import type { Page } from "playwright-core";
 
+import type { HttpClientOptions } from "../../../dispatcher/http/pool.ts";
 import { builtDashboard } from "../../../src/dashboard/assets.ts";
 import { addProvider, connectStore, created, report } from "../factory.ts";
 import { startApi, type TestApi } from "../api.ts";
@@ -40,6 +41,7 @@ export interface WebhookDashboard {
 
 interface Options {
   readonly retryDelaysMs?: readonly number[];
+  readonly http?: Partial<HttpClientOptions>;
 }
 
 /** Starts a dashboard for the tests of a file, and closes its pages after each test. */

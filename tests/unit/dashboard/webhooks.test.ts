@@ -139,7 +139,7 @@ describe("an attempt in words", () => {
   test.each([
     ["expired", "The certificate has expired", "Renew it"],
     ["not_yet_valid", "The certificate is not valid yet", "Check the clock"],
-    ["wrong_name", "The certificate is for another name", "subjectAltName"],
+    ["wrong_name", "The certificate does not name this host", "subjectAltName"],
     ["unknown_issuer", "The certificate is of an unknown authority", "public authority"],
     ["self_signed", "The certificate is self-signed", "public authority"],
     ["chain_incomplete", "The certificate chain is incomplete", "fullchain"],
