@@ -6,6 +6,7 @@ import { alertMail, type MailedAlert } from "../../../dispatcher/alerts/mail.ts"
 import type { AlertKind } from "../../../src/outbox/mail.ts";
 import { startAlerts } from "../../support/alerts.ts";
 import { isPresent, lacks } from "../../support/needs.ts";
+import { createTestBox } from "../../support/dispatch.ts";
 import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { allErrors, checkLooks, LOOKS } from "../../support/dashboard/dashboard.ts";
 import { useWebhookDashboard } from "../../support/dashboard/dashboard-webhooks.ts";
@@ -63,6 +64,21 @@ describe.skipIf(lacks("chromium"))("the incident card", () => {
       secure.stop();
     },
   );
+
+  test("is not there for a lane that stands still for a reason on our side, which the health names", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    await world.database.db.sql`
+      update webhook_subscriptions set sealed_secret = ${createTestBox().seal("other", id)} where id = ${id}`;
+    await world.emit(1);
+    const { page, faults } = await world.open(`/webhooks/${id}`);
+    await page
+      .getByText(/^not sent: all events since .* our side \(secret unreadable\)$/)
+      .waitFor();
+    await page.getByText("Degraded", { exact: true }).waitFor();
+    expect(await page.getByRole("region", { name: "What is wrong" }).count()).toBe(0);
+    await checkLooks(page, "quarantined");
+    expect(faults).toEqual([]);
+  });
 
   test("is not there while nothing fails", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });

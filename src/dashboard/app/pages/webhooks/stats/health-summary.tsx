@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 
 import { stateColor, Tag } from "../../../ui/badges.tsx";
 import { Sparkline } from "../../../ui/chart/sparkline.tsx";
-import { duration, milliseconds, number, percent, sentence } from "../../../ui/format.ts";
+import { counted, duration, milliseconds, number, percent, sentence } from "../../../ui/format.ts";
 import { NamedValue } from "../../../ui/layout.tsx";
 import { Time } from "../../../ui/time.tsx";
 import { useReader } from "../data/data.ts";
@@ -77,7 +77,7 @@ export function HealthSummary({ health, isActive }: HealthSummaryProps) {
         name={isActive ? "Pending" : "Held"}
         hint={
           health.outage_since === null ? (
-            queueHint(age)
+            (quarantineHint(health.quarantined) ?? queueHint(age))
           ) : (
             <>
               not sent: this service has had an outage since <Time at={health.outage_since} />
@@ -88,6 +88,20 @@ export function HealthSummary({ health, isActive }: HealthSummaryProps) {
         {number(health.pending + health.held)}
       </NamedValue>
     </dl>
+  );
+}
+
+/** Names the first lane that stands still for a reason on our side, and counts the others. */
+function quarantineHint([first, ...others]: Health["quarantined"]) {
+  if (first === undefined) return undefined;
+  const { event_id: event, review_id: review, reason, since } = first;
+  const lane = review === null ? "all events" : `review ${review}`;
+  return (
+    <>
+      not sent: {lane} {event !== null && `behind event ${event} `}since <Time at={since} />, for a
+      reason on our side ({reason.replaceAll("_", " ")})
+      {others.length > 0 && `, and ${counted(others.length, "other lane")}`}
+    </>
   );
 }
 
