@@ -49,7 +49,7 @@ export const LONGEST_OUTAGE_MS = 24 * 3_600_000;
  * | Seen to work within the attempt | Outage lasts | Enough destinations | Ours |
  * |---|---|---|---|
  * | yes | - | - | no: the part works, so the destination fails |
- * | no | yes | - | yes, until any destination proves that the part works |
+ * | no | yes, or did when the attempt began | - | yes, until any destination proves that the part works |
  * | no | no | yes | yes: what fails for everything is ours |
  * | no | no | no | no: one destination that fails is down |
  */
@@ -83,6 +83,8 @@ class Evidence {
   #provedMs = Number.NEGATIVE_INFINITY;
   /** The monotonic time of the first failure of ours; undefined while there is no outage. */
   #sinceMs: number | undefined;
+  /** The monotonic time at which a destination has ended the last outage. */
+  #outageEndedMs = Number.NEGATIVE_INFINITY;
   /** The destinations that failed since the part was last seen to work, with their partners. */
   readonly #suspects = new Map<string, number>();
   /**
@@ -97,6 +99,7 @@ class Evidence {
 
   worked(host: string, atMs: number): void {
     this.#provedMs = atMs;
+    if (this.#sinceMs !== undefined) this.#outageEndedMs = atMs;
     this.#sinceMs = undefined;
     if (this.#suspects.size > 0) this.#acquit();
     this.#down.delete(host);
@@ -105,16 +108,18 @@ class Evidence {
   failed({ host, partnerId, startedMs, endedMs }: Attempted): boolean {
     if (!this.#down.has(host) && this.#suspects.size < MAX_HOSTS)
       this.#suspects.set(host, partnerId);
-    const isProved = this.#provedMs >= Math.min(startedMs, endedMs - PROOF_MS);
+    // The part may have lost in the outage what this attempt waited for, so a later proof says nothing about it.
+    const beganInOutage = startedMs < this.#outageEndedMs;
+    const isProved = !beganInOutage && this.#provedMs >= Math.min(startedMs, endedMs - PROOF_MS);
     if (endedMs - (this.#sinceMs ?? endedMs) >= LONGEST_OUTAGE_MS) {
       this.#sinceMs = undefined;
       this.#acquit();
     }
     const hosts = this.#suspects.size;
-    const lasts = this.#sinceMs !== undefined;
+    const lasts = beganInOutage || this.#sinceMs !== undefined;
     const partners = isProved || lasts ? 0 : new Set(this.#suspects.values()).size;
     const ours = isOurs(this.#part, { isProved, lasts, hosts, partners });
-    this.#sinceMs = ours ? (this.#sinceMs ?? endedMs) : undefined;
+    if (!beganInOutage) this.#sinceMs = ours ? (this.#sinceMs ?? endedMs) : undefined;
     return ours;
   }
 

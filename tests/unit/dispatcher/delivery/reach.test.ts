@@ -92,6 +92,20 @@ describe("whose failure it is", () => {
     expect(fails(9, 25_001, "network", 15_000)).toBe("network");
   });
 
+  test("an attempt that began in an outage and fails after its end is ours, and begins no other outage", () => {
+    const { fails, works } = attempts();
+    for (let n = 0; n < 4; n++) fails(n, n);
+    works(9, 10_000);
+    expect(fails(4, 20_000, "network", 10_001)).toBe("network");
+    expect(fails(4, 20_000, "network", 10_000)).toBeUndefined();
+    expect(fails(1, 24_000, "network", 15_000)).toBe("network");
+    expect(fails(1, 40_000)).toBeUndefined();
+    // A second outage lasts although an attempt of the first one fails meanwhile.
+    for (let n = 5; n < 9; n++) fails(n, 41_000);
+    expect(fails(10, 41_001, "network", 40_000)).toBe("network");
+    expect(fails(11, 41_002)).toBe("network");
+  });
+
   test("half the destinations in silence fail by themselves while the others answer now and then", () => {
     const { fails, works } = attempts();
     let ours = 0;
