@@ -1,16 +1,17 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { Resolver } from "node:dns/promises";
-import { createServer } from "node:net";
+import { createServer, type Socket } from "node:net";
 
 import type { HttpClientOptions } from "../../../dispatcher/http/pool.ts";
 import { parseProxyUrl } from "../../../src/lib/egress-proxy.ts";
 import { NameResolver } from "../../../src/lib/name-resolver.ts";
 import { createTestBox, createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { fixture } from "../../support/fixture.ts";
+import { SELF_SIGNED } from "../../support/network/certificates.ts";
 import { startNameServer } from "../../support/network/name-server.ts";
 import { type ProxyAnswer, startProxy } from "../../support/network/proxy.ts";
 import { lacks } from "../../support/needs.ts";
-import { listen } from "../../support/network/raw-receiver.ts";
+import { listen, startRawReceiver } from "../../support/network/raw-receiver.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
 import { createDatabase } from "../../support/postgres.ts";
@@ -59,6 +60,31 @@ describe("receivers that fail beside others", () => {
     await emit([other]);
     await until("the record", async () => (await countsOf(ids)).recorded === 1);
     expect(await countsOf(ids)).toEqual({ recorded: 1, retry: 1, delivered: 0 });
+  });
+
+  test.each([
+    ["reset the connection", { kind: "reset" }],
+    ["break TLS", { kind: "tls" }],
+    ["never answer", { kind: "timeout" }],
+    ["answer 500", { kind: "http_status" }],
+    ["refuse the connection", { kind: "connect" }],
+  ] as const)(
+    "of 12 partners that %s, and no other, each is recorded and counted",
+    async (_, { kind }) => {
+      const urls = await Promise.all(range(12, () => failingUrl(kind)));
+      const { ids, running } = await deliverTo(urls, {}, { timeoutMs: 500 });
+      await until("every record", async () => (await countsOf(ids)).recorded === 12);
+      expect(await countsOf(ids)).toEqual({ recorded: 12, retry: 12, delivered: 0 });
+      expect(await codesOf(ids)).toEqual([kind]);
+      expect([await shownOutage(), running.workload.hasOutage]).toEqual([null, false]);
+    },
+  );
+
+  test("100 subscriptions of one host that the proxy cannot reach are all recorded", async () => {
+    const proxy = await egress(() => "HTTP/1.1 504 T\r\n\r\n");
+    const { ids } = await deliverTo(Array(100).fill(await closedUrl()), { proxy });
+    await until("every record", async () => (await countsOf(ids)).recorded === 100);
+    expect(await shownOutage()).toBeNull();
   });
 });
 
@@ -140,6 +166,21 @@ async function closedUrl(): Promise<string> {
   return `http://127.0.0.1:${port}`;
 }
 
+/** The URL of a receiver whose attempts fail with this code. */
+async function failingUrl(kind: "reset" | "tls" | "timeout" | "http_status" | "connect") {
+  if (kind === "connect") return closedUrl();
+  const answers = {
+    reset: (socket: Socket) => void socket.resetAndDestroy(),
+    tls: "",
+    timeout: "",
+    http_status: "HTTP/1.1 500 Error\r\nContent-Length: 0\r\n\r\n",
+  };
+  const tls = kind === "tls" ? { tls: SELF_SIGNED } : {};
+  const receiver = await startRawReceiver(answers[kind], tls);
+  started.push(receiver);
+  return receiver.url;
+}
+
 async function healthyUrl(): Promise<string> {
   const receiver = await Receiver.start();
   started.push(receiver);
@@ -191,12 +232,16 @@ async function emit(subscribed: readonly Awaited<ReturnType<typeof subscribe>>[]
 }
 
 /** Delivers one event to a subscription of a partner of its own for each URL. */
-async function deliverTo(urls: readonly string[], http: Partial<HttpClientOptions> = {}) {
+async function deliverTo(
+  urls: readonly string[],
+  http: Partial<HttpClientOptions> = {},
+  options: Partial<Parameters<typeof startDispatcher>[0]> = {},
+) {
   const { db } = database;
   const subscribed = [];
   for (const url of urls) subscribed.push(await subscribe(url));
   const { schedule } = stores;
-  const running = startDispatcher({ db, box, schedule, http, retryDelaysMs: RETRY_MS });
+  const running = startDispatcher({ db, box, schedule, http, retryDelaysMs: RETRY_MS, ...options });
   started.push(running);
   await emit(subscribed);
   return { ids: subscribed.map(({ id }) => id), running };
@@ -208,6 +253,12 @@ async function countsOf(ids: readonly string[]) {
            (count(*) filter (where outcome = 'delivered'))::int as delivered
       from delivery_attempts where subscription_id = any(${[...ids]})`;
   return row ?? NOTHING;
+}
+
+async function codesOf(ids: readonly string[]) {
+  const rows = await database.db.sql<{ code: string }[]>`
+    select distinct error_code as code from delivery_attempts where subscription_id = any(${[...ids]})`;
+  return rows.map(({ code }) => code);
 }
 
 /** The outage as `GET /admin/dispatcher` shows it. */
