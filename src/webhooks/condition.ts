@@ -17,6 +17,8 @@ interface Figures {
   readonly lastSuccessStartedAt: Date | null;
   /** The lanes that stand still for a reason on our side. */
   readonly quarantined: readonly unknown[];
+  /** The beginning of an outage of our own. */
+  readonly outageSince: Date | null;
   /** The steps of the last hour, the oldest first. */
   readonly steps: readonly StepCounts[];
 }
@@ -42,7 +44,8 @@ export function conditionOf(figures: Figures, now: Date): Condition {
   const isSilent = succeededAt < now.getTime() - WINDOW_MS;
   if (lost >= LOST_EVENTS || (lost > 0 && isSilent)) return "failing";
   if (blockedAttempts >= STUCK_ATTEMPTS && isStuck) return "failing";
-  const best: Condition = figures.quarantined.length > 0 ? "degraded" : "healthy";
+  const isHeldUp = figures.quarantined.length > 0 || figures.outageSince !== null;
+  const best: Condition = isHeldUp ? "degraded" : "healthy";
   let condition: Condition = "healthy";
   for (let end = 1; end <= figures.steps.length; end++)
     condition = next(condition, figures.steps.slice(Math.max(0, end - WINDOW_STEPS), end));

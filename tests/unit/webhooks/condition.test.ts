@@ -6,6 +6,7 @@ const NOW = new Date("2026-06-01T12:00:00Z");
 const ago = (minutes: number) => new Date(NOW.getTime() - minutes * 60_000);
 const QUIET = {
   quarantined: [],
+  outageSince: null,
   consecutiveFailureCount: 0,
   blockedAttempts: 0,
   blockedSince: null,
@@ -49,6 +50,8 @@ describe("the condition by events", () => {
     [{ consecutiveFailureCount: 1, lastSuccessStartedAt: null }, "failing"],
     [{ consecutiveFailureCount: 0, lastSuccessStartedAt: null }, "healthy"],
     [{ quarantined: [{}] }, "degraded"],
+    [{ outageSince: ago(1) }, "degraded"],
+    [{ outageSince: ago(1), consecutiveFailureCount: 5 }, "failing"],
     [{ quarantined: [{}], consecutiveFailureCount: 5 }, "failing"],
     [{ blockedAttempts: 1, blockedSince: ago(0.5) }, "healthy"],
     [{ blockedAttempts: 2, blockedSince: ago(0.5) }, "failing"],
