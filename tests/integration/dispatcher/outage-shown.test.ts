@@ -1,0 +1,104 @@
+// An outage of our own as people and monitors see it (contract 6.17, 7.8 and 10.4), through the real routes.
+import { afterEach, expect, test } from "bun:test";
+import { Registry } from "prom-client";
+
+import { DispatcherTelemetry } from "../../../dispatcher/telemetry.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { parseProxyUrl } from "../../../src/lib/egress-proxy.ts";
+import {
+  createTestSchedule,
+  type RunningDispatcher,
+  startDispatcher,
+} from "../../support/dispatch.ts";
+import { fixture } from "../../support/fixture.ts";
+import { startProxy } from "../../support/network/proxy.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+import { startWebhooks } from "../../support/webhooks.ts";
+
+const stores = fixture(createTestSchedule);
+const world = fixture(() => startWebhooks({ schedule: stores.schedule }));
+const receiver = fixture(() => Receiver.start());
+
+const started: { stop(): unknown }[] = [];
+afterEach(async () => {
+  for (const one of started.splice(0).toReversed()) await one.stop();
+});
+
+test.each([
+  ["proxy", "HTTP/1.1 407 Login\r\n\r\n"],
+  ["policy", "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"],
+])(
+  "an outage of %s is shown while it lasts, each time that it begins, and counts no attempt",
+  async (part, refusal) => {
+    let isDown = true;
+    const proxy = await startProxy(() => (isDown ? refusal : undefined));
+    const clock = jumpingClock();
+    const dispatcher = startDispatcher({
+      db: world.database.connect(),
+      box: world.api.deps.box,
+      schedule: stores.schedule,
+      http: { proxy: parseProxyUrl(`http://127.0.0.1:${proxy.port}`) },
+      clock,
+    });
+    started.push(proxy, dispatcher);
+    world.clock.set(systemClock.now());
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    const metric = metricOf(dispatcher);
+    receiver.received.length = 0;
+    for (let nth = 1; nth <= 2; nth++) {
+      isDown = true;
+      // A kept connection needs no proxy.
+      for (const connection of proxy.connections) connection.destroy();
+      await world.emit(1);
+      await until("the outage", async () => (await shownIn(id)).since !== null);
+      expect(await shownIn(id)).toEqual({
+        condition: "degraded",
+        since: expect.any(String),
+        outages: [part],
+      });
+      expect(await metric()).toBe("1");
+      expect(receiver.received).toHaveLength(nth - 1);
+      isDown = false;
+      await until("the delivery", () => receiver.received.length === nth);
+      await until("the record", async () => (await attemptsOf(id)).length === nth);
+      clock.jump(60_000);
+      await until("the end of the outage", async () => (await shownIn(id)).since === null);
+      expect(await shownIn(id)).toEqual({ condition: "healthy", since: null, outages: [] });
+      expect(await metric()).toBe("0");
+    }
+    expect([...(await attemptsOf(id))]).toEqual([
+      { attempt: 1, outcome: "delivered" },
+      { attempt: 1, outcome: "delivered" },
+    ]);
+  },
+);
+
+/** A clock whose monotonic time jumps ahead, as after the minute for which an outage is shown. */
+function jumpingClock() {
+  let aheadMs = 0;
+  return {
+    ...systemClock,
+    monotonicMs: () => systemClock.monotonicMs() + aheadMs,
+    jump: (ms: number) => void (aheadMs += ms),
+  };
+}
+
+async function shownIn(id: string) {
+  const health = await world.ask("GET", `/${id}/health`);
+  const state = await world.api.call("GET", "/admin/dispatcher", { token: world.tokens.root });
+  const dispatchers = state.body["dispatchers"] as { outage: string | null }[];
+  return {
+    condition: health.body["condition"],
+    since: health.body["outage_since"],
+    outages: dispatchers.flatMap(({ outage }) => outage ?? []),
+  };
+}
+
+function metricOf(dispatcher: RunningDispatcher) {
+  const registry = new Registry();
+  new DispatcherTelemetry(registry, systemClock).watch(dispatcher);
+  return async () => /^reviewrelay_outage (\d)$/m.exec(await registry.metrics())?.[1];
+}
+
+const attemptsOf = (id: string) => world.database.db.sql<{ attempt: number; outcome: string }[]>`
+  select attempt, outcome from delivery_attempts where subscription_id = ${id} order by id`;
