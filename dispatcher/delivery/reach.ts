@@ -46,23 +46,25 @@ export const LONGEST_OUTAGE_MS = 24 * 3_600_000;
  * and `partners` count the destinations that failed since the part was last seen to work, without those that failed
  * before while others worked.
  *
- * | Seen to work within the attempt | Outage lasts | Enough destinations | Ours |
- * |---|---|---|---|
- * | yes | - | - | no: the part works, so the destination fails |
- * | no | yes, or did when the attempt began | - | yes, until any destination proves that the part works |
- * | no | no | yes | yes: what fails for everything is ours |
- * | no | no | no | no: one destination that fails is down |
+ * | Began in an outage that has ended | Seen to work within the attempt | Outage lasts | Enough destinations | Ours |
+ * |---|---|---|---|---|
+ * | yes | - | - | - | yes: the outage may have swallowed what the attempt waited for |
+ * | no | yes | - | - | no: the part works, so the destination fails |
+ * | no | no | yes | - | yes, until any destination proves that the part works |
+ * | no | no | no | yes | yes: what fails for everything is ours |
+ * | no | no | no | no | no: one destination that fails is down |
  */
 export function isOurs(
   part: OwnPart,
   seen: {
+    readonly beganInOutage: boolean;
     readonly isProved: boolean;
     readonly lasts: boolean;
     readonly hosts: number;
     readonly partners: number;
   },
 ): boolean {
-  if (NEEDED[part] === 0) return true;
+  if (NEEDED[part] === 0 || seen.beganInOutage) return true;
   if (seen.isProved) return false;
   return seen.lasts || Math.min(seen.hosts, seen.partners) >= NEEDED[part];
 }
@@ -108,17 +110,16 @@ class Evidence {
   failed({ host, partnerId, startedMs, endedMs }: Attempted): boolean {
     if (!this.#down.has(host) && this.#suspects.size < MAX_HOSTS)
       this.#suspects.set(host, partnerId);
-    // The part may have lost in the outage what this attempt waited for, so a later proof says nothing about it.
     const beganInOutage = startedMs < this.#outageEndedMs;
-    const isProved = !beganInOutage && this.#provedMs >= Math.min(startedMs, endedMs - PROOF_MS);
+    const isProved = this.#provedMs >= Math.min(startedMs, endedMs - PROOF_MS);
     if (endedMs - (this.#sinceMs ?? endedMs) >= LONGEST_OUTAGE_MS) {
       this.#sinceMs = undefined;
       this.#acquit();
     }
     const hosts = this.#suspects.size;
-    const lasts = beganInOutage || this.#sinceMs !== undefined;
+    const lasts = this.#sinceMs !== undefined;
     const partners = isProved || lasts ? 0 : new Set(this.#suspects.values()).size;
-    const ours = isOurs(this.#part, { isProved, lasts, hosts, partners });
+    const ours = isOurs(this.#part, { beganInOutage, isProved, lasts, hosts, partners });
     if (!beganInOutage) this.#sinceMs = ours ? (this.#sinceMs ?? endedMs) : undefined;
     return ours;
   }

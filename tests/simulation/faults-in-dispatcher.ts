@@ -41,6 +41,19 @@ export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
     breaks: ["nothing counts in an outage of ours"],
   },
   {
+    name: "counted-after-outage",
+    seed: 241,
+    bug: "An attempt counts that began in an outage of ours and failed after its end.",
+    async inject() {
+      const { isOurs } = await import("../../dispatcher/delivery/reach.ts");
+      replaceFunction(
+        isOurs,
+        (real) => (part, seen) => real(part, { ...seen, beganInOutage: false }),
+      );
+    },
+    breaks: ["nothing counts in an outage of ours"],
+  },
+  {
     name: "retry-from-start",
     seed: 2,
     bug: "The delay of a retry counts from the start of the failed attempt.",

@@ -37,6 +37,9 @@ interface Shown {
   readonly down: Set<string>;
   /** The other hosts that failed since the last proof, with their partners. */
   readonly failed: Map<string, number>;
+  isLost: boolean;
+  /** When a proof has ended the last certain outage. */
+  foundMs: number;
 }
 
 /** All receivers and the network to them. Each has a mood, which lasts for a while. */
@@ -105,7 +108,14 @@ export class Receivers {
   #blame({ process, startedMonotonicMs, subscription }: Post, outcome: PostResult): Post["blame"] {
     let shown = this.#shown.get(process);
     if (shown === undefined) {
-      shown = { provedMs: Number.NEGATIVE_INFINITY, down: new Set(), failed: new Map() };
+      const never = Number.NEGATIVE_INFINITY;
+      shown = {
+        provedMs: never,
+        down: new Set(),
+        failed: new Map(),
+        isLost: false,
+        foundMs: never,
+      };
       this.#shown.set(process, shown);
     }
     const { host, partnerId } = subscription;
@@ -113,6 +123,8 @@ export class Receivers {
     const isFailed = outcome.kind === "failed";
     if (outcome.works?.includes("network")) {
       shown.provedMs = endedMs;
+      if (shown.isLost) shown.foundMs = endedMs;
+      shown.isLost = false;
       for (const other of shown.failed.keys()) shown.down.add(other);
       shown.failed.clear();
       shown.down.delete(host);
@@ -120,8 +132,10 @@ export class Receivers {
     }
     if (!isFailed || outcome.fault === undefined) return undefined;
     if (!shown.down.has(host)) shown.failed.set(host, partnerId);
+    if (startedMonotonicMs < shown.foundMs) return "ours";
     if (shown.provedMs >= Math.min(startedMonotonicMs, endedMs - PROOF_MS)) return "theirs";
-    return new Set(shown.failed.values()).size >= CERTAIN_PARTNERS ? "ours" : undefined;
+    shown.isLost = new Set(shown.failed.values()).size >= CERTAIN_PARTNERS;
+    return shown.isLost ? "ours" : undefined;
   }
 
   #answerMs(answer: Answer): number {

@@ -22,7 +22,9 @@ test.each([
 ] as const)(
   "%s, proved %p, lasting %p, %i hosts of %i partners: ours %p",
   (...[part, isProved, lasts, hosts, partners, ours]) => {
-    expect(isOurs(part, { isProved, lasts, hosts, partners })).toBe(ours);
+    const seen = { beganInOutage: false, isProved, lasts, hosts, partners };
+    expect(isOurs(part, seen)).toBe(ours);
+    expect(isOurs(part, { ...seen, beganInOutage: true })).toBe(true);
   },
 );
 
