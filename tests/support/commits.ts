@@ -1,7 +1,7 @@
 import type { DbOrTx, RawDb } from "../../db/client.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
+import { isDeadlock, isLockTimeout } from "../../db/errors.ts";
 import { commitAttempts, type CommitResult } from "../../dispatcher/store/committer.ts";
-import { failureOf } from "../../dispatcher/store/group-runner.ts";
 import { createTestBox } from "./dispatch.ts";
 import { attemptRecord, insertSubscription, insertTenant, record, reviewAction } from "./outbox.ts";
 import { createDatabase } from "./postgres.ts";
@@ -21,17 +21,22 @@ export async function startCommits() {
     drop: () => database.drop(),
     queued: (events: number, reviews = 1) => queued(db, events, reviews),
     commitIn,
-    /** Commits, and retries after a lock timeout as the dispatcher does: on a loaded machine the wait may exceed 100 ms. */
-    async commit(records: readonly AttemptRecord[]): Promise<CommitResult> {
+    /** Commits, and retries as the dispatcher does: on a loaded machine the wait for a lock may exceed 100 ms. */
+    commit(records: readonly AttemptRecord[]): Promise<CommitResult> {
       const own = database.connect();
-      for (;;)
-        try {
-          return await commitIn(own, records);
-        } catch (error) {
-          if (failureOf(error) !== "waits") throw error;
-        }
+      return untilFree(() => commitIn(own, records));
     },
   };
+}
+
+/** Runs `work` again as long as it ends with a lock timeout or, where `deadlock_timeout` is shorter, with a deadlock. */
+export async function untilFree<T>(work: () => Promise<T>): Promise<T> {
+  for (;;)
+    try {
+      return await work();
+    } catch (error) {
+      if (!isLockTimeout(error) && !isDeadlock(error)) throw error;
+    }
 }
 
 /** Adds a subscription with events in its log, in turn of each review. `recordOf` makes the record of a success. */

@@ -3,11 +3,10 @@ import { describe, expect, test } from "bun:test";
 
 import type { Tx } from "../../../db/client.ts";
 import type { AttemptRecord } from "../../../dispatcher/store/attempt-queries.ts";
-import { failureOf } from "../../../dispatcher/store/group-runner.ts";
 import { isLockTimeout } from "../../../db/errors.ts";
 import { eventsOfReview, replaceEvents } from "../../../src/tenants/queries/erase.ts";
 import { untilSomebodyWaits } from "../../support/auth-races.ts";
-import { startCommits } from "../../support/commits.ts";
+import { startCommits, untilFree } from "../../support/commits.ts";
 import { fixture } from "../../support/fixture.ts";
 
 const commits = fixture(startCommits);
@@ -122,15 +121,13 @@ test("erasures and commits of many subscriptions at once end, and leave no respo
   const reviewIds = all.map(({ tenant }) => tenant.reviewIds[0]);
   const records = (sequence: number): AttemptRecord[] =>
     all.map(({ recordOf }) => recordOf(sequence));
-  const eraseAll = async (ids: readonly (number | undefined)[]) => {
-    for (;;)
-      try {
-        return await commits.connect().transaction(async (tx) => {
-          for (const reviewId of ids) await eraseIn(tx, reviewId);
-        });
-      } catch (error) {
-        if (failureOf(error) !== "waits") throw error;
-      }
+  const eraseAll = (ids: readonly (number | undefined)[]) => {
+    const own = commits.connect();
+    return untilFree(() =>
+      own.transaction(async (tx) => {
+        for (const reviewId of ids) await eraseIn(tx, reviewId);
+      }),
+    );
   };
   const committing = async () => {
     for (let sequence = 1; sequence <= 8; sequence++) await commits.commit(records(sequence));
