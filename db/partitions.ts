@@ -99,7 +99,8 @@ async function isDue(db: RawDb, { from, to }: DayPartition, now: Date): Promise<
  * Creates one partition and moves the rows of its day from the default partition into it. Returns false if another
  * process created the partition, and undefined if the locks are not available. The partition is built and filled as a
  * separate table, which blocks nobody; other sessions see the rows in their old place until the commit. Attaching the
- * table needs an exclusive lock on the default partition, for which readers of the whole table wait.
+ * table needs an exclusive lock on the default partition. The parent is locked first, because a statement that was
+ * planned with the old partitions, and waited for the default one, would miss the rows that were moved.
  */
 function makePartition(db: RawDb, partition: DayPartition) {
   const { name, from, to } = partition;
@@ -114,8 +115,9 @@ function makePartition(db: RawDb, partition: DayPartition) {
     );
     await moveDefaultRows(tx, partition);
     await tx.sql.unsafe(
-      retryLocks(`lock table only delivery_attempts in share update exclusive mode;
-                 lock table delivery_attempts_default in access exclusive mode;`),
+      retryLocks(
+        "lock table only delivery_attempts, delivery_attempts_default in access exclusive mode;",
+      ),
     );
     // Moves the rows of this day that other sessions have inserted into the default partition meanwhile.
     await moveDefaultRows(tx, partition);

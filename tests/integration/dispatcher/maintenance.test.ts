@@ -99,7 +99,7 @@ describe("creating partitions", () => {
     const reader = database.connect();
     const reading = (async () => {
       while (!made.signal.aborted) {
-        const rows = await reader.sql<{ count: number }[]>`select count(*) from delivery_attempts`;
+        const rows = await reader.sql.unsafe("select count(*) from delivery_attempts");
         seen.add(rows[0]?.count ?? -1);
       }
     })();
@@ -269,7 +269,7 @@ const DAYS = 30;
 let database: TestDatabase;
 
 beforeEach(async () => {
-  database = await createDatabase();
+  database = await createDatabase("roles");
   db = database.db;
   await beginToday(db, NOW);
 });
