@@ -107,8 +107,9 @@ export function isPoolerFound(error: unknown): boolean {
   return String(fieldOf(error, "message")).startsWith("unsupported startup parameter");
 }
 
-/** Whether the connection of a statement was closed before its answer. */
-export const isClosed = hasCode("CONNECTION_CLOSED");
+/** Whether the session of a statement was ended before its answer, by the server or by a pooler. */
+export const isEnded = (error: unknown): boolean =>
+  hasCode("CONNECTION_CLOSED")(error) || hasCode("57P01")(error);
 
 /** Returns the name of the unique index that already contains the key of a statement; undefined for any other error. */
 export function violatedIndex(error: unknown): string | undefined {

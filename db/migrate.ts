@@ -6,7 +6,7 @@ import { readMigrationFiles } from "drizzle-orm/migrator";
 import { commandLine, ROOT } from "./executable.ts";
 
 import { connect, isPooled, type RawDb, type RawTx } from "./client.ts";
-import { causeOf, isClosed, isForbidden, isLockTimeout, isTaken } from "./errors.ts";
+import { causeOf, isEnded, isForbidden, isLockTimeout, isTaken } from "./errors.ts";
 import { LOCK_MS } from "./locks.ts";
 import { ensurePartitions } from "./partitions.ts";
 import { serverTime } from "./server.ts";
@@ -46,7 +46,7 @@ export async function migrate(url: string, serviceUrl = url): Promise<number> {
   } catch (error) {
     const fault = isForbidden(error)
       ? await ownerNeeded(db, causeOf(error))
-      : (isPooled(url) && isClosed(error) && (await answersAlone(db)) && STATEMENT_POOLED) ||
+      : (isPooled(url) && isEnded(error) && (await answersAlone(db)) && STATEMENT_POOLED) ||
         (await takenNames(db, error));
     if (!fault) throw error;
     throw new SchemaError(fault);
@@ -55,15 +55,28 @@ export async function migrate(url: string, serviceUrl = url): Promise<number> {
   }
 }
 
+/** The number of tries of a transaction whose session another `migrate` ends while it begins (`endOlderSessions`). */
+const POOLED_TRIES = 3;
+
 /** Runs `work` in a transaction of one process at a time. */
-function underLock<T>(db: RawDb, url: string, work: (tx: RawTx) => Promise<T>): Promise<T> {
-  return withPatience(db, async (tx) => {
-    // A session behind a pooler has none of its own yet, because its role gets the settings last.
-    if (isPooled(url)) await tx.sql.unsafe(openingStatement(url, true));
-    // The lock belongs to the transaction, because the session of a pooler is shared.
-    await tx.sql`select pg_advisory_xact_lock(hashtext('reviewrelay:migrate'))`;
-    return work(tx);
-  });
+async function underLock<T>(
+  db: RawDb,
+  url: string,
+  work: (tx: RawTx) => Promise<T>,
+  tries = isPooled(url) ? POOLED_TRIES : 1,
+): Promise<T> {
+  try {
+    return await withPatience(db, async (tx) => {
+      // A session behind a pooler has none of its own yet, because its role gets the settings last.
+      if (isPooled(url)) await tx.sql.unsafe(openingStatement(url, true));
+      // The lock belongs to the transaction, because the session of a pooler is shared.
+      await tx.sql`select pg_advisory_xact_lock(hashtext('reviewrelay:migrate'))`;
+      return work(tx);
+    });
+  } catch (error) {
+    if (tries === 1 || !isEnded(error)) throw error;
+    return underLock(db, url, work, tries - 1);
+  }
 }
 
 interface RoleSettings {

@@ -70,6 +70,26 @@ test.skipIf(!isThere)("behind an announced pooler concurrent migrations succeed"
 });
 
 test.skipIf(!isThere)(
+  "behind an announced pooler a migration goes on in another session if its own is ended",
+  async () => {
+    const migrating = await database.db.transaction(async ({ sql }) => {
+      await sql`select pg_advisory_xact_lock(hashtext('reviewrelay:migrate'))`;
+      // The rejection is handled below.
+      const result = migrate(`${pooler.in(database.url)}?prepare=false`).catch(String);
+      await until("it waits and is ended", async () => {
+        const ended = await sql`
+          select pg_terminate_backend(pid) from pg_locks
+           where locktype = 'advisory' and not granted
+             and database = (select oid from pg_database where datname = current_database())`;
+        return ended.length > 0;
+      });
+      return { result };
+    });
+    expect(await migrating.result).toBe(0);
+  },
+);
+
+test.skipIf(!isThere)(
   "behind an announced pooler all accepted events are delivered in order",
   async () => {
     const { db } = database;
@@ -105,7 +125,7 @@ test.skipIf(!isThere)(
 test.skipIf(!isThere)(
   "sessions of the pooler get the settings of single statements from migrate, also those that were open before",
   async () => {
-    const other = await createDatabase(DIRECT);
+    const other = await createDatabase("sessions");
     const name = new URL(other.url).pathname.slice(1);
     await other.db.sql.unsafe(SHADOWS);
     for (const one of [
@@ -143,9 +163,6 @@ test.skipIf(!isThere)(
   },
 );
 
-/** The reason for databases without the pooler of the test command. */
-const DIRECT = "it starts poolers of its own";
-
 const KEY = randomBytes(32);
 
 const box = createSecretBox({ current: KEY });
@@ -163,7 +180,7 @@ let env: Record<string, string>;
 
 beforeAll(async () => {
   if (!isThere) return;
-  database = await createDatabase(DIRECT);
+  database = await createDatabase("sessions");
   pooler = await startPgBouncer(database.url, { mode: "transaction" });
   schedule = await createTestSchedule();
   env = {
