@@ -159,7 +159,7 @@ function commits(): PlanCase[] {
     commit(`mixed, ${GROUP}`, GROUP * 50, mixed),
     commit(
       `of rows, ${GROUP}`,
-      GROUP * 30,
+      GROUP * 32,
       mixed.map((one) => ({ ...one, ...ofRow(one.sequence + 50_000), isLogged: false })),
     ),
     commit(
