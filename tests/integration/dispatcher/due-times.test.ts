@@ -62,7 +62,7 @@ test("an entry without a retry, and an attempt without a delay, do not wait for 
 test("more entries than one chunk walks are all brought back", async () => {
   const id = await waiting(2, 12_001, AHEAD_S);
   expect(await run()).toBe(12_001);
-  expect(new Set(await dueIn(id))).toEqual(new Set([60]));
+  expect((await dueIn(id)).filter((s) => s === null || s > 60)).toEqual([]);
 });
 
 test("a batch returns to its grid within one interval", async () => {

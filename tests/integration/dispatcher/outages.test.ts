@@ -208,7 +208,7 @@ async function names(answer: (name: string) => { addresses: string[] } | "failur
   const server = await startNameServer(zone);
   started.push(server);
   const newChannel = () => {
-    const resolver = new Resolver({ timeout: 1_000, tries: 1 });
+    const resolver = new Resolver({ timeout: 30_000, tries: 1 });
     resolver.setServers([server.address]);
     return resolver;
   };
