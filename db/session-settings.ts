@@ -48,8 +48,9 @@ const PLANNER = {
 };
 
 /**
- * Planner settings that have PostgreSQL's own values. Only the role of a pooler's sessions has them, because a transaction
- * would take longer to begin with all of them.
+ * Planner settings that have PostgreSQL's own values. Behind a pooler only the role of the sessions has them, because a
+ * transaction would take longer to begin with all of them. The genetic optimiser is off, which has the same effect: no
+ * statement joins as many tables as its usual threshold.
  */
 const USUAL_PLANNER = {
   enable_hashjoin: "on",
@@ -63,6 +64,23 @@ const USUAL_PLANNER = {
   cpu_tuple_cost: "0.01",
   cpu_index_tuple_cost: "0.005",
   cpu_operator_cost: "0.0025",
+  enable_gathermerge: "on",
+  enable_incremental_sort: "on",
+  enable_memoize: "on",
+  enable_parallel_hash: "on",
+  enable_partition_pruning: "on",
+  enable_partitionwise_aggregate: "off",
+  enable_partitionwise_join: "off",
+  enable_tidscan: "on",
+  constraint_exclusion: "partition",
+  cursor_tuple_fraction: "0.1",
+  effective_cache_size: "4GB",
+  geqo: "off",
+  min_parallel_index_scan_size: "512kB",
+  min_parallel_table_scan_size: "8MB",
+  parallel_setup_cost: "1000",
+  parallel_tuple_cost: "0.1",
+  recursive_worktable_factor: "10",
 };
 
 /**
