@@ -20,10 +20,18 @@ export interface TestDatabase {
 const CONNECTIONS = 10;
 
 /**
- * Clones the migrated template of the test command into a separate database for one test file. `direct` is the reason why
- * the file connects without the pooler of `TEST_POOLER`.
+ * Why tests connect without the pooler of `TEST_POOLER`. All others, also those that start processes, work behind it.
+ *
+ * - `defaults`: they change settings of sessions, and a pooler keeps the sessions that began before.
+ * - `roles`: they sign in as several roles, and the pooler signs in as one.
+ * - `sessions`: they limit, name, count or end sessions, which a pooler shares between clients, or start a pooler.
+ *
+ * Pools with a search path in their address never use the pooler, because it accepts none.
  */
-export async function createDatabase(direct?: string): Promise<TestDatabase> {
+type Direct = "defaults" | "roles" | "sessions";
+
+/** Clones the migrated template of the test command into a separate database for one test file. */
+export async function createDatabase(direct?: Direct): Promise<TestDatabase> {
   const adminUrl = required("TEST_DATABASE_URL");
   const template = required("TEST_TEMPLATE");
   // The prefix matters: the test command drops every database with the name of its template as prefix.
@@ -31,12 +39,12 @@ export async function createDatabase(direct?: string): Promise<TestDatabase> {
   // Copying files takes a third of the CPU time of `wal_log`, which writes each block to the log.
   const create = `create database "${name}" template "${template}" strategy file_copy`;
   await asAdmin(adminUrl, (sql) => sql.unsafe(create));
-  // Behind a pooler, if the test command has started one (`TEST_POOLER`).
-  const url = new URL((direct === undefined && process.env["TEST_POOLED_URL"]) || adminUrl);
-  url.pathname = `/${name}`;
+  const within = (address: string) => Object.assign(new URL(address), { pathname: `/${name}` });
+  // Behind a pooler, if the test command has started one.
+  const url = within((direct === undefined && process.env["TEST_POOLED_URL"]) || adminUrl);
   const pools: RawDb[] = [];
   const open = (searchPath?: string) => {
-    const address = new URL(url);
+    const address = searchPath === undefined ? url : within(adminUrl);
     if (searchPath !== undefined) address.searchParams.set("search_path", searchPath);
     const db = connect(address.href, { max: CONNECTIONS, name: "test", onRows: checkRows });
     pools.push(db);

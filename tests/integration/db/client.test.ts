@@ -10,7 +10,7 @@ import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const database = fixture(createDatabase);
+const database = fixture(() => createDatabase("sessions"));
 
 test("a transaction whose connection ends during a statement fails, and the next one works", async () => {
   await withOne(async (one) => {

@@ -8,7 +8,7 @@ import { until } from "../../support/network/receiver.ts";
 import { proxyBefore } from "../../support/network/tcp-proxy.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const database = fixture(createDatabase);
+const database = fixture(() => createDatabase("sessions"));
 const proxy = fixture(() => proxyBefore(database.url));
 
 test("a statement without an answer fails, and the next one uses a new connection", async () => {

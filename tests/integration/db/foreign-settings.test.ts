@@ -14,7 +14,7 @@ import { SHADOWS } from "../../../scripts/demo/stores/shadows.ts";
 import { fixture } from "../../support/fixture.ts";
 import { createDatabase } from "../../support/postgres.ts";
 
-const database = fixture(createDatabase);
+const database = fixture(() => createDatabase("defaults"));
 let name: string;
 let known: Set<string>;
 /** The settings of a session under the defaults of PostgreSQL. */

@@ -8,7 +8,7 @@ import { createDatabase } from "../../support/postgres.ts";
 import { listen } from "../../support/network/raw-receiver.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const database = fixture(createDatabase);
+const database = fixture(() => createDatabase("sessions"));
 /** A server that accepts connections and never answers. */
 const mute = fixture(() => createServer((socket) => socket.on("error", () => {})));
 

@@ -15,7 +15,7 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const database = fixture(createDatabase);
+const database = fixture(() => createDatabase("roles"));
 
 test("a schema change that waits for a reader lets writers run meanwhile, and succeeds after it", async () => {
   let change: Promise<unknown> | undefined;

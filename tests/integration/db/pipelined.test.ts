@@ -11,7 +11,7 @@ import { fixture } from "../../support/fixture.ts";
 
 // Statements that `readsFirst` and `runLast` send without waiting for an answer, and their results when one fails.
 
-const database = fixture(createDatabase);
+const database = fixture(() => createDatabase("sessions"));
 
 test("the first statements are sent with the begin, and the commit with the last statement", async () => {
   await withOne({}, async (line) => {

@@ -243,7 +243,7 @@ async function withPlatform(work: (sql: postgres.Sql) => Promise<unknown>): Prom
  * schema, its owner, and the rights of the platform's role.
  */
 async function install() {
-  const database = await createDatabase();
+  const database = await createDatabase("roles");
   const suffix = randomBytes(6).toString("hex");
   const [role, platform] = [`reviewrelay_${suffix}`, `platform_${suffix}`];
   const admin = database.db.sql;

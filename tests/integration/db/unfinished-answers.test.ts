@@ -57,7 +57,7 @@ test("all statements of a transaction fail when its connection ends, including u
   });
 });
 
-const database = fixture(createDatabase);
+const database = fixture(() => createDatabase("sessions"));
 
 const errorOf = (work: Promise<unknown>): Promise<unknown> =>
   work.then(

@@ -395,7 +395,7 @@ const rowOf = async (name: string) => {
 };
 
 beforeEach(async () => {
-  database = await createDatabase();
+  database = await createDatabase("roles");
   db = database.db;
 });
 

@@ -18,7 +18,7 @@ import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const database = fixture(createDatabase);
+const database = fixture(() => createDatabase("sessions"));
 const schedule = fixture(createTestSchedule);
 
 test("a dispatcher with one connection has two sessions: one for lease renewals and one for the rest", async () => {

@@ -21,7 +21,7 @@ import { addTenants } from "../../support/tenants.ts";
 
 const KEY = randomBytes(32);
 const box = createSecretBox({ current: KEY });
-const template = fixture(createDatabase);
+const template = fixture(() => createDatabase("defaults"));
 const receiver = fixture(() => Receiver.start());
 const schedule = fixture(createTestSchedule);
 const made: string[] = [];

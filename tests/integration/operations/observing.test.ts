@@ -27,7 +27,7 @@ import { until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
 import { lacks } from "../../support/needs.ts";
 
-const database = fixture(createDatabase);
+const database = fixture(() => createDatabase("roles"));
 
 describe("the alert rules", () => {
   test.skipIf(lacks("prometheus"))("pass their own tests", () => {

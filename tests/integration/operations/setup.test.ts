@@ -378,7 +378,7 @@ let made: Record<string, unknown>;
 let api: TestApi;
 
 async function emptyDatabase(): Promise<TestDatabase> {
-  const empty = await createDatabase();
+  const empty = await createDatabase("defaults");
   await empty.db.sql.unsafe(
     "drop schema if exists drizzle, public, shadows cascade; create schema public",
   );

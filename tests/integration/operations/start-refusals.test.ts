@@ -19,7 +19,7 @@ const PROCESSES = [
   ["a dispatcher", ["dispatcher/main.ts", "dispatcher"]],
 ] as const;
 
-const database = fixture(createDatabase);
+const database = fixture(() => createDatabase("roles"));
 
 describe.each(PROCESSES)("%s", (_name, args) => {
   test("reports missing migrations and the command that applies them", async () => {

@@ -27,7 +27,7 @@ import { until } from "../../support/network/receiver.ts";
 import { addTenants, type TestAccount } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const database = fixture(() => createDatabase("it counts round trips and names sessions"));
+const database = fixture(() => createDatabase("sessions"));
 
 describe("requests that arrive while a batch is in progress", () => {
   test("are written by the next transaction, in their order", async () => {

@@ -20,7 +20,7 @@ import { until } from "../../support/network/receiver.ts";
 import { addTenants, type TestAccount } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
-const database = fixture(() => createDatabase("its processes have a time limit in the address"));
+const database = fixture(() => createDatabase("sessions"));
 
 describe("a request of 500 events", () => {
   test("with one invalid item writes nothing and reports it", async () => {
