@@ -139,6 +139,90 @@ export async function holdQueued(
   return onlyRow(await db.run(holding, { id, after, except, exceptNone, heldAt }));
 }
 
+/** The time before which loads with lanes by review do not look at a row of `outbox`; null if it never waited. */
+export const lookAt = (row: string): SQL => sql.raw(`coalesce(${row}.due_at, ${row}.behind_until)`);
+
+interface Place {
+  readonly shard: SQL;
+  readonly id: SQL;
+  /** The row of `outbox_offsets`. */
+  readonly offset: SQL;
+  /** Selects rows `o` of `outbox`. */
+  readonly isAsked: SQL;
+}
+
+/**
+ * Selects rows that loads with lanes by review walk past (`place`), each with the time of the first row of its review
+ * (`until`): among the next `limit` rows that never waited, and as many whose time has come, those with an earlier time.
+ * Rows after the offset of the log are none of them, because events of their reviews may precede them in the log.
+ */
+export function walkedPast({ shard, id, offset, isAsked }: Place, limit: number): SQL {
+  const isQueued = (row: string) => {
+    const column = (name: string) => sql.raw(`${row}.${name}`);
+    return sql`${column("shard")} = ${shard} and ${column("subscription_id")} = ${id} and ${column("sequence")} > ${offset}.skipped_through
+                 and not ${column("is_test")} and ${column("skipped_at")} is null`;
+  };
+  const next = (when: SQL) => sql`
+    (select o.ctid as place, o.* from outbox o where ${isQueued("o")} and ${when}
+        and o.sequence <= ${offset}.settled_through and ${isAsked}
+      order by ${lookAt("o")}, o.sequence limit ${sql.raw(String(limit))})`;
+  return sql`
+    select n.place, head.until
+      from (${next(sql`${lookAt("o")} is null`)} union all ${next(sql`${lookAt("o")} <= now()`)}) n
+     cross join lateral (
+             select w.sequence, ${lookAt("w")} as until from outbox w
+              where ${isQueued("w")} and coalesce(w.review_id, 0) = coalesce(n.review_id, 0)
+              order by w.sequence limit 1) head
+     where head.sequence < n.sequence and n.due_at is null
+       and head.until > coalesce(n.behind_until, '-infinity')`;
+}
+
+const postponing = statement({
+  name: "log.postpone",
+  // Raw SQL, because the statement walks bounded parts of an index and looks up the review of each row.
+  params: {
+    id: outbox.subscriptionId,
+    except: list(outbox.reviewId),
+    exceptNone: value("boolean"),
+  },
+  columns: { postponed: value("integer") },
+  text: ({ id, except, exceptNone }) => sql`
+    with found as materialized (
+      select w.* from webhook_subscriptions s
+       cross join lateral (select * from outbox_offsets where subscription_id = s.id offset 0) f
+       cross join lateral (${walkedPast(
+         {
+           shard: sql`s.shard`,
+           id: sql`s.id`,
+           offset: sql`f`,
+           isAsked: sql`coalesce(o.review_id <> all(${except}), not ${exceptNone}::boolean)`,
+         },
+         CHUNK,
+       )}) w
+       where s.id = ${id}
+    ), postponed as (
+      update outbox o set behind_until = found.until from found
+       where o.ctid = found.place
+         and o.ctid = any(array(
+               select ctid from outbox where ctid = any(array(select place from found)) for no key update skip locked))
+      returning 1
+    )
+    select count(*)::int as postponed from postponed`,
+});
+
+/**
+ * Notes at rows of a subscription with lanes by review how long the entries before them wait, so that loads do not walk
+ * past these rows: at up to twice `CHUNK` of them. The reviews in `exceptReviews` are left out. Returns the number of rows.
+ */
+export async function postponeBehind(
+  db: DbOrTx,
+  one: { readonly id: string; readonly exceptReviews: readonly (number | null)[] },
+): Promise<number> {
+  const except = one.exceptReviews.filter((review) => review !== null);
+  const exceptNone = one.exceptReviews.includes(null);
+  return onlyRow(await db.run(postponing, { id: one.id, except, exceptNone })).postponed;
+}
+
 const releasing = statement({
   name: "log.release",
   // Raw SQL, because the statement walks a bounded part of an index and looks up the account of each row.

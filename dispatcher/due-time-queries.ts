@@ -62,7 +62,18 @@ const retries = statement({
     ), moved as (
       update outbox o set due_at = a.latest from ahead a
        where o.ctid = a.ctid and o.state = 'waiting' and o.attempt = a.attempt and o.due_at = a.due_at
-      returning 1
+      returning o.shard, o.subscription_id, o.review_id, o.due_at
+    ), followed as (
+      -- The entries behind them in their reviews (\`postponeBehind\`).
+      update outbox o set behind_until = b.due_at
+        from (select b.place, m.due_at
+                from (select shard, subscription_id, coalesce(review_id, 0) as review, min(due_at) as due_at from moved
+                       group by shard, subscription_id, review) m
+               cross join lateral (
+                      select ctid as place from outbox
+                       where shard = m.shard and subscription_id = m.subscription_id and coalesce(review_id, 0) = m.review
+                         and behind_until > m.due_at and not is_test and skipped_at is null offset 0) b) b
+       where o.ctid = b.place
     )
     select (select concat(subscription_id, ' ', sequence) from walked
              where (select count(*) from walked) = ${limit}

@@ -141,6 +141,7 @@ function delivery(
       round: 1,
       attempt: 1,
       dueAt: null,
+      isFirstOnly: false,
       bytes: 0,
     },
     isTest ? testFactsOf({ event, eventId, recordedAt }, 7) : facts,

@@ -53,6 +53,11 @@ export const outbox = pgTable(
     state: state("pending", "waiting"),
     dueAt: instant("due_at"),
     /**
+     * The due time of an entry before this one in its review, if that one waits for a retry. With lanes by review, loads
+     * look at this entry no sooner. It is set late or never (`postponeBehind` in db/log.ts), and says nothing about the order.
+     */
+    behindUntil: instant("behind_until"),
+    /**
      * Set if this entry was skipped individually. Entries up to `outbox_offsets.skipped_through` count as skipped
      * without it.
      */

@@ -21,6 +21,8 @@ export interface Entry {
   readonly attempt: number;
   /** The earliest instant of the entry's next POST; null means immediately. */
   readonly dueAt: Date | null;
+  /** True if a load shows only this entry of its review, because the review waited. */
+  readonly isFirstOnly: boolean;
   /** The size of the JSON of the event in UTF-8; 0 for a test. */
   readonly bytes: number;
   /**

@@ -137,7 +137,8 @@ function takeEnd(inDoubt: InDoubtAttempts, { more, moreTests }: Actor, { request
     return;
   }
   const isByReview = found.subscription.ordering === "review";
-  const waits = found.nextDueAt !== undefined || found.entries.some(({ dueAt }) => dueAt !== null);
+  const waits =
+    found.nextDueAt !== undefined || found.entries.some(({ isFirstOnly }) => isFirstOnly);
   // Entries of a review that waits or waited are shown one after the other, each once it may be sent.
   if (isAll && request.exceptReviews.length === 0 && !(isByReview && waits)) complete(inDoubt);
 }
@@ -151,8 +152,7 @@ function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry)
   if (lane.waitingUntil !== undefined) return;
   if (lane.kind === MAIN) actor.cursor = Math.max(actor.cursor, entry.sequence);
   if (actor.inDoubt) markInDoubt(actor.inDoubt, entry);
-  // A load shows only the first entry of a review that waited.
-  if (lane.kind === "review" && entry.dueAt !== null) lane.unseen = true;
+  if (lane.kind === "review" && entry.isFirstOnly) lane.unseen = true;
   lane.push(entry);
 }
 

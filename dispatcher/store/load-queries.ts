@@ -1,6 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
+import { lookAt, walkedPast } from "../../db/log.ts";
 import { outbox, outboxOffsets, outboxSequences } from "../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { nullable, rows, statement, table, value, type ValuesOf } from "../../db/statement.ts";
@@ -35,6 +36,7 @@ const PARTS = [
   ["''", "h.previous"],
   ["e.account_id = any(a.inactive)", "h.account_id = any(a.inactive)"],
   ["e.bytes", "h.bytes"],
+  ["e.part = 'due'", "false"],
 ] as const;
 /** JSON is read as the stored text, because it is copied into the body unchanged. */
 const JSON_COLUMNS = ["actor", "review", "site", "metadata"];
@@ -88,6 +90,8 @@ const SETTINGS = {
   nextDueAt: outbox.dueAt,
   /** The last sequence number that the log has behind the offset, with ordering by review; null without one. */
   lastFound: nullable(outboxSequences.lastLogged),
+  /** Whether loads with ordering by review walk past rows that `postponeBehind` would leave out. */
+  isBehind: value("boolean"),
 };
 
 /** The stored settings of a subscription that is active, or disabled with a pending test. */
@@ -98,6 +102,8 @@ const TESTS_LIMIT = sql.raw(`${MAX_TESTS}`);
 export const WINDOW = 1_000;
 
 const NO_SETTINGS = sql`'[]'::json`;
+/** The number of rows among which a load searches for those that `postponeBehind` would leave out. */
+const SEARCHED = 16;
 /** Whether something of a subscription is sent: it is active, or a test decides whether it becomes active. */
 export const IS_SENT = sql.raw(
   "(state = 'active' or state = 'disabled' and pending_test_event_id is not null)",
@@ -129,13 +135,17 @@ interface OfOrdering {
   readonly events: SQL;
   readonly nextDueAt: SQL;
   readonly lastFound: SQL;
+  readonly isBehind: SQL;
 }
 
 /**
  * Makes the text of a load statement. It reads entries of the subscriptions with this ordering, and tests and settings of
  * all. Everything is in one snapshot, so that entries which an enable skips are left out.
  */
-const textOf = (given: SQL, { ordering, queued, events, nextDueAt, lastFound }: OfOrdering) => sql`
+const textOf = (
+  given: SQL,
+  { ordering, queued, events, nextDueAt, lastFound, isBehind }: OfOrdering,
+) => sql`
     with asked as materialized (
       select * from ${given}
     ), active as materialized (
@@ -192,7 +202,7 @@ const textOf = (given: SQL, { ordering, queued, events, nextDueAt, lastFound }: 
              'standardWebhooks', a.standard_webhooks, 'sealedSecret', a.sealed_secret, 'sealedPreviousSecret', a.previous_secret, 'nextBatchAt', a.next_batch_at,
              'pendingTestEventId', a.pending_test_event_id, 'consecutiveFailureCount', a.consecutive_failure_count,
              'lastSequence', a.last_sequence, 'lastLogged', a.last_logged, 'settledThrough', a.settled_through, 'erasures', a.erasures,
-             'inactiveAccounts', a.inactive::text, 'nextDueAt', ${nextDueAt}, 'lastFound', ${lastFound}))
+             'inactiveAccounts', a.inactive::text, 'nextDueAt', ${nextDueAt}, 'lastFound', ${lastFound}, 'isBehind', ${isBehind}))
       from active a`;
 
 const load = statement({
@@ -211,6 +221,7 @@ const load = statement({
       events: sql`true`,
       nextDueAt: sql`null::timestamptz`,
       lastFound: sql`null::bigint`,
+      isBehind: sql`false`,
     }),
 });
 
@@ -242,19 +253,30 @@ const loadByReview = statement({
     textOf(given, {
       ordering: "review",
       // Of a review with a due row only the first row is read, and of a review without a row that waits or waited all are.
-      queued: sql`(select *, 'due' as part, extract(epoch from due_at) as place from outbox o
-                     where ${IS_QUEUED} and o.due_at <= now() and ${isAsked("o")}
+      // A row that was behind one which waits counts as one that waited, because rows of its review may have none of both.
+      queued: sql`(select *, 'due' as part, extract(epoch from ${lookAt("o")}) as place from outbox o
+                     where ${IS_QUEUED} and ${lookAt("o")} <= now() and ${isAsked("o")}
                        and ${hasNone("o", sql`w.sequence < o.sequence`)}
-                     order by due_at, sequence limit a."limit")
+                     order by ${lookAt("o")}, sequence limit a."limit")
                    union all
                    (select *, 'row' as part, 0 as place from outbox o
-                     where ${IS_QUEUED} and o.due_at is null and ${isAsked("o")}
-                       and ${hasNone("o", sql`w.sequence < o.sequence and w.due_at is not null`)}
-                     order by due_at, sequence limit a."limit")`,
-      events: sql`${isAsked("h")} and ${hasNone("h", sql`w.due_at is not null`)}`,
-      nextDueAt: sql`(select o.due_at from outbox o where ${IS_QUEUED} and o.due_at > now() order by o.due_at limit 1)`,
+                     where ${IS_QUEUED} and ${lookAt("o")} is null and ${isAsked("o")}
+                       and ${hasNone("o", sql`w.sequence < o.sequence and ${lookAt("w")} is not null`)}
+                     order by ${lookAt("o")}, sequence limit a."limit")`,
+      events: sql`${isAsked("h")} and ${hasNone("h", sql`${lookAt("w")} is not null`)}`,
+      nextDueAt: sql`(select ${lookAt("o")} from outbox o where ${IS_QUEUED} and ${lookAt("o")} > now()
+                        order by ${lookAt("o")} limit 1)`,
       lastFound: sql`(select sequence from review_history where subscription_number = a.number and sequence > a.settled_through
                           order by sequence desc limit 1)`,
+      isBehind: sql`(a."limit" > 0 and exists (${walkedPast(
+        {
+          shard: sql`a.shard`,
+          id: sql`a.id`,
+          offset: sql`a`,
+          isAsked: isAsked("o"),
+        },
+        SEARCHED,
+      )}))`,
     }),
 });
 
@@ -336,6 +358,7 @@ const MISSING = {
   attempt: 1,
   dueAt: null,
   bytes: 0,
+  isFirstOnly: false,
   facts: undefined,
 } as const;
 
@@ -376,10 +399,11 @@ export function nextByReview(found: readonly ReadEntry[], request: Asked, place:
   const end = missing ?? windowEnd;
   const placeholder = exceptReviews.includes(MISSING.reviewId) ? undefined : missing;
   const ordered = inOrder(found, end, placeholder);
-  const due = ordered.filter(({ dueAt }) => dueAt !== null).toSorted(byDueTime);
+  // In the order of their due times, as they were read.
+  const due = found.filter(({ isFirstOnly, sequence }) => isFirstOnly && sequence <= end);
   const others = fitting(
     request,
-    ordered.filter(({ dueAt }) => dueAt === null),
+    ordered.filter(({ isFirstOnly }) => !isFirstOnly),
   );
   return {
     ...answerOf(found, fitting(request, inTurns(due, others))),
@@ -393,8 +417,6 @@ function loggedOf(found: readonly ReadEntry[]): ReadEntry[] {
 }
 
 const bySequence = (a: Entry, b: Entry) => a.sequence - b.sequence;
-const byDueTime = (a: Entry, b: Entry) =>
-  (a.dueAt?.getTime() ?? 0) - (b.dueAt?.getTime() ?? 0) || bySequence(a, b);
 
 /** Returns the sequence number of the first event that is missing between events of the log. */
 function gapIn(logged: readonly ReadEntry[]): number | undefined {
@@ -446,7 +468,7 @@ function readEntry(text: string, partnerId: number): ReadEntry {
   const fields = text.split(BETWEEN_FIELDS);
   const [sequence, isLogged, eventId = "", event = "", isTest, isMinimal, ...rest] = fields;
   const [reviewId, batchJobId, recordedMs, round, attempt, dueMs, occurredMs, ...source] = rest;
-  const [gap, previous, held, bytes, ...history] = source;
+  const [gap, previous, held, bytes, isFirstOnly, ...history] = source;
   const id = { eventId, event, reviewId: reviewId ? Number(reviewId) : null };
   return {
     sequence: Number(sequence),
@@ -463,6 +485,7 @@ function readEntry(text: string, partnerId: number): ReadEntry {
     attempt: Number(attempt),
     dueAt: dueMs ? fromMs(Number(dueMs)) : null,
     bytes: Number(bytes),
+    isFirstOnly: isFirstOnly === "t",
     facts: factsIn(history, { ...id, partnerId, occurredAt: fromMs(Number(occurredMs)) }),
   };
 }

@@ -1,3 +1,4 @@
+import { errorFields } from "../../src/lib/log.ts";
 import type { Loaded, LoadRequest } from "../actor/event.ts";
 import { ENTRY_BYTES, MAX_QUEUED } from "../actor/state.ts";
 import { noteFailure, type Quarantine, wholly } from "./quarantine.ts";
@@ -30,6 +31,11 @@ interface OpenRequest {
   readonly lastSequence?: number | undefined;
 }
 
+interface LoaderDeps extends RunnerDeps {
+  readonly store: Pick<DispatchStore, "load" | "passWindow" | "postpone" | "hold">;
+  readonly quarantine?: Quarantine;
+}
+
 interface LoadOptions extends Partial<Pick<OpenRequest, "isWanted">> {
   readonly turn?: keyof ReturnType<typeof newQueues>;
 }
@@ -41,7 +47,7 @@ interface LoadOptions extends Partial<Pick<OpenRequest, "isWanted">> {
  * If the reviews that a request leaves out fill its window of the log, the offset passes the window and the request
  * is read again, because other reviews must not wait for the left-out ones. Windows are passed beside the other
  * loads, one at a time, so that these do not wait. Entries of an account that is not active are marked as held in the
- * same way.
+ * same way. Entries behind one that waits for a retry are postponed beside the loads, so that these do not walk past them.
  *
  * While the entries in memory have as many bytes as they may have, requests bring settings and tests only. If queries bring
  * large entries, the next ones have fewer subscriptions, because nobody knows the bytes of an entry before it is read.
@@ -60,14 +66,12 @@ export class Loader {
   #passing = Promise.resolve();
   readonly #runner: GroupRunner<OpenRequest, (Answer | undefined)[]>;
   readonly #quarantine: Quarantine | undefined;
+  readonly #deps: LoaderDeps;
+  /** The subscriptions whose entries are being postponed. */
+  readonly #postponing = new Set<string>();
 
-  constructor(
-    deps: RunnerDeps & {
-      readonly store: Pick<DispatchStore, "load" | "passWindow" | "hold">;
-      readonly quarantine?: Quarantine;
-    },
-    hasRoom: () => boolean = () => true,
-  ) {
+  constructor(deps: LoaderDeps, hasRoom: () => boolean = () => true) {
+    this.#deps = deps;
     this.#quarantine = deps.quarantine;
     this.#runner = new GroupRunner(deps, {
       keyOf: ({ request }) => request.id,
@@ -127,7 +131,8 @@ export class Loader {
     const { id } = open.request;
     if (answer.isUnusable) this.#quarantine?.note(id, wholly(id, "secret_unreadable"));
     else this.#quarantine?.end(id, "secret_unreadable");
-    const { isFull = false, isHeld = false } = answer;
+    const { isFull = false, isHeld = false, isBehind = false } = answer;
+    if (isBehind) this.#postpone(open.request);
     const lastSequence = open.lastSequence ?? answer.found?.lastSequence;
     if ((!isFull && !isHeld) || open.passes >= PASSES_PER_LOAD)
       return open.take(
@@ -139,6 +144,20 @@ export class Loader {
     this.#passing = this.#passing.then(() =>
       open.signal.aborted ? undefined : this.#runner.run([again]),
     );
+  }
+
+  /** Postpones entries of a subscription, in turn with windows that are passed. After a failure a later load asks again. */
+  #postpone(request: LoadRequest): void {
+    const { id } = request;
+    if (this.#postponing.has(id)) return;
+    this.#postponing.add(id);
+    const { store, log } = this.#deps;
+    this.#passing = this.#passing
+      .then(() => store.postpone(request))
+      .catch((error: unknown) =>
+        log.warn("load.failed", { subscription_id: id, ...errorFields(error) }),
+      )
+      .finally(() => this.#postponing.delete(id));
   }
 
   async #run(): Promise<void> {

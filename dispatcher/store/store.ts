@@ -1,5 +1,5 @@
 import type { Db } from "../../db/client.ts";
-import { holdQueued, passLogged } from "../../db/log.ts";
+import { CHUNK, holdQueued, passLogged, postponeBehind } from "../../db/log.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { openingOnce, type SecretBox } from "../../src/lib/secret-box.ts";
@@ -16,6 +16,8 @@ import { sweepShards, type SweptSubscription } from "./sweep.ts";
 export interface Answer extends Loaded {
   /** True if the left-out reviews fill the window of the log, so that more entries may follow it. */
   readonly isFull?: boolean;
+  /** True if loads walk past rows that `postpone` would leave out. */
+  readonly isBehind?: boolean;
   /** True if a held entry follows the entries of the answer, and has to be marked before the load goes on. */
   readonly isHeld?: boolean;
   /** True if no master key opens a secret of the subscription. */
@@ -52,6 +54,10 @@ export function createStore(deps: StoreDeps) {
     passWindow: async (id: string): Promise<void> => {
       await passLogged(db, id, { limit: WINDOW, lockMs: LOCK_MS });
     },
+    /** Postpones the rows behind entries that wait for a retry, so that loads do not walk past them. */
+    postpone: async (request: LoadRequest): Promise<void> => {
+      while ((await postponeBehind(db, request)) >= CHUNK);
+    },
     /** Marks the next entries of the request whose account is not active. */
     hold: async (request: LoadRequest): Promise<void> => {
       const heldAt = clock.now();
@@ -86,7 +92,7 @@ function toAnswer(deps: OpeningDeps, request: LoadRequest, rows: LoadedRows | un
   const subscription = rows && openSubscription(deps, request.id, rows.subscription);
   if (rows === undefined) return { request, found: undefined };
   if (subscription === undefined) return { request, found: undefined, isUnusable: true };
-  const { lastSequence, nextDueAt } = rows.subscription;
+  const { lastSequence, nextDueAt, isBehind } = rows.subscription;
   const { entries, tests, isFull, isHeld } = rows;
   const found = {
     subscription,
@@ -95,7 +101,7 @@ function toAnswer(deps: OpeningDeps, request: LoadRequest, rows: LoadedRows | un
     lastSequence,
     nextDueAt: nextDueAt ?? undefined,
   };
-  return { request, isFull, isHeld, found };
+  return { request, isFull, isHeld, isBehind, found };
 }
 
 /**

@@ -4,7 +4,7 @@ import type { Answer, DispatchStore } from "../../dispatcher/store/store.ts";
 import type { SweptSubscription } from "../../dispatcher/store/sweep.ts";
 import { dispatchBatch } from "./batch.ts";
 import { commitAttempts } from "./commit.ts";
-import { bytesOf, isQueueEmpty, passLogged, queueOf, readQueue } from "./log.ts";
+import { bytesOf, isQueueEmpty, passLogged, postponeBehind, queueOf, readQueue } from "./log.ts";
 import type { Monitor } from "./monitor.ts";
 import { type Network, type Server, SqlError, UNREADABLE } from "./network.ts";
 import type { Process } from "./process.ts";
@@ -54,6 +54,11 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
         passLogged(tables.subscription(id), world.settings.window);
         world.trace("postgres", `gives the next events of ${id} rows`);
       }),
+    postpone: ({ id }) =>
+      network.call(process, { server, name: "postpone" }, async (session) => {
+        await session.work(world.random.latency(1, 20));
+        postponeBehind(tables.subscription(id), world.postgresMs);
+      }),
     hold: () => Promise.reject(new Error("Every simulated account is active.")),
     commit(dispatcherId, records) {
       const monotonicMs = process.clock.monotonicMs();
@@ -101,7 +106,7 @@ function read({ tables, world }: StoreDeps, request: LoadRequest): Read {
   if (subscription === undefined)
     return { answer: { request, found: undefined }, snapshotMs, walked: 0 };
   const reading = { window: world.settings.window, nowMs: world.postgresMs };
-  const { entries, isFull, nextDueMs, walked } = readQueue(row, request, reading);
+  const { entries, isFull, isBehind, nextDueMs, walked } = readQueue(row, request, reading);
   const tests = nextTests(row.outbox.filter(({ sequence }) => sequence > row.skippedThrough));
   const found = {
     subscription,
@@ -110,7 +115,7 @@ function read({ tables, world }: StoreDeps, request: LoadRequest): Read {
     lastSequence: row.lastSequence,
     nextDueAt: nextDueMs === null ? undefined : new Date(nextDueMs),
   };
-  return { answer: { request, found, isFull }, snapshotMs, walked };
+  return { answer: { request, found, isFull, isBehind }, snapshotMs, walked };
 }
 
 function activeSubscription(tables: Tables, id: string): Subscription | undefined {
@@ -160,6 +165,7 @@ function toEntry({ erasedMs }: Tables, row: QueuedRow): Entry {
     round: row.round,
     attempt: row.attempt,
     bytes: bytesOf(row),
+    isFirstOnly: row.isFirstOnly === true,
     dueAt: row.dueAtMs === null ? null : new Date(row.dueAtMs),
     // Only the event id and the name in the body are read.
     facts: row.isTest

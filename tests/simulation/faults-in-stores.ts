@@ -237,6 +237,30 @@ export const FAULTS_IN_LOG: readonly InjectedFault[] = [
     breaks: ["right attempt", "no outcome in vain", "no repeat"],
   },
   {
+    name: "postponed-ahead",
+    seed: 135,
+    bug: "A row after the offset is postponed, and a load shows it before events of its review in the log.",
+    async inject() {
+      const { mayPostpone } = await import("./log.ts");
+      replaceFunction(mayPostpone, () => () => true);
+    },
+    breaks: ["order"],
+  },
+  {
+    name: "forgotten-review",
+    seed: 1,
+    bug: "Entries behind one that waits are postponed for good, although it ends.",
+    async inject() {
+      const { postponeBehind } = await import("./log.ts");
+      replaceFunction(postponeBehind, (real) => (target, nowMs) => {
+        real(target, nowMs);
+        for (const row of target.outbox)
+          if (row.behindUntilMs !== undefined) row.behindUntilMs += 86_400_000;
+      });
+    },
+    breaks: ["prompt", "punctual", "no starvation"],
+  },
+  {
     name: "rows-ahead",
     seed: 398,
     bug: "A load shows rows after the window of the log that it has searched.",

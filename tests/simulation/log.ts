@@ -84,6 +84,8 @@ export interface Found {
   readonly entries: QueuedRow[];
   /** The left-out reviews fill the window of the log. */
   readonly isFull: boolean;
+  /** The load walks past rows that `postponeBehind` would leave out. */
+  readonly isBehind: boolean;
   /** The first due time after now, with lanes by review. */
   readonly nextDueMs: number | null;
   /** The number of rows and events that were read. */
@@ -112,7 +114,8 @@ function readInOrder(target: SubscriptionRow, wanted: Wanted): Found {
   const first = indexFrom(log, logBegin(target, wanted.after));
   const events = upTo(wanted, log.slice(first, first + wanted.limit)).map(asEvent);
   const entries = upTo(wanted, [...rows, ...events].toSorted(bySequence));
-  return { entries, isFull: false, nextDueMs: null, walked: rows.length + events.length };
+  const walked = rows.length + events.length;
+  return { entries, isFull: false, isBehind: false, nextDueMs: null, walked };
 }
 
 function readByReview(
@@ -132,9 +135,11 @@ function readByReview(
   for (const row of queued) {
     const isHead = !heads.has(row.reviewId);
     heads.getOrInsert(row.reviewId, row);
-    if (row.dueAtMs !== null && isHead && isDue(row, nowMs) && isAsked(row)) due.push(asRow(row));
-    if (row.dueAtMs === null && !isBehind(waits, row) && isAsked(row)) rows.push(asRow(row));
-    if (row.dueAtMs !== null) waits.getOrInsert(row.reviewId, row);
+    const atMs = lookAtMs(row);
+    if (atMs !== null && isHead && atMs <= nowMs && isAsked(row))
+      due.push({ ...asRow(row), isFirstOnly: true });
+    if (atMs === null && !isBehind(waits, row) && isAsked(row)) rows.push(asRow(row));
+    if (atMs !== null) waits.getOrInsert(row.reviewId, row);
   }
   const first = indexFrom(log, logBegin(target, 0));
   const looked = wanted.limit > 0 ? log.slice(first, first + window) : [];
@@ -146,11 +151,14 @@ function readByReview(
     wanted,
     withinWindow([...upTo(wanted, rows), ...events], end).toSorted(bySequence),
   );
-  const dueFirst = due.toSorted((a, b) => (a.dueAtMs ?? 0) - (b.dueAtMs ?? 0) || bySequence(a, b));
-  const later = queued.map(({ dueAtMs }) => dueAtMs ?? 0).filter((dueAtMs) => dueAtMs > nowMs);
+  const dueFirst = due.toSorted(
+    (a, b) => (lookAtMs(a) ?? 0) - (lookAtMs(b) ?? 0) || bySequence(a, b),
+  );
+  const later = queued.map((row) => lookAtMs(row) ?? 0).filter((atMs) => atMs > nowMs);
   return {
     entries: upTo(wanted, inTurns(withinWindow(dueFirst, end), others)),
     isFull: wanted.limit > 0 && isCut && !isFilled(wanted, others),
+    isBehind: wanted.limit > 0 && walkedPast(target, queued, nowMs).next().done !== true,
     nextDueMs: later.length > 0 ? Math.min(...later) : null,
     walked: due.length + rows.length + looked.length,
   };
@@ -160,9 +168,41 @@ const bySequence = (a: OutboxRow, b: OutboxRow) => a.sequence - b.sequence;
 const asRow = (row: OutboxRow): QueuedRow => ({ ...row, isLogged: false });
 const asEvent = (event: OutboxRow): QueuedRow => ({ ...event, isLogged: true });
 
-/** Whether the time of a retry has come. */
-function isDue({ dueAtMs }: Pick<OutboxRow, "dueAtMs">, nowMs: number): boolean {
-  return (dueAtMs ?? 0) <= nowMs;
+/** The time before which loads by review do not look at a row; null if it never waited. */
+function lookAtMs({ dueAtMs, behindUntilMs }: OutboxRow): number | null {
+  return dueAtMs ?? behindUntilMs ?? null;
+}
+
+/** Yields rows that loads by review walk past, each with the time of the first row of its review. */
+function* walkedPast(
+  { settledThrough }: SubscriptionRow,
+  queued: readonly OutboxRow[],
+  nowMs: number,
+): Generator<[OutboxRow, number]> {
+  const heads = new Map<number | null, OutboxRow>();
+  for (const row of queued) {
+    const untilMs = lookAtMs(heads.getOrInsert(row.reviewId, row));
+    if (row.dueAtMs !== null || untilMs === null || (row.behindUntilMs ?? 0) > nowMs) continue;
+    if (
+      mayPostpone(settledThrough, row) &&
+      untilMs > (row.behindUntilMs ?? Number.NEGATIVE_INFINITY)
+    )
+      yield [row, untilMs];
+  }
+}
+
+/** Whether no event of the log precedes a row. */
+export function mayPostpone(settledThrough: number, { sequence }: OutboxRow): boolean {
+  return sequence <= settledThrough;
+}
+
+/** Simulates `postponeBehind`. */
+export function postponeBehind(target: SubscriptionRow, nowMs: number): void {
+  const { outbox, skippedThrough } = target;
+  const queued = outbox
+    .slice(indexFrom(outbox, skippedThrough + 1))
+    .filter(({ isTest }) => !isTest);
+  for (const [row, untilMs] of walkedPast(target, queued, nowMs)) row.behindUntilMs = untilMs;
 }
 
 /** Whether an entry of the same review that waits for a retry precedes this one. */

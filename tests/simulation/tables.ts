@@ -40,13 +40,19 @@ export interface OutboxRow {
   readonly round: number;
   attempt: number;
   dueAtMs: number | null;
+  /** The due time of an entry of the same review that waits, as far as it was noted. */
+  behindUntilMs?: number;
   readonly recordedAtMs: number;
   /** The virtual time of the commit, for the limits on lateness. */
   readonly visibleMs: number;
 }
 
 /** An entry from the log may have no row yet. */
-export type QueuedRow = OutboxRow & { readonly isLogged: boolean };
+export type QueuedRow = OutboxRow & {
+  readonly isLogged: boolean;
+  /** Whether the load shows only this row of its review. */
+  readonly isFirstOnly?: boolean;
+};
 
 /** The end of an entry. */
 export type End =

@@ -41,6 +41,7 @@ export function entry(sequence: number, overrides: Partial<Entry> = {}): Entry {
     round: 1,
     attempt: 1,
     dueAt: null,
+    isFirstOnly: overrides.dueAt != null,
     bytes: 0,
     facts: testFactsOf(id, 1),
     ...overrides,

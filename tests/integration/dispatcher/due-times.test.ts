@@ -51,6 +51,20 @@ test("a retry keeps its due time up to its delay and a tolerance of 5 s, and is 
   ]);
 });
 
+test("an entry behind a retry that is brought back is looked at from the same time on", async () => {
+  const { sql } = database.db;
+  const id = await waiting(2, 2, AHEAD_S);
+  await sql`
+    update outbox o set state = 'pending', due_at = null, behind_until = w.due_at
+      from (select sequence, due_at from outbox where subscription_id = ${id} order by sequence limit 1) w
+     where o.subscription_id = ${id} and o.sequence > w.sequence`;
+  expect(await run()).toBe(1);
+  const [row] = await sql<{ same: boolean }[]>`
+    select count(distinct coalesce(due_at, behind_until)) = 1 as same from outbox where subscription_id = ${id}`;
+  expect(row?.same).toBe(true);
+  expect(await dueIn(id)).toEqual([60, null]);
+});
+
 test("an entry without a retry, and an attempt without a delay, do not wait for ever", async () => {
   const id = await waiting(1, 1, AHEAD_S);
   const pending = await waiting(1, 2, null);

@@ -1,7 +1,14 @@
 import { afterEach, expect, test } from "bun:test";
 
+import { postponeBehind } from "../../../db/log.ts";
 import { createTestBox, createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
-import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
+import {
+  insertSubscription,
+  insertTenant,
+  passQueue,
+  record,
+  reviewAction,
+} from "../../support/outbox.ts";
 import type { Tenant } from "../../support/outbox.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { type Received, Receiver, until } from "../../support/network/receiver.ts";
@@ -42,6 +49,7 @@ for (const waiting of [300, 2_000])
     expect(await inOrder(id, well)).toBe(true);
     // Nothing of a waiting review is sent, and it takes no memory.
     expect(countOf(ill)).toBe(waiting);
+    await until("loads walk past no row of them", async () => (await unpostponedOf(id)) === 0);
     await until("nothing is in memory", () => one.workload.actors === 0);
   });
 
@@ -79,6 +87,46 @@ test("a restart and a move of the shard find the retries of all reviews", async 
   running.push(dispatcher([3_000, 3_000, 3_000]));
   await until("all are delivered", async () => (await queuedOf(id)) === 0);
   expect(await inOrder(id, tenant.reviewIds)).toBe(true);
+});
+
+test("only rows up to the offset get the time of a row before them, and only once", async () => {
+  const { sql } = database.db;
+  const tenant = await insertTenant(database.db, 2);
+  const { subscriptionId: id } = await insertSubscription(
+    { db: database.db, box },
+    { partnerId: tenant.partnerId, url: receiver.url, ordering: "review" },
+  );
+  const [ill = 0, well = 0] = tenant.reviewIds;
+  const append = (reviews: number[]) =>
+    record(
+      database.db,
+      reviews.map((reviewId) => reviewAction(tenant, { reviewId })),
+    );
+  await append([ill, well, ill, well]);
+  await passQueue(database.db, id);
+  await sql`
+    update outbox set state = 'waiting', attempt = 2, due_at = now() + interval '1 hour'
+     where subscription_id = ${id} and sequence = 1`;
+  await append([ill]);
+  // A redelivery, with an event of its review before it in the log.
+  await sql`
+    insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id, recorded_at)
+    select shard, subscription_id, 6, event_id || 'b', event, payload_mode, review_history_id, review_id, recorded_at
+      from outbox where subscription_id = ${id} and sequence = 3`;
+  const postpone = (exceptReviews: number[]) => postponeBehind(database.db, { id, exceptReviews });
+  expect(await postpone([ill])).toBe(0);
+  expect(await postpone([])).toBe(1);
+  expect(await postpone([])).toBe(0);
+  const rows = await sql<{ sequence: number; same: boolean | null }[]>`
+    select sequence::int, behind_until = (select due_at from outbox where subscription_id = ${id} and sequence = 1) as same
+      from outbox where subscription_id = ${id} order by sequence`;
+  expect(rows.map(({ sequence, same }) => [sequence, same])).toEqual([
+    [1, null],
+    [2, null],
+    [3, true],
+    [4, null],
+    [6, null],
+  ]);
 });
 
 async function start(reviews: number, retryDelaysMs: number[] = [HOUR_MS, HOUR_MS, HOUR_MS]) {
@@ -136,6 +184,13 @@ async function inOrder(id: string, reviews: readonly number[]): Promise<boolean>
 async function waitingOf(id: string): Promise<number> {
   const [row] = await database.db.sql<{ n: number }[]>`
     select count(*)::int as n from outbox where subscription_id = ${id} and state = 'waiting'`;
+  return row?.n ?? 0;
+}
+
+/** Counts the rows that loads walk past, because their review waits and they have no time. */
+async function unpostponedOf(id: string): Promise<number> {
+  const [row] = await database.db.sql<{ n: number }[]>`
+    select count(*)::int as n from outbox where subscription_id = ${id} and coalesce(due_at, behind_until) is null`;
   return row?.n ?? 0;
 }
 

@@ -87,6 +87,11 @@ function loads(): PlanCase[] {
     load("by review beside 20,000 waiting reviews", 60, [
       request(BY_REVIEW, { ordering: "review", exceptReviews: reviews }),
     ]),
+    {
+      name: "the search for rows to postpone",
+      bound: 40,
+      run: (db) => storeOn(db).postpone(request(BY_REVIEW, { ordering: "review" })),
+    },
     load("the neighbour of the long queue", 40, [request(NEIGHBOUR)]),
     load("settings alone", 30, [request(HOT, { limit: 0 })]),
     load(

@@ -57,7 +57,10 @@ export const NEIGHBOUR = keyOf(HOT_N - SHARDS);
  * statement reads.
  */
 export const WITH_ROWS = { ...keyOf(HOT_N + 1), shard: SHARDS };
-/** A subscription with lanes by review, of which `WAITING` reviews wait for a retry, each with its own row. */
+/**
+ * A subscription with lanes by review, of which `WAITING` reviews wait for a retry, each with its own row and with one that is
+ * postponed behind it. The offset is behind all of them.
+ */
 export const BY_REVIEW = { ...keyOf(HOT_N + 2), shard: SHARDS };
 const WAITING = 20_000;
 export const other = (n: number) => keyOf(n < HOT_N ? n : n + 1);
@@ -131,7 +134,13 @@ export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
                           attempt, state, due_at)
       select ${BY_REVIEW.shard}, '${BY_REVIEW.id}', n + 2, ${eventIdSql("WAITS", "n")}, 'review_received', 'full', n, n + 1000, now(),
              2, 'waiting', now() + interval '1 hour'
-        from generate_series(1, ${WAITING}) n`);
+        from generate_series(1, ${WAITING}) n;
+      insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id, recorded_at,
+                          behind_until)
+      select ${BY_REVIEW.shard}, '${BY_REVIEW.id}', ${WAITING} + n + 2, ${eventIdSql("BEHIND", "n")}, 'review_received', 'full', n,
+             n + 1000, now(), now() + interval '1 hour'
+        from generate_series(1, ${WAITING}) n;
+      update outbox_offsets set settled_through = ${2 * WAITING + 2} where subscription_id = '${BY_REVIEW.id}'`);
     await tx.sql.unsafe(`
       insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
                                   actor, review, metadata, occurred_at, recorded_at, sequence, subscription_number, is_minimal)

@@ -44,8 +44,8 @@ describe("the entries of a load", () => {
 describe("a load by review", () => {
   test("lets due retries and other entries take turns, each in their order", () => {
     const due = (sequence: number, ms: number) =>
-      entry(sequence, { isLogged: false, dueAt: new Date(ms) });
-    const found = [due(3, 20), due(4, 10), due(5, 30), row(6), entry(11), entry(12)];
+      entry(sequence, { isLogged: false, dueAt: new Date(ms), isFirstOnly: true });
+    const found = [due(4, 10), due(3, 20), due(5, 30), row(6), entry(11), entry(12)];
     const all = { except: 1, lastLogged: 12 } as const;
     expect(loaded(found, { ...all, limit: 8 }).entries).toEqual(["4", "6", "3", "11", "5", "12"]);
     expect(loaded(found, { ...all, limit: 3 }).entries).toEqual(["4", "6", "3"]);

@@ -29,8 +29,9 @@ test("a subscription that cannot be read keeps none of the others from being rea
   const stuck: unknown[] = [];
   const clock = createFakeClock();
   let isDamaged = true;
-  const store: Pick<DispatchStore, "load" | "passWindow" | "hold"> = {
+  const store: Pick<DispatchStore, "load" | "passWindow" | "postpone" | "hold"> = {
     hold: async () => {},
+    postpone: async () => {},
     passWindow: async () => {},
     load: async (requests) => {
       if (isDamaged && requests.some(({ id }) => id === "L7")) throw new Error("damaged");
@@ -138,8 +139,9 @@ test("requests bring only settings and tests while there is no room", async () =
 /** Makes a loader on a store in which the windows of these subscriptions are full until this many are passed. */
 function loaderWithFull(left: Record<string, number>) {
   const passed: string[] = [];
-  const store: Pick<DispatchStore, "load" | "passWindow" | "hold"> = {
+  const store: Pick<DispatchStore, "load" | "passWindow" | "postpone" | "hold"> = {
     hold: async () => {},
+    postpone: async () => {},
     passWindow: async (id) => {
       passed.push(id);
       left[id] = (left[id] ?? 0) - 1;
@@ -183,11 +185,39 @@ test("a load passes at most 32 windows, and none after its request is forgotten"
   expect(passed.length).toBe(33);
 });
 
+test("rows that loads walk past are postponed beside the loads, once at a time, also after a failure", async () => {
+  const begun: (() => void)[] = [];
+  const store = {
+    ...UNUSED,
+    load: async (requests: readonly LoadRequest[]) =>
+      requests.map((request) => ({ request, found: undefined, isBehind: true })),
+    postpone: () => {
+      const { promise, reject } = Promise.withResolvers<void>();
+      begun.push(() => reject(new Error("cancelled")));
+      return promise;
+    },
+  };
+  const loader = new Loader({ store, clock: createFakeClock(), log });
+  let answered = 0;
+  const loadOnce = async () => {
+    loader.load(ask("A"), () => (answered += 1));
+    await Bun.sleep(0);
+  };
+  await loadOnce();
+  await loadOnce();
+  expect([answered, begun.length]).toEqual([2, 1]);
+  begun[0]?.();
+  await Bun.sleep(0);
+  await loadOnce();
+  expect([answered, begun.length]).toEqual([3, 2]);
+});
+
 test("a request that is wanted no more is answered with nothing, at once and also out of quarantine", async () => {
   const clock = createFakeClock();
   const asked: string[] = [];
-  const store: Pick<DispatchStore, "load" | "passWindow" | "hold"> = {
+  const store: Pick<DispatchStore, "load" | "passWindow" | "postpone" | "hold"> = {
     hold: async () => {},
+    postpone: async () => {},
     passWindow: async () => {},
     load: async (requests) => {
       asked.push(...requests.map(({ id }) => id));
@@ -223,8 +253,9 @@ test("a request that is wanted no more is answered with nothing, at once and als
 
 test("an answer that comes after the loader was cleared is given to no actor", async () => {
   const answered = Promise.withResolvers<void>();
-  const store: Pick<DispatchStore, "load" | "passWindow" | "hold"> = {
+  const store: Pick<DispatchStore, "load" | "passWindow" | "postpone" | "hold"> = {
     hold: async () => {},
+    postpone: async () => {},
     passWindow: async () => {},
     load: async (requests) => {
       await answered.promise;
@@ -255,7 +286,7 @@ const ask = (id: string): LoadRequest => ({
   exceptReviews: [],
 });
 
-const UNUSED = { hold: async () => {}, passWindow: async () => {} };
+const UNUSED = { hold: async () => {}, postpone: async () => {}, passWindow: async () => {} };
 
 /** The answer of a load that brings one entry of this size. */
 function loadedOf(request: LoadRequest, bytes: number): Loaded {
