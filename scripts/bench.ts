@@ -7,6 +7,7 @@ const BENCHMARKS: Record<string, () => Promise<unknown>> = {
   ingest: () => import("./bench/ingest.ts"),
   locks: () => import("./bench/locks.ts"),
   memory: () => import("./bench/memory.ts"),
+  reviews: () => import("./bench/reviews.ts"),
   live: () => import("./bench/live/live.ts"),
 };
 /** EX_USAGE of sysexits.h. */

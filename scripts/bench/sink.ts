@@ -9,6 +9,8 @@ export type SinkOrder =
       readonly hangMs?: number;
       /** Hosts that answer 500 to each 50th first attempt. */
       readonly fail?: readonly string[];
+      /** The begin of the external ids of reviews that are refused: with 500, and each 7th time with 410. */
+      readonly refuse?: string;
       /** Whether arrivals include the id of the body's review. */
       readonly keys?: boolean;
     }
@@ -45,9 +47,12 @@ let count = 0;
 let hang = new Set<string>();
 let hangMs: number | undefined;
 let fail = new Set<string>();
+let refuse: string | undefined;
 let keys = false;
 const KEY = '"external_review_id":"';
 const FAIL_EACH = 50;
+const GONE = "HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n";
+const GONE_EACH = 7;
 
 const handler = {
   open(socket: Bun.Socket<Connection>) {
@@ -88,6 +93,8 @@ function answerTo(head: string, key: string | undefined): string | undefined {
     arrivals.push(key === undefined ? [id, attempt, host, at] : [id, attempt, host, at, key]);
   }
   if (hang.has(host)) return undefined;
+  if (refuse !== undefined && key?.startsWith(refuse))
+    return count % GONE_EACH === 0 ? GONE : FAILED;
   if (attempt === "1" && count % FAIL_EACH === 0 && fail.has(host)) return FAILED;
   return OK;
 }
@@ -106,6 +113,7 @@ process.on("message", (order: SinkOrder) => {
     hang = new Set(order.hang);
     hangMs = order.hangMs;
     fail = new Set(order.fail);
+    refuse = order.refuse;
     keys = order.keys ?? false;
     return answer({ kind: "done" });
   }
