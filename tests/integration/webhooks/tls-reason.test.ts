@@ -36,30 +36,30 @@ test.each([
   ["chain_incomplete", serverOf(LEAF_ALONE), "The certificate chain is incomplete", true],
   ["handshake", { ...HOOK_TEST, maxVersion: "TLSv1.1" }, "The TLS handshake failed", false],
 ] as const)("%s is told by the API and the mail", (...[reason, tls, words, isProxied]) =>
-  tellsReason(reason, tls, words, isProxied),
+  tellsReason(reason, tls, words, { isProxied }),
 );
 
 // RFC 9525: a common name does not count, and the mail says so.
 test("wrong_name is told of the right host in the common name alone", async () => {
   const cert = WORTHLESS["with its name only in the subject"] ?? "";
   const words = "The certificate does not name this host";
-  await tellsReason("wrong_name", serverOf(cert), words, false, {
+  await tellsReason("wrong_name", serverOf(cert), words, {
     host: "hook.test",
     http: { ca: [ROOT], lookup: async () => ["127.0.0.1"] },
   });
 });
 
-interface Named {
-  readonly host: string;
-  readonly http: Partial<HttpClientOptions>;
+interface Reached {
+  readonly isProxied?: boolean;
+  readonly host?: string;
+  readonly http?: Partial<HttpClientOptions>;
 }
 
 async function tellsReason(
   reason: TlsReason,
   tls: TlsOptions,
   words: string,
-  isProxied: boolean,
-  named?: Named,
+  { isProxied = false, host = "127.0.0.1", http: overrides }: Reached,
 ) {
   const receiver = await startRawReceiver("", { tls: { minVersion: "TLSv1", ...tls } });
   const proxy = await startProxy();
@@ -68,13 +68,12 @@ async function tellsReason(
   const http = {
     ca: [CA],
     proxy: isProxied ? parseProxyUrl(`http://127.0.0.1:${proxy.port}`) : undefined,
-    ...named?.http,
+    ...overrides,
   };
   const options = { db, box, schedule: stores.schedule, http, retryDelaysMs: [1, 1, 1] };
   const dispatcher = startDispatcher(options);
   started.push(receiver, proxy, dispatcher);
   world.clock.set(systemClock.now());
-  const { host = "127.0.0.1" } = named ?? {};
   const { id } = await world.subscribe({ webhook_url: `https://${host}:${receiver.port}/hook` });
   await db.sql`update webhook_subscriptions set consecutive_failure_count = 4 where id = ${id}`;
   const [eventId] = await world.emit(1);
