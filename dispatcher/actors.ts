@@ -70,9 +70,8 @@ export class Actors {
   readonly #limits: Limits;
   readonly #byId = new Map<string, Actor>();
   readonly #sinceMs = new WeakMap<Actor, number>();
-  /** The bytes of the entries of all actors, and those that their loads may bring. */
+  /** The bytes of the entries of all actors. */
   #bytes = 0;
-  #bytesAsked = 0;
   /** The actors that have more entries in PostgreSQL than there is room for, in the order of their turns. */
   readonly #awaitingRoom = new Set<Actor>();
   /** The actors that wait for their first load. */
@@ -117,21 +116,27 @@ export class Actors {
     return this.#bytes >= this.#limits.bytes;
   }
 
+  /** The bytes that may still be read ahead, so that they fill a third of the memory; 0 if more are in memory. */
+  get bytesToReadAhead(): number {
+    return Math.max(0, this.#readAheadLimit - this.#bytes);
+  }
+
+  get #readAheadLimit(): number {
+    return Math.floor(this.#limits.bytes / 3);
+  }
+
   /** Tells an actor the bytes that the others leave to it. */
   allot(actor: Actor): void {
-    const others = this.#bytes - actor.counted.bytes;
-    const othersAsked = this.#bytesAsked - actor.counted.bytesAsked;
+    const others = this.#bytes - actor.countedBytes;
     actor.mayHold = this.#limits.bytes - others;
-    actor.mayReadAhead = Math.floor(this.#limits.bytes / 3) - others - othersAsked;
+    actor.mayReadAhead = this.#readAheadLimit - others;
   }
 
   /** Counts the bytes of an actor again after an event. */
   weigh(actor: Actor): void {
-    const { counted, bytes, bytesAsked } = actor;
-    this.#bytes += bytes - counted.bytes;
-    this.#bytesAsked += bytesAsked - counted.bytesAsked;
-    counted.bytes = bytes;
-    counted.bytesAsked = bytesAsked;
+    const { countedBytes, bytes } = actor;
+    this.#bytes += bytes - countedBytes;
+    actor.countedBytes = bytes;
     if (actor.more && this.areFull) this.#awaitingRoom.add(actor);
   }
 
@@ -228,8 +233,7 @@ export class Actors {
     this.#byId.delete(actor.id);
     this.#fresh.delete(actor);
     this.#awaitingRoom.delete(actor);
-    this.#bytes -= actor.counted.bytes;
-    this.#bytesAsked -= actor.counted.bytesAsked;
+    this.#bytes -= actor.countedBytes;
     if (!this.#returning.has(actor)) return;
     const group = this.#returning.get(actor);
     this.#returning.delete(actor);

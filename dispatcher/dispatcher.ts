@@ -90,7 +90,9 @@ export class Dispatcher {
     this.#slots = new Slots(deps.clock, limits);
     const quarantine = new Quarantine(deps.clock);
     this.#quarantine = quarantine;
-    this.#loader = new Loader({ ...deps, quarantine }, () => !this.#actors.areFull);
+    this.#loader = new Loader({ ...deps, quarantine }, () =>
+      this.#actors.areFull ? undefined : this.#actors.bytesToReadAhead,
+    );
     this.#committer = new Committer({ ...deps, quarantine }, report);
     const newId = () => deps.newUlid(deps.clock.now().getTime());
     const use = {

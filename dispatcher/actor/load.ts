@@ -45,9 +45,8 @@ export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
   actor.wanted = false;
   actor.readsFailures = countOutcomes(actor).uncommitted === 0;
   for (const lane of actor.lanes.values()) lane.unseen = true;
-  const request = loadRequest(actor, plan.limit);
-  actor.bytesAsked = request.maxBytes;
-  effects.push({ kind: "load", request });
+  actor.filling = plan.limit > 0;
+  effects.push({ kind: "load", request: loadRequest(actor, plan.limit) });
 }
 
 /**
@@ -159,11 +158,7 @@ export function loadRequest(actor: Actor, limit: number): LoadRequest {
   const { id, shard, generation, cursor: after } = actor;
   const lanes = [...actor.lanes.values()].filter((lane) => lane.kind === "review");
   const exceptReviews = lanes.map((lane) => lane.reviewId);
-  const least = FIRST_LOAD * ENTRY_BYTES;
-  const maxBytes =
-    limit === 0
-      ? 0
-      : Math.max(least, Math.min(limit * ENTRY_BYTES, actor.mayReadAhead - actor.bytes));
+  const maxBytes = limit * ENTRY_BYTES;
   const ordering = actor.subscription?.ordering;
   return { id, shard, ordering, generation, after, limit, maxBytes, exceptReviews };
 }

@@ -44,10 +44,10 @@ export class Actor {
   mayHold = Number.POSITIVE_INFINITY;
   mayReadAhead = Number.POSITIVE_INFINITY;
   /** The bytes of this actor when they were counted last. */
-  readonly counted = { bytes: 0, bytesAsked: 0 };
+  countedBytes = 0;
   loading = false;
-  /** The bytes that the load under way may bring. */
-  bytesAsked = 0;
+  /** True if the load under way is to bring entries. */
+  filling = false;
   batching = false;
   /** True while a `recheck` is under way. */
   rechecking = false;

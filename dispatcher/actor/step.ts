@@ -84,9 +84,7 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
 }
 
 function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
-  const isToFill = actor.bytesAsked > 0;
   actor.loading = false;
-  actor.bytesAsked = 0;
   if (found === undefined) return deactivate(actor);
   const before = actor.subscription ?? found.subscription;
   actor.subscription = found.subscription;
@@ -112,7 +110,7 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   }
   if (request.limit > 0) actor.more = fills(request, found.entries);
   // Meanwhile there was no room for entries.
-  else if (isToFill) actor.more = true;
+  else if (actor.filling) actor.more = true;
   const { inDoubt } = actor;
   if (inDoubt) {
     inDoubt.ordering ??= found.subscription.ordering;

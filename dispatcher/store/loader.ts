@@ -1,6 +1,6 @@
 import { errorFields } from "../../src/lib/log.ts";
 import type { Loaded, LoadRequest } from "../actor/event.ts";
-import { ENTRY_BYTES, MAX_QUEUED } from "../actor/state.ts";
+import { ENTRY_BYTES, FIRST_LOAD, MAX_QUEUED } from "../actor/state.ts";
 import { noteFailure, type Quarantine, wholly } from "./quarantine.ts";
 import { GroupRunner, type RunnerDeps } from "./group-runner.ts";
 import type { Answer, DispatchStore } from "./store.ts";
@@ -70,7 +70,8 @@ export class Loader {
   /** The subscriptions whose entries are being postponed. */
   readonly #postponing = new Set<string>();
 
-  constructor(deps: LoaderDeps, hasRoom: () => boolean = () => true) {
+  /** `bytesLeft` tells the bytes that may be read ahead of sends; undefined while there is no room for any entry. */
+  constructor(deps: LoaderDeps, bytesLeft: () => number | undefined = () => Infinity) {
     this.#deps = deps;
     this.#quarantine = deps.quarantine;
     this.#runner = new GroupRunner(deps, {
@@ -81,9 +82,9 @@ export class Loader {
           if (passes > 0) await deps.store.passWindow(request.id);
           if (isHeld) await deps.store.hold(request);
         }
-        const requests = wanted.map(({ request }) =>
-          hasRoom() ? request : { ...request, limit: 0, maxBytes: 0 },
-        );
+        const left = bytesLeft();
+        const share = left && Math.floor(left / wanted.length);
+        const requests = wanted.map(({ request }) => within(request, share));
         const answers = requests.length === 0 ? [] : await deps.store.load(requests);
         const byRequest = new Map(wanted.map((open, i) => [open, answers[i]]));
         return group.map((open) =>
@@ -182,6 +183,13 @@ function sizeAfter(size: number, answers: readonly (Answer | undefined)[]): numb
     .reduce((sum, entry) => sum + entry.bytes, 0);
   const fitting = Math.floor((answers.length * BYTES_PER_QUERY) / Math.max(1, bytes));
   return Math.max(FEWEST_PER_QUERY, Math.min(fitting, 2 * size, SUBSCRIPTIONS_PER_QUERY));
+}
+
+/** Limits the bytes of a load to its share of those that are left, at least to those of a first load. */
+function within(request: LoadRequest, share: number | undefined): LoadRequest {
+  if (share === undefined) return { ...request, limit: 0, maxBytes: 0 };
+  const most = Math.max(share, FIRST_LOAD * ENTRY_BYTES);
+  return request.maxBytes <= most ? request : { ...request, maxBytes: most };
 }
 
 function newQueues(): Record<"first" | "in turn", OpenRequest[]> {

@@ -119,21 +119,20 @@ test("a query has 32 to 128 subscriptions, fewer after one that brought large en
   expect(asked.splice(0)).toEqual([32, 32]);
 });
 
-test("requests bring only settings and tests while there is no room", async () => {
+test("requests bring no more bytes than are left, and without room settings and tests only", async () => {
   const limits: number[] = [];
-  let hasRoom = true;
+  let left: number | undefined;
   const load: DispatchStore["load"] = async (requests) => {
     limits.push(...requests.flatMap(({ limit, maxBytes }) => [limit, maxBytes]));
     return requests.map((request): Loaded => ({ request, found: undefined }));
   };
   const deps = { store: { ...UNUSED, load }, clock: createFakeClock(), log };
-  const loader = new Loader(deps, () => hasRoom);
-  const request = { ...ask("A"), limit: 4, maxBytes: 16_384 };
-  for (const has of [true, false]) {
-    hasRoom = has;
+  const loader = new Loader(deps, () => left);
+  const request = { ...ask("A"), limit: 64, maxBytes: 262_144 };
+  for (left of [300_000, 100_000, 0, undefined]) {
     await new Promise<void>((resolve) => loader.load(request, () => resolve()));
   }
-  expect(limits).toEqual([4, 16_384, 0, 0]);
+  expect(limits).toEqual([64, 262_144, 64, 100_000, 64, 16_384, 0, 0]);
 });
 
 /** Makes a loader on a store in which the windows of these subscriptions are full until this many are passed. */
