@@ -132,6 +132,7 @@ const COLUMNS = {
 interface OfOrdering {
   readonly ordering: SubscriptionRow["ordering"];
   readonly queued: SQL;
+  readonly previous: SQL;
   readonly events: SQL;
   readonly nextDueAt: SQL;
   readonly lastFound: SQL;
@@ -144,7 +145,7 @@ interface OfOrdering {
  */
 const textOf = (
   given: SQL,
-  { ordering, queued, events, nextDueAt, lastFound, isBehind }: OfOrdering,
+  { ordering, queued, previous, events, nextDueAt, lastFound, isBehind }: OfOrdering,
 ) => sql`
     with asked as materialized (
       select * from ${given}
@@ -189,11 +190,11 @@ const textOf = (
              select * from (
                select *, sum(bytes) over (order by sequence ${ABOVE}) as before from (
                  select *, ${BYTES} as bytes from (
-                   select *, lag(sequence, 1, greatest(a.after, a.settled_through)) over (order by sequence) as previous
+                   select *, ${previous} as previous
                      from review_history
                     where subscription_number = a.number and sequence > greatest(a.after, a.settled_through)
                     order by sequence limit case when a."limit" > 0 and a.last_logged > a.settled_through then ${sql.raw(`${WINDOW}`)} else 0 end) h
-                  where ${events} or sequence - coalesce(gap, 0) - 1 > previous
+                  where ${events}
                   limit a."limit") h) h
               where ${FITS}) h
      union all
@@ -218,6 +219,8 @@ const load = statement({
                      where shard = a.shard and subscription_id = a.id and sequence > greatest(a.after, a.skipped_through)
                        and not is_test and skipped_at is null
                      order by sequence limit a."limit")`,
+      // The events of the answer follow each other, and a window would copy all of them.
+      previous: sql`null`,
       events: sql`true`,
       nextDueAt: sql`null::timestamptz`,
       lastFound: sql`null::bigint`,
@@ -263,7 +266,8 @@ const loadByReview = statement({
                      where ${IS_QUEUED} and ${lookAt("o")} is null and ${isAsked("o")}
                        and ${hasNone("o", sql`w.sequence < o.sequence and ${lookAt("w")} is not null`)}
                      order by ${lookAt("o")}, sequence limit a."limit")`,
-      events: sql`${isAsked("h")} and ${hasNone("h", sql`${lookAt("w")} is not null`)}`,
+      previous: sql`lag(sequence, 1, greatest(a.after, a.settled_through)) over (order by sequence)`,
+      events: sql`${isAsked("h")} and ${hasNone("h", sql`${lookAt("w")} is not null`)} or sequence - coalesce(gap, 0) - 1 > previous`,
       nextDueAt: sql`(select ${lookAt("o")} from outbox o where ${IS_QUEUED} and ${lookAt("o")} > now()
                         order by ${lookAt("o")} limit 1)`,
       lastFound: sql`(select sequence from review_history where subscription_number = a.number and sequence > a.settled_through
@@ -374,9 +378,11 @@ type Place = Pick<SubscriptionRow, "settledThrough" | "lastLogged" | "lastFound"
  */
 export function nextOf(found: readonly ReadEntry[], request: Asked, place: Place) {
   const logged = loggedOf(found);
-  const seen = logged.at(-1)?.sequence ?? Math.max(request.after, place.settledThrough);
+  const begin = Math.max(request.after, place.settledThrough);
+  const seen = logged.at(-1)?.sequence ?? begin;
   const isEndMissing = !fills(request, logged) && place.lastLogged > seen;
-  const missing = gapIn(logged) ?? (isEndMissing ? place.lastLogged : undefined);
+  const gap = gapIn(logged, (_, i) => logged[i - 1]?.sequence ?? begin);
+  const missing = gap ?? (isEndMissing ? place.lastLogged : undefined);
   const entries = fitting(request, inOrder(found, missing ?? Number.POSITIVE_INFINITY, missing));
   return { ...answerOf(found, entries), isFull: false };
 }
@@ -393,7 +399,8 @@ export function nextByReview(found: readonly ReadEntry[], request: Asked, place:
   const { settledThrough, lastLogged, lastFound } = place;
   const logged = loggedOf(found);
   const isEndMissing = request.limit > 0 && lastLogged > Math.max(lastFound ?? 0, settledThrough);
-  const missing = gapIn(logged) ?? (isEndMissing ? lastLogged : undefined);
+  const gap = gapIn(logged, ({ previous }) => previous);
+  const missing = gap ?? (isEndMissing ? lastLogged : undefined);
   const isCut = !fills(request, logged) && lastLogged - settledThrough > WINDOW;
   const windowEnd = isCut ? (logged.at(-1)?.sequence ?? settledThrough) : Number.POSITIVE_INFINITY;
   const end = missing ?? windowEnd;
@@ -419,8 +426,11 @@ function loggedOf(found: readonly ReadEntry[]): ReadEntry[] {
 const bySequence = (a: Entry, b: Entry) => a.sequence - b.sequence;
 
 /** Returns the sequence number of the first event that is missing between events of the log. */
-function gapIn(logged: readonly ReadEntry[]): number | undefined {
-  const behind = logged.find(({ sequence, gap, previous }) => sequence - gap - 1 > previous);
+function gapIn(
+  logged: readonly ReadEntry[],
+  previousOf: (entry: ReadEntry, i: number) => number,
+): number | undefined {
+  const behind = logged.find((entry, i) => entry.sequence - entry.gap - 1 > previousOf(entry, i));
   return behind && behind.sequence - behind.gap - 1;
 }
 
@@ -454,7 +464,8 @@ function answerOf(found: readonly ReadEntry[], entries: readonly ReadEntry[]) {
 
 /**
  * An entry as read. For a log event, `gap` is the count of sequence numbers right before its own that were never in the
- * log, and `previous` is the sequence number of the log event before it, or the number after which the load began.
+ * log, and, in a load by review, `previous` is the sequence number of the log event before it, or the number after which the load
+ * began.
  */
 export type ReadEntry = Entry & {
   readonly gap: number;

@@ -4,7 +4,8 @@ import { nextByReview, nextOf, type ReadEntry } from "../../../../dispatcher/sto
 
 describe("the entries of a load", () => {
   test("are those of the log and of the rows in the order of the sequence, up to the limit, tests apart", () => {
-    const found = [row(3), row(7), entry(11), entry(12), entry(13), entry(5, { isTest: true })];
+    const test5 = entry(5, { isTest: true, isLogged: false });
+    const found = [row(3), row(7), entry(11), entry(12), entry(13), test5];
     expect(loaded(found, { lastLogged: 13 })).toEqual({
       entries: ["3", "7", "11", "12"],
       tests: [5],
