@@ -120,7 +120,8 @@ class Evidence {
     const lasts = this.#sinceMs !== undefined;
     const partners = isProved || lasts ? 0 : new Set(this.#suspects.values()).size;
     const ours = isOurs(this.#part, { beganInOutage, isProved, lasts, hosts, partners });
-    if (!beganInOutage) this.#sinceMs = ours ? (this.#sinceMs ?? endedMs) : undefined;
+    // Only a destination that works ends an outage, and not one that fails.
+    if (ours && !beganInOutage) this.#sinceMs ??= endedMs;
     return ours;
   }
 

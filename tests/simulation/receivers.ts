@@ -134,7 +134,7 @@ export class Receivers {
     if (!shown.down.has(host)) shown.failed.set(host, partnerId);
     if (startedMonotonicMs < shown.foundMs) return "ours";
     if (shown.provedMs >= Math.min(startedMonotonicMs, endedMs - PROOF_MS)) return "theirs";
-    shown.isLost = new Set(shown.failed.values()).size >= CERTAIN_PARTNERS;
+    shown.isLost ||= new Set(shown.failed.values()).size >= CERTAIN_PARTNERS;
     return shown.isLost ? "ours" : undefined;
   }
 
