@@ -5,7 +5,7 @@ import { sessionFault } from "./session-settings.ts";
 import { onlyRow, statement, value } from "./statement.ts";
 
 /** A table of one row without columns, for a query that reads no table. */
-const ONE_ROW = sql`(select) as one`;
+export const ONE_ROW = sql`(select) as one`;
 
 /** Reads PostgreSQL's clock, which decides about the age of data. */
 export async function serverTime(db: DbOrTx): Promise<Date> {

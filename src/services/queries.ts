@@ -3,6 +3,7 @@ import { and, desc, eq, sql, type SQL } from "drizzle-orm";
 import { anyOf, idAfter, idBefore } from "../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../db/client.ts";
 import { measuring } from "../../db/measure.ts";
+import { ownId } from "../../db/own-ids.ts";
 import { companies, inbox, serviceActions, services, users } from "../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
 import { reviews } from "../../db/schema/reviews.ts";
@@ -53,7 +54,10 @@ export function servicesById(db: DbOrTx, ids: readonly number[]): Promise<Servic
   return selectServices(db).where(and(anyOf(id, ids), users.isActive));
 }
 
-/** Inserts a service and the user that it acts as. The email is an address that no mail can reach (RFC 6761, 6.4). */
+/**
+ * Inserts a service and the user that it acts as, with an id of `ownId`. The email is an address that no mail can reach
+ * (RFC 6761, 6.4).
+ */
 export async function insertService(
   tx: Tx,
   one: Pick<Service, "name" | "scopes" | "partnerIds" | "createdAt"> & {
@@ -62,7 +66,9 @@ export async function insertService(
   },
 ): Promise<number> {
   const { companyId, key, createdAt: at } = one;
+  const serviceId = await ownId(tx, users);
   const user = {
+    id: serviceId,
     companyId,
     name: one.name,
     role: "service",
@@ -70,11 +76,10 @@ export async function insertService(
     updatedAt: at,
   } as const;
   const email = `${key}@service.invalid`;
-  const rows = await tx
+  await tx
     .insert(users)
-    .values({ ...user, email })
-    .returning({ id: users.id });
-  const { id: serviceId } = onlyRow(rows);
+    .overridingSystemValue()
+    .values({ ...user, email });
   await tx.insert(services).values({
     id: serviceId,
     scopes: [...one.scopes],

@@ -1,4 +1,5 @@
 import type { Db, Tx } from "../../db/client.ts";
+import { FIRST_OWN_ID } from "../../db/own-ids.ts";
 import type { ImportCounts } from "../../db/schema/companies.ts";
 import { recordAudit } from "../auth/queries/audit.ts";
 import { completeEmails } from "../auth/queries/emails.ts";
@@ -98,10 +99,10 @@ async function requireSame(lines: FileLines, before: queries.Progress): Promise<
     );
 }
 
-/** The highest id that a line can give, as in `rowId`. */
-const MAX_ID = 2_147_483_647;
-
-/** Counts the lines, and finds the highest id of each kind. Lines that are no JSON are reported by the import. */
+/**
+ * Counts the lines, and finds the highest id of each kind below the ids of our own records, into which a sequence of a
+ * table never moves. Lines that are no JSON are reported by the import.
+ */
 async function surveyOf(lines: FileLines) {
   const maxIds = new Map<string, number>();
   let count = 0;
@@ -111,7 +112,7 @@ async function surveyOf(lines: FileLines) {
       const value = parsed(text);
       if (typeof value === "string") continue;
       const { kind, id } = value;
-      if (typeof kind === "string" && typeof id === "number" && id <= MAX_ID)
+      if (typeof kind === "string" && typeof id === "number" && id < FIRST_OWN_ID)
         maxIds.set(kind, Math.max(id, maxIds.get(kind) ?? 0));
     }
   return { lines: count, maxIds };

@@ -218,6 +218,11 @@ describe("a database of 0.1.0 with two users", () => {
       ["audit_log", "delete, update"],
       ["review_history", "delete"],
     ]);
+    const sequences = await older.owner.sql<{ name: string; isUsable: boolean }[]>`
+      select relname as name, has_sequence_privilege(${older.names.reviewrelay}, oid, 'usage') as "isUsable"
+        from pg_class where relnamespace = 'public'::regnamespace and relkind = 'S'`;
+    expect(sequences).toContainEqual({ name: "own_ids", isUsable: true });
+    expect(sequences.filter(({ isUsable }) => !isUsable)).toEqual([]);
     const head = await ApiProcess.start({ ...older.serviceEnv, MASTER_KEY: header.masterKey });
     const call = await signIn(head, header);
     expect(await call("GET", "/partner/webhooks")).toMatchObject({ data: [{}, {}] });

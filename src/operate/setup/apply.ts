@@ -1,5 +1,8 @@
 // Writes the desired state in one transaction, under its own lock.
 import type { RawDb, RawTx } from "../../../db/client.ts";
+import { FIRST_OWN_ID, ownId } from "../../../db/own-ids.ts";
+import { companies, plans, users } from "../../../db/schema/companies.ts";
+import { reviewSites } from "../../../db/schema/providers.ts";
 import { insertPlan, insertProvider } from "../../tenants/queries/stores.ts";
 import { insertUser } from "../../tenants/queries/users.ts";
 import { recordAudit } from "../../auth/queries/audit.ts";
@@ -93,12 +96,12 @@ async function makeCompany(
   const [known] = await tx.sql<{ id: number; name: string }[]>`
     select id, name from companies where type = 'platform'`;
   if (known !== undefined) return { ...known, isNew: false };
-  const [made] = await tx.sql<{ id: number }[]>`
-    insert into companies (type, name, primary_color, created_at)
-    values ('platform', ${wanted}, ${DEFAULT_COLOR}, ${now}) returning id`;
-  if (made === undefined) throw new Error("An insert answered no row.");
-  await audit(tx, now, "COMPANY_CREATED", { company_id: made.id, type: "platform" });
-  return { ...made, name: wanted, isNew: true };
+  const id = await ownId(tx, companies);
+  await tx.sql`
+    insert into companies (id, type, name, primary_color, created_at) overriding system value
+    values (${id}, 'platform', ${wanted}, ${DEFAULT_COLOR}, ${now})`;
+  await audit(tx, now, "COMPANY_CREATED", { company_id: id, type: "platform" });
+  return { id, name: wanted, isNew: true };
 }
 
 interface AdminRow {
@@ -133,6 +136,7 @@ async function makeAdmin(
     const row = { companyId, email, name: wanted?.name ?? email, role: "super_admin" } as const;
     id = await insertUser(tx, {
       ...row,
+      id: await ownId(tx, users),
       passwordHash: null,
       externalId: null,
       storeIds: [],
@@ -157,7 +161,10 @@ async function makeAdmin(
   };
 }
 
-/** Finds the administrator by email; without an email, the first active super-admin. */
+/**
+ * Finds the administrator by email; without an email, the first active super-admin, those of setup before those that an
+ * import or an operator made.
+ */
 async function findAdmin(
   { sql }: RawTx,
   email: string | undefined,
@@ -169,7 +176,7 @@ async function findAdmin(
       from users u left join invitations i on i.user_id = u.id and i.expires_at > ${now}
      where case when ${email ?? null}::text is null then u.role = 'super_admin' and u.is_active
                 else u.email = ${email ?? null} end
-     order by u.id limit 1`;
+     order by u.id < ${FIRST_OWN_ID}, u.id limit 1`;
   return row;
 }
 
@@ -181,7 +188,8 @@ async function makePlan(
 ): Promise<boolean> {
   const known = await tx.sql`select from plans where name = ${plan.name}`;
   if (known.length > 0) return false;
-  await audit(tx, now, "PLAN_CREATED", { plan_id: await insertPlan(tx, plan) });
+  const id = await insertPlan(tx, { ...plan, id: await ownId(tx, plans) });
+  await audit(tx, now, "PLAN_CREATED", { plan_id: id });
   return true;
 }
 
@@ -195,7 +203,8 @@ async function makeSite(
   if (known.length > 0) return undefined;
   const secret = newSecret();
   const sealedSecret = box.seal(secret, providerSecretContext(site.slug));
-  await insertProvider(tx, { ...site, requiresTimestamp: false, sealedSecret });
+  const id = await ownId(tx, reviewSites);
+  await insertProvider(tx, { ...site, id, requiresTimestamp: false, sealedSecret });
   await audit(tx, now, "PROVIDER_CREATED", { provider: site.slug });
   return secret;
 }
@@ -205,12 +214,12 @@ async function listAll(
   newPlans: ReadonlySet<string>,
   secrets: ReadonlyMap<string, string>,
 ) {
-  const plans = await sql<{ name: string }[]>`select name from plans order by id`;
-  const sites = await sql<{ slug: string; name: string }[]>`
+  const allPlans = await sql<{ name: string }[]>`select name from plans order by id`;
+  const allSites = await sql<{ slug: string; name: string }[]>`
     select slug, name from review_sites order by id`;
   return {
-    plans: plans.map(({ name }) => ({ name, isNew: newPlans.has(name) })),
-    sites: sites.map(({ slug, name }) => {
+    plans: allPlans.map(({ name }) => ({ name, isNew: newPlans.has(name) })),
+    sites: allSites.map(({ slug, name }) => {
       const secret = secrets.get(slug);
       return { slug, name, secret, isNew: secret !== undefined };
     }),

@@ -37,8 +37,13 @@ export async function hasPlan(
   return (await db.$count(planTable, is)) > 0;
 }
 
-export async function insertPlan(tx: Tx, plan: Omit<Plan, "id">): Promise<number> {
-  return onlyRow(await tx.insert(planTable).values(plan).returning({ id: planTable.id })).id;
+/** Inserts a plan, with an id of `ownId` or with the next id of the table. */
+export async function insertPlan(
+  tx: Tx,
+  plan: Omit<Plan, "id"> & Partial<Pick<Plan, "id">>,
+): Promise<number> {
+  const insert = tx.insert(planTable).overridingSystemValue();
+  return onlyRow(await insert.values(plan).returning({ id: planTable.id })).id;
 }
 
 export async function planById(db: DbOrTx, wanted: number): Promise<Plan | undefined> {
@@ -244,11 +249,14 @@ export async function hasSlug(db: DbOrTx, wanted: string): Promise<boolean> {
   return rows.length > 0;
 }
 
+/** Inserts a provider, with an id of `ownId` or with the next id of the table. */
 export async function insertProvider(
   tx: Tx,
-  one: Pick<StoredProvider, "slug" | "name" | "requiresTimestamp" | "sealedSecret">,
+  one: Pick<StoredProvider, "slug" | "name" | "requiresTimestamp" | "sealedSecret"> &
+    Partial<Pick<StoredProvider, "id">>,
 ): Promise<StoredProvider> {
-  return onlyRow(await tx.insert(reviewSites).values(one).returning(shownProvider));
+  const insert = tx.insert(reviewSites).overridingSystemValue();
+  return onlyRow(await insert.values(one).returning(shownProvider));
 }
 
 export async function updateProvider(

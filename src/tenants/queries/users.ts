@@ -126,11 +126,15 @@ type NewUserRow = Omit<
   typeof users.$inferSelect,
   "id" | "normalEmail" | "sharesEmail" | "isActive" | "updatedAt"
 > &
-  Pick<User, "storeIds">;
+  Pick<User, "storeIds"> & {
+    /** An id of `ownId`; without one the user gets the next id of the table. */
+    readonly id?: number;
+  };
 
 export async function insertUser(tx: Tx, { storeIds, ...one }: NewUserRow): Promise<number> {
   const rows = await tx
     .insert(users)
+    .overridingSystemValue()
     .values({ ...one, normalEmail: normalEmail(one.email), updatedAt: one.createdAt })
     .returning({ id: users.id });
   const { id: userId } = onlyRow(rows);

@@ -1,6 +1,7 @@
 // Services of the platform, their tokens, and the actions that they record (contract 10.7 and 9.7).
 import { beforeAll, describe, expect, test } from "bun:test";
 
+import { FIRST_OWN_ID } from "../../../db/own-ids.ts";
 import {
   addProvider,
   connectStore,
@@ -14,6 +15,20 @@ import { startWebhooks } from "../../support/webhooks.ts";
 
 const DAY_MS = 86_400_000;
 const world = fixture(startWebhooks);
+
+test("a service has an id that no platform has, and a partner that an operator makes the next one of the table", async () => {
+  const [first, second] = [
+    await make({ scopes: ["actions:write"] }),
+    await make({ scopes: ["actions:write"] }),
+  ];
+  expect(first).toBeGreaterThanOrEqual(FIRST_OWN_ID);
+  expect(second).toBeGreaterThan(first);
+  const listed = (await admin("GET", "")).body["data"] as { id: number }[];
+  expect(listed.slice(0, 2).map(({ id }) => id)).toEqual([second, first]);
+  expect(
+    Number((await asRoot("POST", "/admin/partners", { name: "New" })).body["id"]),
+  ).toBeLessThan(100);
+});
 
 describe("a token of a service", () => {
   test("has an end, is shown once, and is listed with its last use until it is revoked", async () => {
