@@ -48,8 +48,11 @@ await runWithDatabase(
           skipsFaulty: values["skip-faulty"] === true || values["dry-run"] === true,
         },
         {
-          onFault: (line, { field, text }) => {
-            if (faults++ < FAULTS_SHOWN) console.error(`${path}:${line}: ${field} ${text}`);
+          onFault: ({ line, record, field, text }) => {
+            const said = [`${path}:${line}`, record, `${field} ${text}`].filter(
+              (one) => one !== undefined,
+            );
+            if (faults++ < FAULTS_SHOWN) console.error(said.join(": "));
           },
           onProgress: showProgress,
         },

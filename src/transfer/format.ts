@@ -25,10 +25,16 @@ const CLIENT_SECRET_CHARS = [16, 256] as const;
 
 const closed = { additionalProperties: false } as const;
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema);
+const MAX_ID = rowId().maximum;
+const id = optional(
+  Object.assign(rowId(), {
+    explain: `must be a whole number from 1 to ${MAX_ID}; a record with another one needs external_id`,
+  }),
+);
 const reference = Type.Union([rowId(), externalId], {
   explain: "must be the id of a record, or its external id as text",
 });
-const identity = { id: optional(rowId()), external_id: optional(externalId) };
+const identity = { id, external_id: optional(externalId) };
 const secret = storableText(SECRET_CHARS);
 const axis = Type.Object(
   { connected: Type.Boolean(), error_code: orNull(storableText([1, 64])) },
@@ -45,13 +51,13 @@ const company = {
 };
 
 export const LINES = {
-  plan: Type.Object({ id: optional(rowId()), ...PlanBody.properties }, closed),
+  plan: Type.Object({ id, ...PlanBody.properties }, closed),
   partner: Type.Object({ ...company, white_label }, closed),
   account: Type.Object({ ...company, partner_id: reference, plan_id: reference }, closed),
   store: Type.Object({ ...identity, account_id: reference, name: displayName }, closed),
   review_site: Type.Object(
     {
-      id: optional(rowId()),
+      id,
       slug: Type.String({ pattern: PROVIDER_SLUG }),
       name: displayName,
       secret: optional(secret),

@@ -56,7 +56,7 @@ export interface Pace {
 }
 
 export interface Report {
-  readonly onFault: (line: number, fault: Fault) => void;
+  readonly onFault: (fault: LineFault) => void;
   readonly onProgress: (pace: Pace) => void;
 }
 
@@ -131,9 +131,15 @@ function parsed(text: FileLine): Readonly<Record<string, unknown>> | string {
   }
 }
 
+/** A line with its number. `record` is its kind with its id, as far as it can be read. */
+interface Place {
+  readonly line: number;
+  readonly kind: string;
+  readonly record: string | undefined;
+}
+
 /** A line that its schema accepts. */
-interface Read<K extends Kind = Kind> {
-  readonly number: number;
+interface Read<K extends Kind = Kind> extends Place {
   readonly kind: K;
   readonly value: LineOf<K>;
 }
@@ -158,8 +164,7 @@ const HANDLERS: Handlers = {
   history: takeHistory,
 };
 
-/** A fault with the number of its line. */
-type LineFault = readonly [line: number, fault: Fault];
+type LineFault = Fault & Omit<Place, "kind">;
 
 /** Rolls the transaction of a chunk back. */
 class RolledBack extends Error {
@@ -228,7 +233,7 @@ class Run {
           if (error instanceof RolledBack) return { counts: undefined, faults: error.faults };
           throw error;
         });
-      for (const [line, one] of faults) this.#report.onFault(line, one);
+      for (const one of faults) this.#report.onFault(one);
       if (counts === undefined) return { isWhole: false, counts: this.#counts };
       this.#counts = counts;
       this.#advance(chunk.lines.length);
@@ -243,7 +248,7 @@ class Run {
       .transaction(async (tx) => {
         for await (const chunk of lines.chunks(0)) {
           const { counts, faults } = await this.#take(this.#taking(tx), chunk.lines);
-          for (const [line, one] of faults) this.#report.onFault(line, one);
+          for (const one of faults) this.#report.onFault(one);
           if (faults.length > 0) isWhole = false;
           this.#counts = counts;
           this.#advance(chunk.lines.length);
@@ -280,28 +285,28 @@ class Run {
   ): Promise<{ counts: ImportCounts; faults: readonly LineFault[] }> {
     const counts = structuredClone(this.#counts);
     const faults: LineFault[] = [];
-    const refuse = (kind: string, number: number, refusals: readonly Fault[]) => {
+    const refuse = ({ kind, line, record }: Place, refusals: readonly Fault[]) => {
       countOf(counts, kind).faulty++;
-      for (const one of refusals) faults.push([number, one]);
+      for (const one of refusals) faults.push({ ...one, line, record });
     };
     const read: Read[] = [];
     for (const [index, text] of chunk.entries()) {
       if (text === "") continue;
-      const number = this.#lines + index + 1;
-      const line = readLine(text);
-      if ("faults" in line) refuse(line.kind, number, line.faults);
-      else read.push({ ...line, number });
+      const line = readLine(text, this.#lines + index + 1);
+      if ("faults" in line) refuse(line, line.faults);
+      else read.push(line);
     }
     for (const kind of KINDS) {
       const ofKind = read.filter((one): one is Read => one.kind === kind);
       if (ofKind.length === 0) continue;
       const outcomes = await takeKind(deps, kind, ofKind);
       for (const [index, outcome] of outcomes.entries()) {
+        const line = ofKind[index];
         if (typeof outcome === "string") countOf(counts, kind)[outcome]++;
-        else refuse(kind, ofKind[index]?.number ?? 0, [outcome]);
+        else if (line !== undefined) refuse(line, [outcome]);
       }
     }
-    return { counts, faults: faults.toSorted(([a], [b]) => a - b) };
+    return { counts, faults: faults.toSorted((a, b) => a.line - b.line) };
   }
 
   async #audit(tx: Tx, counts: ImportCounts): Promise<void> {
@@ -326,21 +331,27 @@ function countOf(counts: ImportCounts, kind: string) {
   return (counts[kind] ??= { created: 0, present: 0, faulty: 0 });
 }
 
-type ReadLine =
-  | { readonly kind: Kind; readonly value: LineOf<Kind> }
-  | { readonly kind: string; readonly faults: readonly Fault[] };
+type Refused = Place & { readonly faults: readonly Fault[] };
 
-function readLine(text: FileLine): ReadLine {
+function readLine(text: FileLine, line: number): Read | Refused {
   const value = parsed(text);
-  if (typeof value === "string") return { kind: "unknown", faults: [fault("line", value)] };
+  const unread = { line, kind: "unknown", record: undefined };
+  if (typeof value === "string") return { ...unread, faults: [fault("line", value)] };
   const { kind: given, ...fields } = value;
   const kind = KINDS.find((one) => one === given);
   if (kind === undefined)
-    return { kind: "unknown", faults: [fault("kind", `must be one of ${KINDS.join(", ")}`)] };
+    return { ...unread, faults: [fault("kind", `must be one of ${KINDS.join(", ")}`)] };
+  const place = { line, kind, record: recordOf(kind, fields) };
   const examined = examine(LINES[kind], fields);
-  if ("value" in examined) return { kind, value: examined.value };
+  if ("value" in examined) return { ...place, value: examined.value };
   const faults = Object.entries(examined.fieldErrors).map(([field, [first = ""]]) =>
     fault(field, first),
   );
-  return { kind, faults };
+  return { ...place, faults };
+}
+
+/** Names the record of a line by its kind and its first key. */
+function recordOf(kind: Kind, fields: Readonly<Record<string, unknown>>): string {
+  const key = fields["id"] ?? fields["external_id"] ?? fields["client_id"] ?? fields["event_id"];
+  return typeof key === "number" || typeof key === "string" ? `${kind} ${key}` : kind;
 }

@@ -14,7 +14,7 @@ import { SHARDS } from "../outbox/schedule.ts";
 import { ROLES_OF } from "../tenants/model.ts";
 import { firstBatchAt, intervalError, settingsOf } from "../webhooks/decide.ts";
 import { DISABLED_BY_HAND } from "../webhooks/model.ts";
-import { byKey, Directory, fault, type Fault, type Outcome } from "./directory.ts";
+import { byKey, Directory, fault, type Fault, type Outcome, unknown } from "./directory.ts";
 import type { LineOf } from "./format.ts";
 import * as queries from "./queries/import.ts";
 import { given, named, ownKeys, present, type Taking } from "./take-master-data.ts";
@@ -31,11 +31,11 @@ async function employersOf({ tx }: Taking, lines: readonly LineOf<"user">[]) {
       return fault("account_id", "must be absent if partner_id is given");
     if (accountId !== undefined) {
       const id = accounts.get(accountId)?.id;
-      return id === undefined ? fault("account_id", "names no account") : employer("account", id);
+      return id === undefined ? unknown("account_id", "account") : employer("account", id);
     }
     if (partnerId !== undefined) {
       const id = partners.get(partnerId)?.id;
-      return id === undefined ? fault("partner_id", "names no partner") : employer("partner", id);
+      return id === undefined ? unknown("partner_id", "partner") : employer("partner", id);
     }
     return platform === undefined
       ? fault("partner_id", "is required, or account_id: the platform itself is not set up")
@@ -57,6 +57,7 @@ export async function takeUsers(deps: Taking, lines: readonly LineOf<"user">[]) 
   );
   const known = await queries.usersBy(tx, ownKeys(lines), emails);
   const directory = new Directory(
+    "user",
     known.map((one) => ({ ...one, ...personOf(one.email, one.companyId) })),
   );
   const values: Parameters<typeof queries.insertUsers>[1][number][] = [];
@@ -88,6 +89,7 @@ export async function takeUsers(deps: Taking, lines: readonly LineOf<"user">[]) 
 }
 
 const personOf = (email: string, companyId: number) => ({
+  name: email,
   unique: { field: "email", value: normalEmail(email) },
   origin: String(companyId),
 });
@@ -119,13 +121,14 @@ export async function takeClients({ tx, now }: Taking, lines: readonly LineOf<"o
   const creators = present(lines.map((one) => one.created_by)).map(String);
   const known = await queries.clientsBy(tx, [...lines.map((one) => one.client_id), ...creators]);
   const directory = new Directory(
+    "OAuth client",
     known.map(({ clientId, companyId }) => ({ id: clientId, origin: String(companyId) })),
   );
   const clientIds = new Set(known.map(({ clientId }) => clientId));
   const values: Parameters<typeof queries.insertClients>[1][number][] = [];
   const outcomes = lines.map((line) => {
     const partner = line.partner_id === undefined ? null : partners.get(line.partner_id);
-    if (partner === undefined) return fault("partner_id", "names no partner");
+    if (partner === undefined) return unknown("partner_id", "partner");
     const companyId = partner?.id ?? null;
     const { client_id: clientId, client_secret: secret, secret_hash: hash } = line;
     return directory.settle({ id: clientId, origin: String(companyId) }, () => {
@@ -194,6 +197,7 @@ export async function takeSubscriptions(
   const partnerIds = [...new Set([...partners.values()].map(({ id }) => id))];
   const known = await queries.subscriptionsBy(tx, ids, partnerIds);
   const directory = new Directory(
+    "subscription",
     known.map(({ id, partnerId, deliveryKind }) => ({
       id,
       ...slotOf(partnerId, deliveryKind),
@@ -206,7 +210,7 @@ export async function takeSubscriptions(
   const values: Parameters<typeof queries.insertSubscriptions>[1][number][] = [];
   const outcomes = lines.map((line, index) => {
     const partner = partners.get(line.partner_id);
-    if (partner === undefined) return fault("partner_id", "names no partner");
+    if (partner === undefined) return unknown("partner_id", "partner");
     const { id } = line;
     return directory.settle({ id, ...slotOf(partner.id, line.delivery_kind) }, () => {
       const url = urls[index];

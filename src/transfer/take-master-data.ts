@@ -5,7 +5,7 @@ import type { SecretBox } from "../lib/secret-box.ts";
 import { newSecret } from "../lib/secrets.ts";
 import { providerSecretContext } from "../providers/model.ts";
 import { DEFAULT_COLOR } from "../tenants/model.ts";
-import { byKey, Directory, fault, type Fault, type Outcome } from "./directory.ts";
+import { byKey, Directory, fault, type Fault, type Outcome, unknown } from "./directory.ts";
 import type { LineOf } from "./format.ts";
 import * as queries from "./queries/import.ts";
 
@@ -31,10 +31,13 @@ export const given = ({ id, external_id: externalId }: { id?: number; external_i
 
 export async function takePlans({ tx }: Taking, lines: readonly LineOf<"plan">[]) {
   const known = await queries.plansBy(tx, [...ownKeys(lines), ...lines.map(({ name }) => name)]);
-  const directory = new Directory(known.map(({ id, name }) => ({ id, ...named("name", name) })));
+  const directory = new Directory(
+    "plan",
+    known.map(({ id, name }) => ({ id, name, ...named("name", name) })),
+  );
   const values: Parameters<typeof queries.insertPlans>[1][number][] = [];
   const outcomes = lines.map(({ id, name, features = [] }) =>
-    directory.settle({ id, ...named("name", name) }, () => {
+    directory.settle({ id, name, ...named("name", name) }, () => {
       values.push({ ...(id !== undefined && { id }), name, features: [...features] });
       return undefined;
     }),
@@ -88,8 +91,8 @@ export function takeAccounts(deps: Taking, lines: readonly LineOf<"account">[]) 
     );
     return (line) => {
       const [partner, plan] = [partners.get(line.partner_id), plans.get(line.plan_id)];
-      if (partner === undefined) return fault("partner_id", "names no partner");
-      if (plan === undefined) return fault("plan_id", "names no plan");
+      if (partner === undefined) return unknown("partner_id", "partner");
+      if (plan === undefined) return unknown("plan_id", "plan");
       return { origin: String(partner.id), columns: { partnerId: partner.id, planId: plan.id } };
     };
   });
@@ -107,13 +110,13 @@ async function takeCompanies<L extends Omit<CompanyLine, "white_label" | "partne
 ): Promise<Outcome[]> {
   const columnsOf = await prepare();
   const known = await queries.companiesBy(tx, type, ownKeys(lines));
-  const others = await queries.companyIds(
+  const others = await queries.namedCompanies(
     tx,
     lines.flatMap(({ id }) => id ?? []),
   );
-  const directory = new Directory([
+  const directory = new Directory(type, [
     // The ids of companies of the other type come first: those of this type replace them.
-    ...others.map(({ id }) => ({ id, origin: "" })),
+    ...others.map((one) => ({ ...one, origin: "" })),
     ...known.map((one) => ({
       ...one,
       origin: type === "partner" ? one.name : String(one.partnerId),
@@ -123,7 +126,7 @@ async function takeCompanies<L extends Omit<CompanyLine, "white_label" | "partne
   const outcomes = lines.map((line): Outcome => {
     const found = columnsOf(line);
     if ("field" in found) return found;
-    return directory.settle({ ...given(line), origin: found.origin }, () => {
+    return directory.settle({ ...given(line), name: line.name, origin: found.origin }, () => {
       values.push({
         ...given(line),
         type,
@@ -150,12 +153,15 @@ export async function takeStores({ tx }: Taking, lines: readonly LineOf<"store">
     ),
   );
   const known = await queries.storesBy(tx, ownKeys(lines));
-  const directory = new Directory(known.map((one) => ({ ...one, origin: String(one.accountId) })));
+  const directory = new Directory(
+    "store",
+    known.map((one) => ({ ...one, origin: String(one.accountId) })),
+  );
   const values: Parameters<typeof queries.insertStores>[1][number][] = [];
   const outcomes = lines.map((line) => {
     const account = accounts.get(line.account_id);
-    if (account === undefined) return fault("account_id", "names no account");
-    return directory.settle({ ...given(line), origin: String(account.id) }, () => {
+    if (account === undefined) return unknown("account_id", "account");
+    return directory.settle({ ...given(line), name: line.name, origin: String(account.id) }, () => {
       const partnerId = account.partnerId ?? 0;
       values.push({ ...given(line), accountId: account.id, partnerId, name: line.name });
       return undefined;
@@ -170,10 +176,13 @@ export async function takeSites({ tx, box }: Taking, lines: readonly LineOf<"rev
     tx,
     lines.flatMap(({ id, slug }) => present([id, slug])),
   );
-  const directory = new Directory(known.map(({ id, slug }) => ({ id, ...named("slug", slug) })));
+  const directory = new Directory(
+    "review site",
+    known.map(({ id, slug }) => ({ id, name: slug, ...named("slug", slug) })),
+  );
   const values: Parameters<typeof queries.insertSites>[1][number][] = [];
   const outcomes = lines.map(({ id, slug, name, secret = newSecret() }) =>
-    directory.settle({ id, ...named("slug", slug) }, () => {
+    directory.settle({ id, name: slug, ...named("slug", slug) }, () => {
       const sealedSecret = box.seal(secret, providerSecretContext(slug));
       values.push({ ...(id !== undefined && { id }), slug, name, sealedSecret });
       return undefined;
@@ -206,13 +215,14 @@ export async function takeConnections({ tx }: Taking, lines: readonly LineOf<"co
   const storeIds = [...new Set([...stores.values()].map(({ id }) => id))];
   const known = await queries.connectionsBy(tx, ownKeys(lines), storeIds);
   const directory = new Directory(
+    "connection",
     known.map((one) => ({ ...one, ...connectionOf(one.storeId, one.reviewSiteId) })),
   );
   const values: Parameters<typeof queries.insertConnections>[1][number][] = [];
   const outcomes = lines.map((line) => {
     const [store, site] = [stores.get(line.store_id), sites.get(line.review_site)];
-    if (store === undefined) return fault("store_id", "names no store");
-    if (site === undefined) return fault("review_site", "names no review site");
+    if (store === undefined) return unknown("store_id", "store");
+    if (site === undefined) return unknown("review_site", "review site");
     const { pull = CONNECTED, post = CONNECTED } = line;
     return directory.settle({ ...given(line), ...connectionOf(store.id, site.id) }, () => {
       values.push({

@@ -12,7 +12,7 @@ import { withAxis } from "../providers/decide.ts";
 import type { ProfanityFinder } from "../providers/profanity.ts";
 import { reviewFacts } from "../reviews/model.ts";
 import { updateReviews } from "../reviews/queries/reviews.ts";
-import { byKey, Directory, fault, type Fault, type Outcome } from "./directory.ts";
+import { byKey, Directory, fault, type Fault, type Outcome, unknown } from "./directory.ts";
 import type { LineOf } from "./format.ts";
 import * as queries from "./queries/import.ts";
 import type { Taking } from "./take-master-data.ts";
@@ -46,15 +46,16 @@ export async function takeReviews(deps: TakingReviews, lines: readonly LineOf<"r
     ...(await queries.reviewsAtSites(tx, places)),
   ];
   const directory = new Directory(
+    "review",
     known.map((one) => ({ ...one, ...placeOf(one.storeReviewSiteId, one.externalReviewId) })),
   );
   const values: Parameters<typeof queries.insertReviews>[1][number][] = [];
   const outcomes = lines.map((line): Outcome => {
     const site = connections.get(line.connection_id);
-    if (site === undefined) return fault("connection_id", "names no connection");
+    if (site === undefined) return unknown("connection_id", "connection");
     const assignee =
       line.assigned_user_id === undefined ? null : assignees.get(line.assigned_user_id);
-    if (assignee === undefined) return fault("assigned_user_id", "names no user");
+    if (assignee === undefined) return unknown("assigned_user_id", "user");
     const { id, external_id: externalId = null } = line;
     const identity = { id, externalId, ...placeOf(site.id, line.external_review_id) };
     return directory.settle(identity, () => {
@@ -99,7 +100,7 @@ export async function takeResponses({ tx }: Taking, lines: readonly LineOf<"resp
   const authors = byKey(await queries.usersBy(tx, distinct(lines.map((one) => one.user_id))));
   return changeReviews(tx, lines, (review, line) => {
     const author = line.user_id === undefined ? null : authors.get(line.user_id);
-    if (author === undefined) return fault("user_id", "names no user");
+    if (author === undefined) return unknown("user_id", "user");
     if (review.responseBody !== null) return "present";
     return {
       responseBody: line.body,
@@ -132,7 +133,7 @@ async function changeReviews<L extends { readonly review_id: number | string }>(
   const changed = new Map<number, queries.ReviewRow>();
   const outcomes = lines.map((line): Outcome => {
     const found = reviews.get(line.review_id);
-    if (found === undefined) return fault("review_id", "names no review");
+    if (found === undefined) return unknown("review_id", "review");
     const review = changed.get(found.id) ?? found;
     const change = decide(review, line);
     if (change === "present" || "field" in change) return change;
@@ -180,7 +181,7 @@ export async function takeHistory(deps: TakingReviews, lines: readonly LineOf<"h
     const about = subjectOf(line, { reviews, sites });
     if ("field" in about) return about;
     const person = line.actor.user_id === undefined ? null : people.get(line.actor.user_id);
-    if (person === undefined) return fault("actor.user_id", "names no user");
+    if (person === undefined) return unknown("actor.user_id", "user");
     if ((person !== null) !== (line.actor.type === "user"))
       return fault(
         "actor.user_id",
@@ -259,9 +260,9 @@ function subjectOf(line: LineOf<"history">, { reviews, sites }: Subjects) {
       errorCode === null ? `is required of ${line.event}` : `is not for ${line.event}`,
     );
   const review = reviewId === undefined ? undefined : reviews.get(reviewId);
-  if (needsReview && review === undefined) return fault("review_id", "names no review");
+  if (needsReview && review === undefined) return unknown("review_id", "review");
   const site = sites.get(review?.storeReviewSiteId ?? connectionId ?? 0);
-  if (site === undefined) return fault("connection_id", "names no connection");
+  if (site === undefined) return unknown("connection_id", "connection");
   if (state !== undefined) {
     const { axis, isConnected } = state;
     const then = withAxis(site, { axis, isConnected, errorCode });

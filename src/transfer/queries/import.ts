@@ -59,9 +59,12 @@ export const companiesBy = (tx: DbOrTx, type: "partner" | "account", keys: Keys)
       .where(and(eq(companies.type, type), where)),
   );
 
-/** Returns the ids among these that belong to a company of any type. */
-export const companyIds = (tx: DbOrTx, ids: readonly number[]) =>
-  tx.select({ id: companies.id }).from(companies).where(anyOf(companies.id, ids));
+/** Reads id, type and name of companies of any type. */
+export const namedCompanies = (tx: DbOrTx, ids: readonly number[]) =>
+  tx
+    .select({ id: companies.id, noun: companies.type, name: companies.name })
+    .from(companies)
+    .where(anyOf(companies.id, ids));
 
 /** Returns the id of the platform's company. */
 export async function platformId(tx: DbOrTx): Promise<number | undefined> {

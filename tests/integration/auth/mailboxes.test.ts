@@ -242,7 +242,7 @@ async function importOf(user: { email: string; name: string }): Promise<string[]
   await Bun.write(file, `${JSON.stringify(line)}\n`);
   const fields: string[] = [];
   const report = {
-    onFault: (_line: number, fault: { field: string }) => fields.push(fault.field),
+    onFault: ({ field }: { field: string }) => fields.push(field),
     onProgress() {},
   };
   const options = { file, isDryRun: true, resumes: false, announces: false, skipsFaulty: true };

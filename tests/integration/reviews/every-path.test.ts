@@ -529,7 +529,7 @@ async function importSubject(given: Imported): Promise<Subject> {
   writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
   const options = { file, isDryRun: false, resumes: false, announces: false, skipsFaulty: false };
   const faults: unknown[] = [];
-  const onFault = (_line: number, fault: unknown) => faults.push(fault);
+  const onFault = (fault: unknown) => faults.push(fault);
   await importFile({ db, box, clock, config }, options, { onFault, onProgress: () => {} });
   expect(faults).toEqual([]);
   const [site] = await db.sql<{ id: number }[]>`

@@ -179,7 +179,7 @@ test("texts from before the limits are exported in reads of bounded bytes, and e
     expect((await run("export", [file], from)).status).toBe(0);
     const { status, said } = await run("import", ["--skip-faulty", file], to);
     expect(status).toBe(1);
-    expect(said.match(/(?<=:\d+: ).* bytes$/gm)).toEqual([
+    expect(said.match(/\S+ has .* bytes$/gm)).toEqual([
       "metadata.content has a text of more than 262144 bytes",
       "line has more than 4000000 bytes",
     ]);
@@ -256,19 +256,41 @@ describe("a faulty line", () => {
       { kind: "partner", name: "X" },
       "external_id is required of a record without an id",
     ],
-    ["the id of another record", { ...partner, id: FIRST_ID }, "id is the id of another record"],
-    ["the id of an account", { ...partner, id: FIRST_ID + 3 }, "id is the id of another record"],
+    [
+      "the id of another record",
+      { ...partner, id: FIRST_ID },
+      `id is that of the partner ${FIRST_ID} "Partner 0" (external_id p-0): leave id out`,
+    ],
+    [
+      "the id of an account",
+      { ...partner, id: FIRST_ID + 3 },
+      `id is that of the account ${FIRST_ID + 3} "Account 0": accounts and partners share their ids; leave`,
+    ],
+    [
+      "the id of another plan",
+      { kind: "plan", id: FIRST_ID, name: "Other" },
+      `id is that of the plan ${FIRST_ID} "Moved": leave id out for another one, and refer to it by name`,
+    ],
+    [
+      "an id that is too large",
+      { ...partner, id: 2_147_483_648 },
+      "id must be a whole number from 1 to 2147483647; a record with another one needs external_id",
+    ],
     [
       "an external id of another",
       { ...partner, id: 77, external_id: "p-0" },
-      `external_id is that of the record ${FIRST_ID}`,
+      `external_id is that of the partner ${FIRST_ID}`,
     ],
-    ["an unknown parent", { ...account, partner_id: "nobody" }, "partner_id names no partner"],
+    [
+      "an unknown parent",
+      { ...account, partner_id: "nobody" },
+      "partner_id names no partner of an earlier line or of the database",
+    ],
     ["an unknown plan", { ...account, plan_id: 7 }, "plan_id names no plan"],
     [
       "the email of another",
       { ...user, external_id: "f-3", email: emailOf(1) },
-      "email is that of the record",
+      `email is that of the user ${FIRST_ID + 1} "${emailOf(1)}"`,
     ],
     [
       "two companies",
@@ -296,12 +318,16 @@ describe("a faulty line", () => {
       { ...subscription, secret: "1234567" },
       "secret must be text of 8 to 256 characters",
     ],
-    ["an unknown partner", subscription, "partner_id names no partner"],
+    [
+      "an unknown partner",
+      subscription,
+      "partner_id names no partner of an earlier line or of the database",
+    ],
     ["an unknown connection", { ...review, connection_id: 1 }, "connection_id names no connection"],
     [
       "a review of another id",
       { ...review, external_review_id: "old-0", id: 9 },
-      "external_review_id is that of the record",
+      "external_review_id is that of the review",
     ],
     [
       "an event without review",
@@ -328,7 +354,8 @@ describe("a faulty line", () => {
   ])("with %s is reported with its number and field", async (_, line, text) => {
     const file = await write("faulty", [partner, line]);
     const { status, said } = await run("import", [file]);
-    expect(said).toContain(`:2: ${text}`);
+    expect(said).toMatch(/:2: \S/);
+    expect(said.replace(/:2: ([a-z_]+)( [\w.-]+)?: /, ":2: ")).toContain(`:2: ${text}`);
     expect(status).toBe(1);
     expect(await exists("f-1")).toBe(false);
   });
@@ -366,7 +393,7 @@ describe("a faulty line", () => {
     const faulty = lines.map((one, i) => (i === 2_100 ? { ...one, account_id: "none" } : one));
     const file = await write("many", faulty);
     const stopped = await run("import", [file]);
-    expect(stopped.said).toContain(":2101: account_id names no account");
+    expect(stopped.said).toContain(":2101: store many-2100: account_id names no account");
     expect(stopped.said).toContain("continue with --resume");
     expect(await countStores()).toBe(2_000);
     await write("many", lines);
