@@ -1,4 +1,4 @@
-// Follows docs/operations/moving-in.md with a small platform, and takes each way back once.
+// Follows docs/operations/moving-in.md with a small platform of each shape, whose ids begin with 1, and takes the ways back.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,110 +13,152 @@ import { isSigned } from "../../src/docs/verify/verify.ts";
 import { fixture } from "../support/fixture.ts";
 import { type PlatformProxy, startAnyProxy } from "../support/network/platform-proxy.ts";
 import { Receiver, until } from "../support/network/receiver.ts";
-import { Platform, PLATFORM } from "../support/platform.ts";
+import { FIRST_OWN_ID } from "../../db/own-ids.ts";
+import {
+  ACCOUNT_ID,
+  PARTNERS,
+  Platform,
+  PLATFORM,
+  type Shape,
+  SHOWN,
+} from "../support/platform.ts";
 import { Shell } from "../support/processes/shell.ts";
 import { lacks } from "../support/needs.ts";
 
-describe.skipIf(lacks("bash", "psql", "openssl", "curl"))("moving in", () => {
-  test("1 to 3: installs beside tables of the same names, imports, and goes back without a trace", async () => {
-    await install();
-    expect(counts(await run("2"))).toEqual(IMPORTED);
-    expect(
-      await query`select from ${query(name)}.users where id = ${PLATFORM.userId}`,
-    ).toHaveLength(0);
-    expect(counts(await run("3"))).toEqual(IMPORTED);
-    await run("1", "back");
-    expect(await platform.countUsers()).toBe(2);
-    expect(await query`select from pg_namespace where nspname = ${name}`).toHaveLength(0);
+const SHAPES: readonly [string, Shape][] = [
+  ["partners and accounts in one table", "one"],
+  ["partners and accounts in two tables", "two"],
+];
 
-    await install();
-    await run("2");
-    await run("3");
-    expect(counts(await run("3"))).toEqual(IMPORTED.map(([kind, made]) => [kind, 0, made, 0]));
-    const keys = await fetch(`${proxy.root}/.well-known/jwks.json`);
-    expect([keys.status, (await login()).token]).toEqual([200, "old-token"]);
-  });
+describe.skipIf(lacks("bash", "psql", "openssl", "curl")).each(SHAPES)(
+  "moving in with %s",
+  (_, wanted) => {
+    beforeAll(() => start(wanted));
+    afterAll(finish);
 
-  test("4: signs a user in with the old password, checks the token in both ways, and goes back", async () => {
-    const old = (await login()).token;
-    await proxy.move(["tokens", "sign-in"]);
-    await until("the sign-in has moved", async () => (await login()).token !== "old-token");
-    expect(await run("4")).toContain(PLATFORM.email);
-    const { token } = await login();
-    const user = String(PLATFORM.userId);
-    expect(await platform.check(token)).toEqual({ keys: user, asked: user });
-    expect([await visit("/account/billing", token), await visit("/account/billing", old)]).toEqual([
-      200, 200,
-    ]);
-    expect([await visit("/verify-token", token), await visit("/verify-token", old)]).toEqual([
-      200, 401,
-    ]);
-    expect(await visit("/logout", token)).toBe(200);
-    expect(await platform.check(token)).toEqual({ keys: user, asked: "-" });
-
-    const { token: another } = await login();
-    await proxy.move(["tokens"]);
-    await until("the sign-in is back", async () => (await login()).token === "old-token");
-    expect(await visit("/account/billing", another)).toBe(200);
-    await proxy.move(["tokens", "sign-in"]);
-    await until("the sign-in has moved", async () => (await login()).token !== "old-token");
-  });
-
-  test("5: takes actions over from the platform's transactions, while the platform sends its webhooks", async () => {
-    await run("5");
-    const notes = [await platform.addNote(), await platform.addNote()];
-    await until("the notes are in the history", async () => {
-      const known = await notesInHistory();
-      return notes.every((note) => known.includes(note));
+    test("1 to 3: installs beside tables of the same names, imports, and goes back without a trace", async () => {
+      await install();
+      // Two users of one mailbox are named, and merged at the platform.
+      const said = await shell.run(
+        `{ ${blocks("moving-in", "2", shape).join("\n")}\n } 2>&1 || true`,
+      );
+      expect(said).toContain(
+        `user ${PLATFORM.doubledId}: email is that of the user 2 "ada@alder.example" (external_id u2): leave`,
+      );
+      await platform.mergeUsers();
+      expect(counts(await run("2"))).toEqual(IMPORTED);
+      expect(
+        await query`select from ${query(name)}.users where id = ${PLATFORM.userId}`,
+      ).toHaveLength(0);
+      expect(counts(await run("3"))).toEqual(IMPORTED);
+      // The way back does not depend on the shape.
+      if (shape === "one") {
+        await run("1", "back");
+        expect(await platform.countUsers()).toBe(4);
+        expect(await query`select from pg_namespace where nspname = ${name}`).toHaveLength(0);
+        await install();
+        await run("2");
+        await run("3");
+      }
+      expect(counts(await run("3"))).toEqual(IMPORTED.map(([kind, made]) => [kind, 0, made, 0]));
+      expect(platform.service.id).toBeGreaterThanOrEqual(FIRST_OWN_ID);
+      expect(await importedIds()).toEqual({
+        companies: [1, ACCOUNT_ID[shape]],
+        plans: [1],
+        stores: [1],
+        review_sites: [1],
+        store_review_sites: [1],
+        users: [1, 2],
+        reviews: [1, 2],
+      });
+      const keys = await fetch(`${proxy.root}/.well-known/jwks.json`);
+      expect([keys.status, (await login()).token]).toEqual([200, "old-token"]);
     });
-    expect(await notesInHistory()).toContain("Called back.");
-    const without = await platform.addNote({ inserts: false });
-    expect(await notesInHistory()).not.toContain(without);
-    expect(deliveries()).toEqual([...notes, without].map((note) => ["platform", note]));
-  });
 
-  test("6: switches the webhooks of a partner under its old secret, and back", async () => {
-    await proxy.move(["tokens", "sign-in", "webhooks"]);
-    const before = deliveries().length;
-    await run("6");
-    const note = await platform.addNote();
-    await until("the note is delivered", () => deliveries().length > before);
-    expect(deliveries().slice(before)).toEqual([["ReviewRelay", note]]);
+    test("4: signs a user in with the old password, checks the token in both ways, and goes back", async () => {
+      const old = (await login()).token;
+      await proxy.move(["tokens", "sign-in"]);
+      await until("the sign-in has moved", async () => (await login()).token !== "old-token");
+      expect(await run("4")).toContain(PLATFORM.email);
+      const { token } = await login();
+      const user = String(PLATFORM.userId);
+      expect(await platform.check(token)).toEqual({ keys: user, asked: user });
+      expect([
+        await visit("/account/billing", token),
+        await visit("/account/billing", old),
+      ]).toEqual([200, 200]);
+      expect([await visit("/verify-token", token), await visit("/verify-token", old)]).toEqual([
+        200, 401,
+      ]);
+      expect(await visit("/logout", token)).toBe(200);
+      expect(await platform.check(token)).toEqual({ keys: user, asked: "-" });
 
-    await run("6", "back");
-    const isRecorded = async (text: string) => (await notesInHistory()).includes(text);
-    const sent = await platform.addNote();
-    await until("it is recorded", () => isRecorded(sent));
-    // A note between the instant of the platform and the enable is held, skipped, and queued by the recovery.
-    const [stop = "", enable = ""] = blocks("moving-in", "6")
-      .join("")
-      .split(/^(?=WEBHOOKS=)/m);
-    await shell.run(stop);
-    const between = await platform.addNote();
-    await until("it is recorded", () => isRecorded(between));
-    await shell.run(enable);
-    const last = await platform.addNote();
-    await until("the last note is delivered", () => deliveries().length > before + 3);
-    expect(deliveries().slice(before + 1)).toEqual([
-      ["platform", sent],
-      ["ReviewRelay", between],
-      ["ReviewRelay", last],
-    ]);
-  });
+      const { token: another } = await login();
+      await proxy.move(["tokens"]);
+      await until("the sign-in is back", async () => (await login()).token === "old-token");
+      expect(await visit("/account/billing", another)).toBe(200);
+      await proxy.move(["tokens", "sign-in"]);
+      await until("the sign-in has moved", async () => (await login()).token !== "old-token");
+    });
 
-  test("7: keeps both sides in step by the platform's ids", async () => {
-    const said = await run("7");
-    expect(said.split("\n")).toEqual(
-      expect.arrayContaining(["Northwind Group", "p301 Northwind Group", "p302 A new partner"]),
-    );
-  });
-});
+    test("5: takes actions over from the platform's transactions, while the platform sends its webhooks", async () => {
+      await run("5");
+      const notes = [await platform.addNote(), await platform.addNote()];
+      await until("the notes are in the history", async () => {
+        const known = await notesInHistory();
+        return notes.every((note) => known.includes(note));
+      });
+      expect(await notesInHistory()).toContain("Called back.");
+      const without = await platform.addNote({ inserts: false });
+      expect(await notesInHistory()).not.toContain(without);
+      expect(deliveries()).toEqual([...notes, without].map((note) => ["platform", note]));
+    });
+
+    test("6: switches the webhooks of a partner under its old secret, and back", async () => {
+      await proxy.move(["tokens", "sign-in", "webhooks"]);
+      const before = deliveries().length;
+      await run("6");
+      const note = await platform.addNote();
+      await until("the note is delivered", () => deliveries().length > before);
+      expect(deliveries().slice(before)).toEqual([["ReviewRelay", note]]);
+
+      await run("6", "back");
+      const isRecorded = async (text: string) => (await notesInHistory()).includes(text);
+      const sent = await platform.addNote();
+      await until("it is recorded", () => isRecorded(sent));
+      // A note between the instant of the platform and the enable is held, skipped, and queued by the recovery.
+      const [stop = "", enable = ""] = blocks("moving-in", "6")
+        .join("")
+        .split(/^(?=WEBHOOKS=)/m);
+      await shell.run(stop);
+      const between = await platform.addNote();
+      await until("it is recorded", () => isRecorded(between));
+      await shell.run(enable);
+      const last = await platform.addNote();
+      await until("the last note is delivered", () => deliveries().length > before + 3);
+      expect(deliveries().slice(before + 1)).toEqual([
+        ["platform", sent],
+        ["ReviewRelay", between],
+        ["ReviewRelay", last],
+      ]);
+    });
+
+    test("7: keeps both sides in step by the platform's ids", async () => {
+      const said = await run("7");
+      expect(said.split("\n")).toEqual(
+        expect.arrayContaining(["Northwind Group", "p1 Northwind Group", "p9 A new partner"]),
+      );
+      expect(await shell.run("bun run doctor 2>&1")).not.toContain("FAULT");
+    });
+  },
+);
 
 /** The name of the platform's database, of ReviewRelay's role in it, and of its schema. */
-const name = `moving_${crypto.randomUUID().slice(0, 8)}`;
+let name = "";
+let shape: Shape = "one";
+let folder = "";
 const server = new URL(process.env["TEST_DATABASE_URL"] ?? "postgres://unset");
-const folder = mkdtempSync(join(tmpdir(), "moving-in-"));
-const mails = fixture(() => startSmtpSink(join(folder, "mail")));
+const mails = fixture(() => startSmtpSink(mkdtempSync(join(tmpdir(), "moving-in-mail-"))));
 const receiver = fixture(() => Receiver.start());
 
 let admin: postgres.Sql;
@@ -130,8 +172,11 @@ let shell: Shell;
 let values: Readonly<Record<string, string>> = {};
 let metrics: readonly number[] = [];
 
-beforeAll(async () => {
-  if (lacks("bash", "psql", "openssl", "curl")) return;
+async function start(wanted: Shape): Promise<void> {
+  shape = wanted;
+  name = `moving_${crypto.randomUUID().slice(0, 8)}`;
+  folder = mkdtempSync(join(tmpdir(), "moving-in-"));
+  receiver.received.splice(0);
   const [port = 0, ours = 0, theirs = 0, ...others] = await Promise.all(
     Array.from({ length: 5 }, freePort),
   );
@@ -146,7 +191,8 @@ beforeAll(async () => {
   await query.unsafe(`grant all on schema public to ${own}`);
   const databaseUrl = Object.assign(owned, { username: own, password: own }).href;
   const webhookUrl = receiver.url;
-  platform = await Platform.start({ databaseUrl, port: theirs, root, schema: name, webhookUrl });
+  const settings = { shape, databaseUrl, port: theirs, root, schema: name, webhookUrl };
+  platform = await Platform.start(settings);
   proxy = await startAnyProxy({ port, platform: theirs, reviewrelay: ours });
   await proxy.move(["tokens"]);
   values = {
@@ -156,6 +202,7 @@ beforeAll(async () => {
     DATABASE: name,
     ROLE: name,
     OWN: own,
+    PARTNERS: `public.${PARTNERS[shape]}`,
     TESTER: PLATFORM.email,
     TESTER_PASSWORD: PLATFORM.password,
     REDIS: process.env["TEST_REDIS_URL"] ?? "",
@@ -174,10 +221,9 @@ beforeAll(async () => {
     WEBHOOK_ALLOW_HTTP: "1",
     WEBHOOK_ALLOWED_NETWORKS: "127.0.0.1/32",
   });
-});
+}
 
-afterAll(async () => {
-  if (lacks("bash", "psql", "openssl", "curl")) return;
+async function finish(): Promise<void> {
   await shell.stop();
   await Promise.all([proxy.stop(), platform.stop(), query.end()]);
   rmSync(folder, { recursive: true, force: true });
@@ -185,19 +231,21 @@ afterAll(async () => {
   await admin.unsafe(`drop role ${name}_own`);
   await admin.unsafe(`drop role if exists ${name}`);
   await admin.end();
-});
+}
 
 const page = (file: string) => readFileSync(join(ROOT, "docs/operations", file), "utf8");
 const PAGES = { "moving-in": page("moving-in.md"), production: page("production.md") };
 
-type Kind = "" | "back" | "values";
+/** The blocks for all readers, those for platforms of one shape besides, the way back, and the values. */
+type Kind = "" | "back" | "values" | Shape;
 
-/** Returns the blocks of a step, its way back, or its values, which are this test's instead of the reader's. */
+/** Returns the blocks of a step of a kind. The values are this test's instead of the reader's. */
 function blocks(of: keyof typeof PAGES, step: string, kind: Kind = ""): string[] {
   const section = PAGES[of].split(/^## /m).find((one) => one.startsWith(`${step}. `)) ?? "";
   const found = [...section.matchAll(/^```sh( \w+)? run .*\n([\s\S]*?)^```$/gm)];
   return found.flatMap(([, mark = "", text = ""]) => {
-    if (mark.trim() !== kind) return [];
+    const isShaped = kind === "one" || kind === "two";
+    if (mark.trim() !== kind && !(isShaped && mark === "")) return [];
     const [api = 0, dispatcher = 0] = metrics;
     return kind === "values"
       ? [withValues(text)]
@@ -211,30 +259,33 @@ const withValues = (text: string) =>
   );
 
 /** Runs a step of the guide, or its way back, and answers what it prints. */
-async function run(step: string, kind: Kind = ""): Promise<string> {
+async function run(step: string, kind: Kind = shape): Promise<string> {
   return shell.run(blocks("moving-in", step, kind).join("\n"));
 }
 
 /** Follows step 1, with the steps of production.md that it names. */
 async function install(): Promise<void> {
-  const [schema = "", service = ""] = blocks("moving-in", "1");
+  const [schema = "", setup = "", service = ""] = blocks("moving-in", "1");
   const [, settings = ""] = blocks("production", "3");
   const before = [...blocks("production", "2", "values"), ...blocks("moving-in", "1", "values")];
-  const rest = ["4", "5", "6"].flatMap((step) => blocks("production", step));
-  for (const block of [...before, schema, settings, ...rest, service]) await shell.run(block);
+  const rest = ["5", "6"].flatMap((step) => blocks("production", step));
+  for (const block of [...before, schema, settings, setup, ...rest, service])
+    await shell.run(block);
   const [id = "", token = ""] = (await shell.run('echo "$SERVICE $SERVICE_TOKEN"')).split(" ");
   platform.service = { id: Number(id), token };
 }
 
 /** The lines of the export by kind: new, present and faulty ones. */
 const IMPORTED: [string, number, number, number][] = [
+  ["plan", 1, 0, 0],
   ["partner", 1, 0, 0],
   ["account", 1, 0, 0],
   ["store", 1, 0, 0],
+  ["review_site", 1, 0, 0],
   ["connection", 1, 0, 0],
   ["user", 2, 0, 0],
   ["subscription", 1, 0, 0],
-  ["review", 1, 0, 0],
+  ["review", 2, 0, 0],
 ];
 
 /** Reads the table that an import prints. */
@@ -260,18 +311,43 @@ async function login(): Promise<{ token: string }> {
 const visit = async (path: string, token: string) =>
   (await call(path, { headers: { Authorization: `Bearer ${token}` } })).status;
 
+const TABLES = [
+  "companies",
+  "plans",
+  "stores",
+  "review_sites",
+  "store_review_sites",
+  "users",
+  "reviews",
+];
+
+/** Reads the ids of the records that the platform brought, by table. */
+async function importedIds(): Promise<Record<string, number[]>> {
+  const read = async (table: string) => {
+    const rows = await query<{ id: number }[]>`
+      select id from ${query(name)}.${query(table)} where id < ${FIRST_OWN_ID} order by id`;
+    return [table, rows.map(({ id }) => id)] as const;
+  };
+  return Object.fromEntries(await Promise.all(TABLES.map(read)));
+}
+
 async function notesInHistory(): Promise<string[]> {
   const rows = await query<{ note: string }[]>`
     select metadata ->> 'body' as note from ${query(name)}.review_history where event = 'note_added'`;
   return rows.map(({ note }) => note);
 }
 
-/** Returns the sender and the note of each webhook, after a check of its signature with the partner's old secret. */
+/**
+ * Returns the sender and the note of each webhook, after a check of its signature with the partner's old secret and of its
+ * ids, which are the same from both senders.
+ */
 function deliveries(): [string, string][] {
   return receiver.received.map(({ body, headers }) => {
     const signature = headers["x-svc-signature"];
     expect([body, isSigned(PLATFORM.secret, body, signature)]).toEqual([body, true]);
-    const { from = "ReviewRelay", metadata } = JSON.parse(body);
+    const { from = "ReviewRelay", metadata, partner, actor, review } = JSON.parse(body);
+    const ids = { partner: partner.id, actor: actor.id, review: review.id };
+    expect({ ...ids, store: review.store_id, site: review.review_site_id }).toEqual(SHOWN);
     return [from, metadata.body];
   });
 }

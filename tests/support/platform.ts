@@ -5,39 +5,109 @@ import postgres from "postgres";
 
 import { ROOT } from "../../scripts/install/install.ts";
 
-/** The tables of the platform. Several have the names of tables of ReviewRelay. */
+/** Whether partners and accounts are in one table, so that their ids differ, or each kind has a table of its own. */
+export type Shape = "one" | "two";
+
+const COMPANY = `id bigserial primary key, name varchar(255), is_active smallint not null default 1, plan_id bigint,
+  created_at timestamp(0), updated_at timestamp(0), deleted_at timestamp(0)`;
+const PARTNER = `webhook_ulid varchar(26), webhook_url text, webhook_secret text, webhooks_moved_at timestamp(6)`;
+
+/** The tables of the companies, and the columns by which users name them. */
+const COMPANIES: Readonly<Record<Shape, { tables: string; ofUser: string }>> = {
+  one: {
+    tables: `create table companies (${COMPANY}, ${PARTNER}, type varchar(255) not null, parent_id bigint)`,
+    ofUser: "company_id bigint",
+  },
+  two: {
+    tables: `create table partners (${COMPANY}, ${PARTNER});
+      create table accounts (${COMPANY}, partner_id bigint references partners)`,
+    ofUser: "partner_id bigint, account_id bigint",
+  },
+};
+
+/**
+ * The other tables, as migrations of Laravel make them: `timestamp` without a zone, soft deletes, flags as smallint. Several
+ * have the names of tables of ReviewRelay.
+ */
 const TABLES = `
-  create table partners (id int primary key, name text, ulid text, webhook_url text, webhook_secret text,
-    webhooks_moved_at timestamptz);
-  create table accounts (id int primary key, name text, partner_id int references partners);
-  create table stores (id int primary key, name text, account_id int references accounts);
-  create table users (id int primary key, email text, name text, role text, partner_id int, account_id int,
-    password_hash text);
-  create table reviews (id int primary key, store_id int references stores, site_review_id text, rate int, content text,
-    reviewed_at timestamptz);
-  create table notes (id int primary key, review_id int references reviews, user_id int references users, body text)`;
+  create table plans (id bigserial primary key, name varchar(255) not null);
+  create table review_sites (id bigserial primary key, slug varchar(255) not null, name varchar(255) not null, secret text);
+  create table stores (id bigserial primary key, account_id bigint not null, name varchar(255), deleted_at timestamp(0));
+  create table store_review_sites (id bigserial primary key, store_id bigint not null references stores,
+    review_site_id bigint not null references review_sites, deleted_at timestamp(0));
+  create table users (id bigserial primary key, $OF_USER, email varchar(255) not null unique, name varchar(255),
+    role varchar(255) not null, password_hash varchar(255), is_active smallint not null default 1, deleted_at timestamp(0));
+  create table reviews (id bigserial primary key, store_review_site_id bigint not null references store_review_sites,
+    site_review_id varchar(255) not null, rate smallint not null, reviewer varchar(255), content text,
+    reviewed_at timestamp(0) not null, deleted_at timestamp(0));
+  create table notes (id bigserial primary key, review_id bigint not null references reviews,
+    user_id bigint not null references users, body text not null)`;
+
+export const PARTNERS: Readonly<Record<Shape, string>> = { one: "companies", two: "partners" };
 
 export const PLATFORM = {
-  partnerId: 301,
-  userId: 501,
+  userId: 1,
   email: "pat@northwind.example",
   password: "an old password",
   /** The secret that the partner has for the platform's webhooks. */
   secret: "whsec_5eb3f0c2a1",
   subscriptionId: "01JABCDEFGHJKMNPQRSTVWXYZ0",
+  /** The user whose address another user has in other upper and lower case. */
+  doubledId: 3,
 } as const;
 
-const ROWS = `
-  insert into partners values (${PLATFORM.partnerId}, 'Northwind Agency', '${PLATFORM.subscriptionId}', $URL,
-    '${PLATFORM.secret}', null);
-  insert into accounts values (401, 'Alder Plumbing', ${PLATFORM.partnerId});
-  insert into stores values (701, 'Alder Plumbing East', 401);
-  insert into users values
-    (${PLATFORM.userId}, '${PLATFORM.email}', 'Pat', 'partner_owner', ${PLATFORM.partnerId}, null, $HASH),
-    (502, 'ada@alder.example', 'Ada', 'account_owner', null, 401, $HASH);
-  insert into reviews values (901, 701, 'site-901', 4, 'On time.', now() - interval '1 day')`;
+/** The ids that a webhook about a note shows. */
+export const SHOWN = { partner: 1, actor: 2, review: 1, store: 1, site: 1 } as const;
+
+const PARTNER_ROW = `'${PLATFORM.subscriptionId}', $URL, '${PLATFORM.secret}'`;
+
+/** A partner with an account, and a deleted partner with an account that is not. Both first ids are 1 in `two`. */
+const COMPANY_ROWS: Readonly<Record<Shape, string>> = {
+  one: `
+    insert into companies (type, name, webhook_ulid, webhook_url, webhook_secret)
+      values ('partner', 'Northwind Agency', ${PARTNER_ROW});
+    insert into companies (type, name, parent_id, plan_id) values ('account', null, 1, 1);
+    insert into companies (type, name, deleted_at) values ('partner', 'Gone', now());
+    insert into companies (type, name, parent_id, plan_id) values ('account', 'Of a deleted partner', 3, 1)`,
+  two: `
+    insert into partners (name, webhook_ulid, webhook_url, webhook_secret) values ('Northwind Agency', ${PARTNER_ROW});
+    insert into accounts (name, partner_id, plan_id) values (null, 1, 1);
+    insert into partners (name, deleted_at) values ('Gone', now());
+    insert into accounts (name, partner_id, plan_id) values ('Of a deleted partner', 2, 1)`,
+};
+
+/** The ids of the companies: of the partner, its account, and the account of the deleted partner. */
+const IDS: Readonly<Record<Shape, { account: number; left: number; users: string }>> = {
+  one: { account: 2, left: 4, users: "company_id" },
+  two: { account: 1, left: 2, users: "partner_id, account_id" },
+};
+/** The account at ReviewRelay: in two tables it has moved by the offset of the guide. */
+export const ACCOUNT_ID: Readonly<Record<Shape, number>> = { one: 2, two: 1_000_001 };
+
+function rowsOf(shape: Shape): string {
+  const { account, left, users } = IDS[shape];
+  const ofPartner = shape === "one" ? "1" : "1, null";
+  const ofAccount = shape === "one" ? account : `null, ${account}`;
+  return `${COMPANY_ROWS[shape]};
+    insert into plans (name) values ('Growth');
+    insert into review_sites (slug, name, secret) values ('google', 'Google', 'secret of the puller');
+    insert into stores (account_id, name) values (${account}, 'Alder Plumbing East'), (${left}, 'Of a deleted partner');
+    insert into stores (account_id, name, deleted_at) values (${account}, 'Closed', now());
+    insert into store_review_sites (store_id, review_site_id) values (1, 1), (2, 1), (3, 1);
+    insert into users (${users}, email, name, role, password_hash, deleted_at) values
+      (${ofPartner}, '${PLATFORM.email}', 'Pat', 'partner_owner', $HASH, null),
+      (${ofAccount}, 'ada@alder.example', null, 'account_owner', $HASH, null),
+      (${ofAccount}, 'Ada@Alder.example', 'Ada', 'account_user', $HASH, null),
+      (${ofAccount}, 'left@alder.example', 'Left', 'account_user', $HASH, now());
+    insert into reviews (store_review_site_id, site_review_id, rate, reviewer, content, reviewed_at, deleted_at) values
+      (1, 'site-1', 4, 'Sam', 'On time.', '2025-07-01 12:00:00', null),
+      (1, 'site-2', 5, '', '', '2025-07-02 12:00:00', null),
+      (1, 'site-3', 1, null, 'Spam', '2025-07-03 12:00:00', now()),
+      (2, 'site-4', 1, null, null, '2025-07-04 12:00:00', null)`;
+}
 
 interface Settings {
+  readonly shape: Shape;
   /** The platform's database, as its own user. */
   readonly databaseUrl: string;
   readonly port: number;
@@ -72,8 +142,10 @@ export class Platform {
   static async start(settings: Settings): Promise<Platform> {
     const platform = new Platform(settings);
     const hash = await Bun.password.hash(PLATFORM.password, { algorithm: "bcrypt", cost: 4 });
-    const rows = ROWS.replaceAll("$HASH", `'${hash}'`).replace("$URL", `'${settings.webhookUrl}'`);
-    await platform.#sql.unsafe(`${TABLES}; ${rows}`);
+    const { shape, webhookUrl } = settings;
+    const { tables, ofUser } = COMPANIES[shape];
+    const rows = rowsOf(shape).replaceAll("$HASH", `'${hash}'`).replace("$URL", `'${webhookUrl}'`);
+    await platform.#sql.unsafe(`${tables}; ${TABLES.replace("$OF_USER", ofUser)}; ${rows}`);
     return platform;
   }
 
@@ -96,22 +168,29 @@ export class Platform {
   async addNote({ inserts = true } = {}): Promise<string> {
     const id = ++this.#notes;
     const body = `Note ${id}`;
-    const { schema } = this.#settings;
+    const { schema, shape } = this.#settings;
     const partner = await this.#sql.begin(async (tx) => {
-      await tx`insert into notes values (${id}, 901, 502, ${body})`;
+      await tx`insert into notes values (${id}, ${SHOWN.review}, ${SHOWN.actor}, ${body})`;
       if (inserts)
         await tx`
           insert into ${tx(schema)}.inbox (service_id, action)
           select ${this.service.id}::int, jsonb_build_object('id', 'note-' || ${id}::int,
-            'event', 'note_added', 'occurred_at', now(), 'actor', '{"type": "user", "user_id": 502}'::jsonb,
+            'event', 'note_added', 'occurred_at', now(),
+            'actor', jsonb_build_object('type', 'user', 'user_id', ${SHOWN.actor}::int),
             'review_id', id, 'metadata', jsonb_build_object('body', ${body}::text))
-            from ${tx(schema)}.reviews where external_review_id = 'site-901'`;
+            from ${tx(schema)}.reviews where external_review_id = 'site-1'`;
       const [row] = await tx<{ moved: boolean; url: string }[]>`
-        select webhooks_moved_at is not null as moved, webhook_url as url from partners for share`;
+        select webhooks_moved_at is not null as moved, webhook_url as url
+          from ${tx(PARTNERS[shape])} where id = ${SHOWN.partner} for share`;
       return row;
     });
     if (partner?.moved === false) await this.#send(partner.url, body);
     return body;
+  }
+
+  /** Merges the two users of one mailbox, as the import asks for. */
+  async mergeUsers(): Promise<void> {
+    await this.#sql`update users set deleted_at = now() where id = ${PLATFORM.doubledId}`;
   }
 
   countUsers = async () => (await this.#sql`select from users`).length;
@@ -122,8 +201,12 @@ export class Platform {
   }
 
   async #send(url: string, note: string): Promise<void> {
+    const { partner, actor, review, store, site } = SHOWN;
     const body = JSON.stringify({
       event: "note_added",
+      partner: { id: partner },
+      actor: { id: actor },
+      review: { id: review, store_id: store, review_site_id: site },
       metadata: { body: note },
       from: "platform",
     });
