@@ -22,7 +22,8 @@ export const IN_DOUBT_LOAD = PER_LANE + 1;
 const MAX_LANES = 32 * MAX_UNRECORDED;
 
 interface SeenLane {
-  /** The number of entries of the lane that were marked as in doubt. */
+  /** The number of entries of the lane that loads have shown, and of those that were marked as in doubt. */
+  shown: number;
   marked: number;
   /** The sequence number of the last entry of the lane that a load has shown. */
   last: number;
@@ -56,14 +57,16 @@ export class InDoubtAttempts {
 export function markInDoubt(inDoubt: InDoubtAttempts, entry: Entry): void {
   const { takenOverAt, ordering, lastSequence, lanes, marked } = inDoubt;
   if (!lanes || ordering === undefined || entry.sequence > (lastSequence ?? 0)) return;
+  const lane = laneName(ordering, entry);
+  if (!lanes.has(lane) && lanes.size >= MAX_LANES) return;
+  const seen = lanes.getOrInsert(lane, { shown: 0, marked: 0, last: 0 });
+  if (entry.sequence <= seen.last) return;
+  seen.last = entry.sequence;
+  seen.shown += 1;
   // An entry that waits was not under way at the takeover, but the entries behind it may have been: the wait may come
   // from a later attempt, made by a process that has released the shard or crashed since.
   if (entry.dueAt !== null && entry.dueAt > takenOverAt) return;
-  const lane = laneName(ordering, entry);
-  if (!lanes.has(lane) && lanes.size >= MAX_LANES) return;
-  const seen = lanes.getOrInsert(lane, { marked: 0, last: 0 });
-  if (entry.sequence <= seen.last || seen.marked >= PER_LANE) return;
-  seen.last = entry.sequence;
+  if (seen.shown > IN_DOUBT_LOAD || seen.marked >= PER_LANE) return;
   seen.marked += 1;
   marked.add(entry.sequence);
 }

@@ -96,6 +96,16 @@ describe("the actor of an inherited subscription", () => {
     expect(sends(effects)).toMatchObject([{ possiblyRepeated: false }]);
   });
 
+  test("marks none after the first 18 entries of a lane, however many of them wait and loads show them", () => {
+    const own = new InDoubtAttempts(takeover);
+    own.ordering = "subscription";
+    own.lastSequence = 100;
+    const dueAt = new Date(takeover.getTime() + 60_000);
+    const shown = upTo(20).map((n) => entry(n, n <= 5 ? { dueAt } : {}));
+    for (const one of [...shown.slice(0, 8), ...shown]) markInDoubt(own, one);
+    expect([...own.marked]).toEqual(upTo(18).slice(5));
+  });
+
   test("has not seen all while a pending test holds the entries", () => {
     const own = new InDoubtAttempts(takeover);
     const request = load(new DrivenActor(own).wake());
