@@ -54,7 +54,8 @@ const trouble = statement({
                        where subscription_id = f.id and ended_at is null offset 0) i on true
               where s.state <> 'disabled' or i.disabled_at is distinct from s.disabled_at
               order by s.partner_id, f.id) as troubled,
-           array(select distinct partner_id from alerts where mail_state = 'pending' order by partner_id) as unmailed`,
+           array(select distinct a.partner_id from alerts a join companies c on c.id = a.partner_id and c.is_active
+                  where a.mail_state = 'pending' order by a.partner_id) as unmailed`,
 });
 
 /**
@@ -63,7 +64,7 @@ const trouble = statement({
  * its incident has the alert about the disabling already, because nothing changes until an enable or a delete.
  *
  * The subscriptions of a partner are adjacent, so that one mail has all their alerts. Also returns the partners that
- * have alerts to be mailed.
+ * have alerts to be mailed; those of a suspended partner are held until it is active again.
  */
 export async function findTrouble(db: DbOrTx, everywhere: boolean) {
   return onlyRow(await db.run(trouble, { everywhere }));
@@ -197,6 +198,9 @@ export type Failure = Awaited<ReturnType<typeof lastFailures>>[number];
 const { name, role, isActive, email, companyId } = users;
 const { brandName, primaryColor, whiteLabelEnabled } = companies;
 
+/** Joins the partner of an alert unless it is suspended: its alerts are held (contract 10.1). */
+const ofActivePartner = and(eq(companies.id, alerts.partnerId), companies.isActive);
+
 /**
  * Reads the pending alerts of these partners, the earliest first, with the subscription, the settings of the partner,
  * and the time of its last mail.
@@ -215,6 +219,7 @@ export function unmailedAlerts(tx: Tx, partnerIds: readonly number[]) {
     .select({ ...alert, settings: alertSettings, lastMailedAt: last.at })
     .from(alerts)
     .innerJoin(webhookSubscriptions, eq(webhookSubscriptions.id, subscriptionId))
+    .innerJoin(companies, ofActivePartner)
     .leftJoin(alertSettings, eq(alertSettings.partnerId, alerts.partnerId))
     .crossJoinLateral(last)
     .where(and(sql`${mailState} = 'pending'`, anyOf(partnerId, partnerIds)))
@@ -252,10 +257,11 @@ export function claimPosts(db: Db, at: Date) {
   const due = db
     .select({ id: alerts.id })
     .from(alerts)
+    .innerJoin(companies, ofActivePartner)
     .where(and(sql`${alerts.webhookState} = 'queued'`, lte(alerts.webhookDueAt, at)))
     .orderBy(alerts.webhookDueAt)
     .limit(POSTS_AT_ONCE)
-    .for("update", { skipLocked: true });
+    .for("update", { of: alerts, skipLocked: true });
   const { id, partnerId, label, webhookUrl, deliveryKind } = webhookSubscriptions;
   return db
     .update(alerts)

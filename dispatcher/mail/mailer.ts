@@ -3,7 +3,7 @@ import { isMailAddress } from "../../src/lib/email.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { openMail, type MailMessage } from "../../src/outbox/mail.ts";
-import { decideMail, decideUnsent, type MailDecision } from "./decide.ts";
+import { decideMail, decideUnsent, type MailDecision, type MailOutcome } from "./decide.ts";
 import type { ClaimedMail, MailStore } from "./queries.ts";
 import { MAIL_CONNECTIONS, type MailTransport } from "./transport.ts";
 
@@ -17,6 +17,12 @@ interface MailerDeps {
   /** Counts an attempt by its outcome. */
   readonly count: (outcome: string) => void;
 }
+
+const INACTIVE: MailOutcome = {
+  kind: "failed",
+  errorCode: "company_inactive",
+  lastError: "The recipient, or the company that the mail is about, is not active.",
+};
 
 /** The pause in milliseconds before a commit is retried while PostgreSQL does not answer. */
 const COMMIT_RETRY_MS = 100;
@@ -103,8 +109,19 @@ export class Mailer {
     };
     const unsent = decideUnsent(state, clock.now());
     if (unsent !== undefined || message === undefined) return unsent ?? { kind: "interrupted" };
-    const outcome = await transport.send({ ...mail, message }, this.#broken.signal);
+    const held = await this.#held({ ...mail, to: message.to });
+    const outcome = held ?? (await transport.send({ ...mail, message }, this.#broken.signal));
     return decideMail(outcome, state, clock.now());
+  }
+
+  /** Returns the outcome of a mail that must not be sent now, as if the server had not taken it. */
+  async #held(mail: Parameters<MailStore["isHeld"]>[0]): Promise<MailOutcome | undefined> {
+    try {
+      return (await this.#deps.store.isHeld(mail)) ? INACTIVE : undefined;
+    } catch (error) {
+      this.#deps.log.warn("mails.claim_failed", errorFields(error));
+      return { kind: "aborted" };
+    }
   }
 
   #open({ id, sealedMessage }: ClaimedMail): MailMessage | undefined {

@@ -1,10 +1,20 @@
 import { and, asc, eq, lte, or, sql } from "drizzle-orm";
+import { unionAll } from "drizzle-orm/pg-core";
 
 import type { Db } from "../../db/client.ts";
-import { anyOfQuery } from "../../db/conditions.ts";
+import {
+  anyOfQuery,
+  isPartnerOfCompany,
+  isTenantActive,
+  isUserActive,
+  partners,
+} from "../../db/conditions.ts";
 import { neverNull } from "../../db/statement.ts";
 import { mails } from "../../db/schema/alerts.ts";
+import { companies, users } from "../../db/schema/companies.ts";
+import { reviews } from "../../db/schema/reviews.ts";
 import { addMs } from "../../src/lib/clock.ts";
+import type { MailKind } from "../../src/outbox/mail.ts";
 import type { MailDecision } from "./decide.ts";
 
 type MailRow = typeof mails.$inferInsert;
@@ -31,6 +41,7 @@ export type ClaimedMail = Awaited<ReturnType<typeof claimMails>>[number];
 export function createMailStore(db: Db) {
   return {
     claim: (at: Date, limit: number) => claimMails(db, at, limit),
+    isHeld: (mail: Addressed) => isHeld(db, mail),
     /** Writes the decision about a mail, unless the mail was claimed again since. */
     async commit({ id, attempt, dueAt }: ClaimedMail, decision: MailDecision, at: Date) {
       const isClaimed = and(eq(mails.id, id), eq(mails.attempt, attempt), eq(mails.dueAt, dueAt));
@@ -40,9 +51,40 @@ export function createMailStore(db: Db) {
   };
 }
 
+interface Addressed extends Pick<typeof mails.$inferSelect, "kind" | "reviewId"> {
+  readonly to: string;
+}
+
+/** Kinds of mails whose addressees are no users, even if a user has the same address. */
+const TO_OTHERS: readonly string[] = [
+  "webhook_alert",
+  "alert_recipient",
+  "homeowner_notice",
+] satisfies MailKind[];
+
+/**
+ * Whether a mail has to wait: its recipient is a user who is not active, or whose company is not, or its review belongs to
+ * a suspended company (contract 10.1).
+ */
+async function isHeld(db: Db, { kind, to, reviewId }: Addressed): Promise<boolean> {
+  const ofUsers = db
+    .select({ isActive: isUserActive })
+    .from(users)
+    .innerJoin(companies, eq(companies.id, users.companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(eq(users.email, TO_OTHERS.includes(kind) ? "" : to));
+  const ofReview = db
+    .select({ isActive: isTenantActive })
+    .from(reviews)
+    .innerJoin(companies, eq(companies.id, reviews.accountId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(eq(reviews.id, reviewId ?? 0));
+  return (await unionAll(ofUsers, ofReview)).some(({ isActive }) => !isActive);
+}
+
 /** Claims the queued mails that are due, the earliest first. */
 async function claimMails(db: Db, at: Date, limit: number) {
-  const { id, kind, sealedMessage, attempt, dueAt, expiresAt, createdAt } = mails;
+  const { id, kind, sealedMessage, reviewId, attempt, dueAt, expiresAt, createdAt } = mails;
   const isDue = or(lte(dueAt, at), and(eq(attempt, 1), lte(dueAt, addMs(at, AHEAD_MS))));
   const due = db
     .select({ id })
@@ -55,7 +97,7 @@ async function claimMails(db: Db, at: Date, limit: number) {
     .update(mails)
     .set({ dueAt: addMs(at, CLAIM_MS) })
     .where(anyOfQuery(id, due))
-    .returning({ id, kind, sealedMessage, attempt, dueAt, expiresAt, createdAt });
+    .returning({ id, kind, sealedMessage, reviewId, attempt, dueAt, expiresAt, createdAt });
   return claimed.map((row) => ({
     ...row,
     sealedMessage: neverNull(row.sealedMessage),

@@ -7,7 +7,7 @@ import type { SecretBox } from "../lib/secret-box.ts";
 import type { Wake } from "./schedule.ts";
 
 /** The kind of a mail. Logs contain nothing else about a mail. */
-type MailKind =
+export type MailKind =
   | "otp"
   | "invitation"
   | "password_changed"

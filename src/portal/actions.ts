@@ -10,6 +10,7 @@ import { authorityOf } from "../auth/authority.ts";
 import { guardReceivers } from "../auth/guard.ts";
 import { subscriptionsOf } from "../auth/portal-pages.ts";
 import { creating } from "../auth/actions/keyed-requests.ts";
+import { rejectIfSuspended } from "../webhooks/actions/state.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import type { ValidParts } from "../http/fields.ts";
 import { type Caller, type Principal, tenantOf } from "../http/principal.ts";
@@ -85,6 +86,8 @@ async function makeLink(
   const expiresAt = addMs(now, ttlS * 1000);
   const scope = scopes.join(" ");
   await creating(deps.db, { requestContext }, async (tx) => {
+    // An operator's token outlives a suspension of the partner; those of the partner's own people end with it.
+    if (actsAs !== null) await rejectIfSuspended(tx, partnerId);
     await holdCaller(tx, principal);
     const { jti } = principal;
     const codeHash = hashSecret(code);

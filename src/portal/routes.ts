@@ -86,7 +86,7 @@ function operatorRoute(deps: PortalRouteDeps) {
           body,
         }: RuleInput<typeof portalLinkBody> & { readonly partner: Company }) =>
           pageErrors(deps, partner.id, body),
-        response: { 201: portalLinkAnswer, 409: errorResponse("no_owner") },
+        response: { 201: portalLinkAnswer, 409: errorResponse("no_owner", "company_inactive") },
         detail: {
           operationId: "createPartnerPortalLink",
           summary: "Make a link to pages of a partner",

@@ -6,7 +6,7 @@ import type { Config } from "../../lib/config.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { deleteFamily, lockFamily } from "../queries/sessions.ts";
 import { shareClient } from "../queries/tokens.ts";
-import { findPerson, holdUser, type PersonRow } from "../queries/users.ts";
+import { holdUser, type PersonRow } from "../queries/users.ts";
 import { openSession } from "./open-session.ts";
 import { type ClientTokenLives, issueRefreshToken } from "./refresh-session.ts";
 
@@ -51,16 +51,13 @@ export async function openClientSession(
   return { familyId, access, refresh: (await issueRefreshToken(tx, deps, holder)).token };
 }
 
-/**
- * Locks the user's row against a concurrent password reset, and loads the user. It must be the first lock of the
- * transaction. Returns undefined if the user is not active.
- */
-export async function holdPerson(tx: Tx, userId: number): Promise<PersonRow | undefined> {
-  return (await holdUser(tx, userId)) ? findPerson(tx, userId) : undefined;
+/** Locks an active user against a concurrent password reset (`holdUser`), for sign-ins of other domains. */
+export function holdPerson(tx: Tx, userId: number): Promise<PersonRow | undefined> {
+  return holdUser(tx, userId);
 }
 
 /**
- * Locks the user's row as `holdPerson` does, then locks the client against deletion. Every transaction takes locks in
+ * Locks the user's row as `holdUser` does, then locks the client against deletion. Every transaction takes locks in
  * this order: the user, the client, then the rows that belong to both. Returns undefined if the user is not active,
  * or if the client was deleted or lacks the grant.
  */
@@ -68,7 +65,7 @@ export async function holdPersonInClient(
   tx: Tx,
   { userId, clientId, grant }: { userId: number; clientId: string; grant: string },
 ): Promise<PersonRow | undefined> {
-  const person = await holdPerson(tx, userId);
+  const person = await holdUser(tx, userId);
   return person !== undefined && (await shareClient(tx, clientId, grant)) ? person : undefined;
 }
 

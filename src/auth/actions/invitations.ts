@@ -61,26 +61,26 @@ export async function makeInvitation(
 /**
  * Mails the user instructions for the first sign-in: a link that sets a password or, if the company's domain allows
  * no passwords, a link to sign in through its identity provider. The caller must wake `MAIL_WAKE` after the commit.
- * Throws `rate_limited` if the address got too many such mails.
+ * Throws `rate_limited` if the address got too many such mails. Returns false, and does nothing, while the user or the
+ * company is not active, because the link would not work.
  */
 export async function inviteUser(
   tx: Tx,
   deps: { readonly box: SecretBox; readonly config: Pick<Config, "serverRoot"> },
   invited: Invited,
-): Promise<void> {
+): Promise<boolean> {
   const { email: to, now } = invited;
   const recipient = await findMailRecipient(tx, to);
-  // No mail is sent if the user or the company is inactive, because the link would not work. An operator can invite
-  // the user again after activation.
-  if (recipient === undefined) return;
+  if (recipient === undefined) return false;
   await countMailTo(tx, to, now);
   if (!recipient.takesPassword) {
     const link = `${deps.config.serverRoot}/dashboard`;
     await queueMails(tx, deps, [singleSignOnMail({ to, link }, recipient.brand)], now);
-    return;
+    return true;
   }
   const made = await makeInvitation(tx, deps.config, invited);
   await queueMails(tx, deps, [invitationMail({ to, ...made }, recipient.brand)], now);
+  return true;
 }
 
 /**

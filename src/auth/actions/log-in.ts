@@ -22,13 +22,13 @@ import {
   findDomainPolicy,
   findLockTime,
   findSignInUser,
-  holdPassword,
   replaceHash,
   settleRightAttempt,
   settleWrongAttempt,
   type SignInUser,
 } from "../queries/sign-in.ts";
 import { keepTrial, openTrial, undoTrial } from "../queries/codes.ts";
+import { holdPassword } from "../queries/users.ts";
 import { hasSignedInFrom } from "../queries/sessions.ts";
 import { type SecurityMailDeps, tellOfSignIn } from "./security-mails.ts";
 import { openOwnSession } from "./open-session.ts";

@@ -7,7 +7,7 @@ import type { Config } from "../../lib/config.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { insertAuthenticationEvent } from "../queries/sign-in.ts";
 import { holdToken } from "../queries/tokens.ts";
-import { holdPerson } from "./client-session.ts";
+import { holdUser } from "../queries/users.ts";
 import { issueToken } from "./open-session.ts";
 
 /**
@@ -35,8 +35,8 @@ interface OpenedLink {
 
 /**
  * Opens the session of a portal link. `consume` marks the link as used and returns false if it was already used.
- * Returns undefined if the link was used before, if the user or the operator is no longer active, or if the token
- * that made the link has ended.
+ * Returns undefined if the link was used before, if the user, the company or the operator is not active, or if the token
+ * that made the link has ended; the link is used up in none of these cases.
  */
 export async function openPortalSession(
   tx: Tx,
@@ -51,8 +51,8 @@ export async function openPortalSession(
   const { userId, impersonatorId, parentJti, clientId, scope, pages } = link;
   // Users are locked before the token that made the link, as in every transaction that revokes tokens: revoking a
   // token also deletes its links.
-  if (impersonatorId !== null && !(await holdPerson(tx, impersonatorId))) return undefined;
-  const person = await holdPerson(tx, userId);
+  if (impersonatorId !== null && !(await holdUser(tx, impersonatorId))) return undefined;
+  const person = await holdUser(tx, userId);
   if (person === undefined || !(await holdToken(tx, parentJti))) return undefined;
   if (!(await consume())) return undefined;
   const familyId = ulid(now.getTime());

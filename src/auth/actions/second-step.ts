@@ -15,8 +15,7 @@ import type { LoginAnswer } from "../model.ts";
 import type { AuditActor } from "../queries/audit.ts";
 import * as queries from "../queries/second-factors.ts";
 import { deleteToken, holdToken } from "../queries/tokens.ts";
-import type { PersonRow } from "../queries/users.ts";
-import { holdPerson } from "./client-session.ts";
+import { holdUser, type PersonRow } from "../queries/users.ts";
 import { issueToken, openOwnSession, type SessionDeps } from "./open-session.ts";
 import { type ProofDeps, type ProofOutcome, problemOfProof, proveFactor } from "./prove-factor.ts";
 import { type SecurityMailDeps, tellOfSignIn } from "./security-mails.ts";
@@ -129,7 +128,7 @@ export async function answerChallenge<T>(
 ): Promise<AnswerOutcome<T>> {
   const now = deps.clock.now();
   return deps.db.transaction(async (tx): Promise<AnswerOutcome<T>> => {
-    const person = await holdPerson(tx, userId);
+    const person = await holdUser(tx, userId);
     const challenge = (await holdToken(tx, jti)) ? await queries.findChallenge(tx, jti) : undefined;
     const method = challenge?.method ?? undefined;
     if (person === undefined || challenge === undefined || method === undefined)
@@ -160,7 +159,7 @@ export async function isWaiting(
   tx: Tx,
   { userId, jti }: Pick<Answer, "userId" | "jti">,
 ): Promise<boolean> {
-  return (await holdPerson(tx, userId)) !== undefined && (await holdToken(tx, jti));
+  return (await holdUser(tx, userId)) !== undefined && (await holdToken(tx, jti));
 }
 
 export interface FinishDeps extends AnswerDeps, SessionDeps, SecurityMailDeps {

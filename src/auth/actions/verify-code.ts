@@ -23,7 +23,7 @@ import {
   saveWrongTriesFrom,
 } from "../queries/codes.ts";
 import { hasSignedInFrom } from "../queries/sessions.ts";
-import { findPerson, holdUserOf } from "../queries/users.ts";
+import { holdUserOf, type PersonRow } from "../queries/users.ts";
 import { codeContext } from "./codes.ts";
 import { issueToken } from "./open-session.ts";
 
@@ -147,7 +147,8 @@ async function redeemCode(
   }: Try & { codeMac: string; requestContext: RequestContext },
 ): Promise<VerifyCodeAnswer | undefined> {
   // The user is locked before the code counters of the email, because a password reset takes the locks in this order.
-  const userId = type === "signup" ? null : ((await holdUserOf(tx, email)) ?? NOBODY);
+  const person = type === "signup" ? undefined : await holdUserOf(tx, email);
+  const userId = type === "signup" ? null : (person?.id ?? NOBODY);
   const digest = origin.emailDigest;
   const tries = await holdWrongTries(tx, { origin, now });
   const code = await findCode(tx, digest, type);
@@ -155,8 +156,8 @@ async function redeemCode(
     return undefined;
   await consumeCode(tx, { digest, type, now });
   await saveTries(tx, { origin, now }, tries, (instants) => withoutOne(instants, now));
-  if (userId === null) return { verification_token: signupProof(deps.box, email, now) };
-  return issueResetToken(tx, deps, { userId, requestContext, now });
+  if (person === undefined) return { verification_token: signupProof(deps.box, email, now) };
+  return issueResetToken(tx, deps, { person, requestContext, now });
 }
 
 /**
@@ -170,10 +171,11 @@ function withoutOne(instants: readonly Date[], at: Date): Date[] {
 async function issueResetToken(
   tx: Tx,
   { keys }: VerifyCodeDeps,
-  { userId, requestContext, now }: { userId: number; requestContext: RequestContext; now: Date },
+  { person, requestContext, now }: { person: PersonRow; requestContext: RequestContext; now: Date },
 ): Promise<VerifyCodeAnswer> {
   const kind = "password_reset";
   const alone = { familyId: null, clientId: null, impersonatorId: null };
+  const { id: userId, companyId } = person;
   const { token, jti } = await issueToken(tx, keys, {
     kind,
     userId,
@@ -182,12 +184,10 @@ async function issueResetToken(
     ttlS: TOKEN_TTL_S,
     now,
   });
-  const person = await findPerson(tx, userId);
-  const companyId = person?.companyId ?? null;
   await recordAudit(tx, {
     at: now,
     action: "TOKEN_ISSUED",
-    actor: companyId === null ? null : { userId, companyId, impersonatorId: null },
+    actor: { userId, companyId, impersonatorId: null },
     requestContext,
     details: { kind, jti },
   });

@@ -71,23 +71,6 @@ export async function findSignInUser(db: DbOrTx, email: string): Promise<SignInU
   return { id, companyId, partnerId, passwordHash, isActive };
 }
 
-/**
- * Locks the user's row and returns whether the password that was just verified is still valid. The lock orders a
- * sign-in against a password reset, as `holdUser` does: either the reset sees the token that the sign-in issues, or
- * the sign-in sees the new password hash.
- */
-export async function holdPassword(
-  tx: Tx,
-  user: { id: number; passwordHash: string },
-): Promise<boolean> {
-  const rows = await tx
-    .select({ id: users.id })
-    .from(users)
-    .where(and(eq(users.id, user.id), eq(users.passwordHash, user.passwordHash), users.isActive))
-    .for("no key update");
-  return rows.length > 0;
-}
-
 /** Replaces a password hash by another hash of the same password, unless the password was changed meanwhile. */
 export async function replaceHash(
   db: DbOrTx,

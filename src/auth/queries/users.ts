@@ -145,48 +145,63 @@ export async function findCodeRecipient(
 }
 
 /**
- * Locks the user's row exclusively. A transaction that issues a token for the user and a password reset wait for each
- * other: either the reset sees the new token, or the issuing transaction sees the revocations of the reset. Returns
- * false if the user is not active.
+ * Locks the user's row exclusively. It must be the first lock of the transaction. A transaction that issues a token for the
+ * user and a password reset wait for each other: either the reset sees the new token, or the issuing transaction sees the
+ * revocations of the reset. Returns undefined if the user, the company or its partner is not active (contract 4.3).
  * A shared lock would not be enough: shared locks overtake a waiting reset, so a thief who keeps refreshing could
  * delay the reset forever.
  */
-export async function holdUser(tx: Tx, userId: number): Promise<boolean> {
-  const rows = await tx
-    .select({ id })
-    .from(users)
-    .where(and(eq(id, userId), users.isActive))
-    .for("no key update");
-  return rows.length > 0;
+export function holdUser(tx: Tx, userId: number): Promise<PersonRow | undefined> {
+  return hold(tx, eq(id, userId));
+}
+
+/** Locks the user with this email, as `holdUser` does by id; the work is the same if no user has the email. */
+export function holdUserOf(tx: Tx, address: string): Promise<PersonRow | undefined> {
+  return hold(tx, eq(email, address));
 }
 
 /**
- * Locks the user with this email, as `holdUser` does by id. Returns undefined, after the same work, if no active user
- * has the email.
+ * Locks the user's row as `holdUser` does, if the password that was just verified is still the user's. The lock orders a
+ * sign-in against a password reset: either the reset sees the token that the sign-in issues, or the sign-in sees the new
+ * password hash.
  */
-export async function holdUserOf(tx: Tx, address: string): Promise<number | undefined> {
+export function holdPassword(
+  tx: Tx,
+  user: { id: number; passwordHash: string },
+): Promise<PersonRow | undefined> {
+  return hold(tx, and(eq(id, user.id), eq(users.passwordHash, user.passwordHash)));
+}
+
+async function hold(tx: Tx, where: SQL | undefined): Promise<PersonRow | undefined> {
+  await tx.select({ id }).from(users).where(where).for("no key update");
+  return findActive(tx, where);
+}
+
+/**
+ * Finds an active user of an active company. A transaction reads this after it has locked the user's row: a suspension
+ * changes the company and then locks its users, so that it either waits for this transaction or is seen by this query.
+ */
+async function findActive(tx: Tx, where: SQL | undefined): Promise<PersonRow | undefined> {
   const [row] = await tx
-    .select({ id })
+    .select(person)
     .from(users)
-    .where(and(eq(email, address), users.isActive))
-    .for("no key update");
-  return row?.id;
+    .innerJoin(companies, eq(companies.id, companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(and(where, isUserActive));
+  return row;
 }
 
 /**
  * Sets the password hash and locks the user's row. A reset runs this as its first statement, so that it waits for
- * tokens that are being issued. Returns undefined if the user is not active.
+ * tokens that are being issued. Returns undefined if the user is not active, as `holdUser` does: then the caller must undo
+ * the transaction.
  */
 export async function changePassword(
   tx: Tx,
   { userId, hash, now }: { userId: number; hash: string; now: Date },
 ): Promise<PersonRow | undefined> {
-  const [row] = await tx
-    .update(users)
-    .set({ passwordHash: hash, updatedAt: now })
-    .where(and(eq(users.id, userId), users.isActive))
-    .returning(person);
-  return row;
+  await tx.update(users).set({ passwordHash: hash, updatedAt: now }).where(eq(users.id, userId));
+  return findActive(tx, eq(id, userId));
 }
 
 /** Finds an account together with its first active owner, if the account has such an owner. */

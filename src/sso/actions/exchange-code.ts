@@ -62,7 +62,7 @@ export async function redeemSsoCode<T>(
     const now = deps.clock.now();
     const settled = await deps.db.transaction((tx) => redeem(tx, { ...presented, now }, onUser));
     // The error is thrown after the commit, because a code that was presented stays used, whether the attempt was
-    // valid or not.
+    // valid or not, unless its user or connection is not active.
     if (settled instanceof SsoError) throw settled;
     return settled;
   });
@@ -98,12 +98,12 @@ async function redeem<T>(
   // The user is locked before the one-time code, because a password reset takes the locks in this order.
   const person = await holdPerson(tx, id);
   const code = (await queries.findCode(tx, codeHash)) ?? known;
+  if (person === undefined) return new SsoError("inactive_user");
+  const connection = await findLiveConnection(tx, { id: known.connectionId });
+  if (connection === undefined) return new SsoError("unknown_connection");
   const error = codeError(code, { challenge, now });
   if (!(await queries.consumeCode(tx, codeHash, now))) return new SsoError("replayed_code");
   if (error !== undefined) return new SsoError(error);
-  if (person === undefined) return new SsoError("inactive_user");
-  const connection = await findLiveConnection(tx, { id: code.connectionId });
-  if (connection === undefined) return new SsoError("unknown_connection");
   const denied = userError(user, connection.companyId);
   if (denied !== undefined) return new SsoError(denied);
   return onUser(tx, user, now);

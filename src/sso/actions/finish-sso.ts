@@ -56,9 +56,8 @@ export async function finishSso(
   if (isUlid(connectionId)) attempted.connectionId = connectionId;
   let returnTo: string | undefined;
   const location = await auditSsoError(deps, attempted, async () => {
-    const state = await claimState(deps, answered);
+    const { state, connection } = await claimState(deps, answered);
     ({ returnTo } = state);
-    const connection = await findLiveConnection(deps.db, { id: connectionId });
     if (connection === undefined) throw new SsoError("unknown_connection");
     const code = await readAnswer(deps, connection, answered.query);
     const redeemed = await redeem(deps, connection, { answered, code });
@@ -69,9 +68,9 @@ export async function finishSso(
 
 /**
  * Consumes the state of a single sign-on. A state is valid once, in the browser that received it, at the callback of
- * its own connection.
+ * its own connection. It stays unused while the connection or its company is not active: then there is no connection.
  */
-async function claimState(deps: SsoDeps, answered: ProviderAnswer): Promise<queries.StateRow> {
+async function claimState(deps: SsoDeps, answered: ProviderAnswer) {
   const { query, browser, connectionId } = answered;
   const now = deps.clock.now();
   const stateHash = hashSecret(query.state ?? "");
@@ -79,13 +78,16 @@ async function claimState(deps: SsoDeps, answered: ProviderAnswer): Promise<quer
   const claimed = await deps.db.transaction(async (tx) => {
     const state = await queries.holdState(tx, stateHash);
     const error = stateError(state, { connectionId, browserHash, now });
-    if (consumesState(error)) await queries.consumeState(tx, stateHash, now);
-    return { state, error };
+    const isValid = error === undefined;
+    const connection = isValid ? await findLiveConnection(tx, { id: connectionId }) : undefined;
+    if (consumesState(error) && (!isValid || connection !== undefined))
+      await queries.consumeState(tx, stateHash, now);
+    return { state, connection, error };
   });
   // The error is thrown after the commit, so that a used state stays used.
-  if (claimed.error !== undefined || claimed.state === undefined)
-    throw new SsoError(claimed.error ?? "unknown_state");
-  return claimed.state;
+  const { state, connection, error } = claimed;
+  if (error !== undefined || state === undefined) throw new SsoError(error ?? "unknown_state");
+  return { state, connection };
 }
 
 /**

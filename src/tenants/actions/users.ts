@@ -175,7 +175,8 @@ export function deleteUser(
 
 /**
  * Mails the user a new invitation, which invalidates the previous one. Throws `not_invitable` for an inactive user
- * and for a user with a password, because the link would not work.
+ * and for a user with a password, and `company_inactive` for a user of a suspended company, because the link would not
+ * work.
  */
 export async function inviteAgain(
   deps: Pick<AdminDeps, "db" | "clock" | "box" | "schedule" | "config">,
@@ -186,7 +187,8 @@ export async function inviteAgain(
   const now = deps.clock.now();
   const user = await deps.db.transaction(async (tx) => {
     await limitInvitations(tx, principal, { id, companyId, now });
-    await inviteUser(tx, deps, { userId: id, email, actor: principal, requestContext, now });
+    const invited = { userId: id, email, actor: principal, requestContext, now };
+    if (!(await inviteUser(tx, deps, invited))) throw new Problem("company_inactive");
     return existing(await queries.userById(tx, id));
   });
   await deps.schedule.wake([MAIL_WAKE]);

@@ -134,7 +134,10 @@ function roleAndInvitationRoutes(deps: PartnerRouteDeps, { managing }: TeamAcces
         access: managing,
         user: true,
         body: NO_FIELDS,
-        response: { 200: UserObject, 409: errorResponse("not_invitable", "limit_reached") },
+        response: {
+          200: UserObject,
+          409: errorResponse("not_invitable", "limit_reached", "company_inactive"),
+        },
         detail: {
           operationId: "inviteTeammateAgain",
           summary: "Mail another invitation",

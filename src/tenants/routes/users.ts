@@ -112,7 +112,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
         access: changing,
         user: true,
         body: NO_FIELDS,
-        response: { 200: UserObject, 409: errorResponse("not_invitable") },
+        response: { 200: UserObject, 409: errorResponse("not_invitable", "company_inactive") },
         detail: { ...INVITE_USER },
       },
     )

@@ -8,6 +8,7 @@ import { Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { type NewMail, queueMails } from "../../outbox/mail.ts";
 import * as queries from "../queries/alerts.ts";
+import { isActivePartner } from "../queries/subscriptions.ts";
 
 export interface RecipientDeps {
   readonly db: Db;
@@ -51,7 +52,7 @@ export async function askRecipients(
 
 /**
  * Handles `POST /partner/alerts/confirm`: the address gets alerts from now on. Every invalid code gives the same 400:
- * forged, run out, or of an address that is no recipient any more.
+ * forged, run out, of an address that is no recipient any more, or of a suspended partner.
  */
 export async function confirmRecipient(
   { db, clock, codes }: Pick<RecipientDeps, "db" | "clock" | "codes">,
@@ -61,7 +62,10 @@ export async function confirmRecipient(
   if (given === undefined || given.endsAt <= clock.now().getTime())
     throw new Problem("invalid_code");
   const { partnerId, email } = given;
-  const isRecipient = await db.transaction((tx) => queries.addConfirmed(tx, partnerId, email));
+  const isRecipient = await db.transaction(
+    async (tx) =>
+      (await isActivePartner(tx, partnerId)) && queries.addConfirmed(tx, partnerId, email),
+  );
   if (!isRecipient) throw new Problem("invalid_code");
   return { email };
 }

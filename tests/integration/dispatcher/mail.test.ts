@@ -1,6 +1,8 @@
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 
 import { createServer, type AddressInfo } from "node:net";
+
+import { ulid } from "ulid";
 
 import { removeOldMails } from "../../../dispatcher/maintenance/removal-queries.ts";
 import { createMailStore, nextMailAt, type MailStore } from "../../../dispatcher/mail/queries.ts";
@@ -17,6 +19,7 @@ import { createTestBox, silentLog } from "../../support/dispatch.ts";
 import { headerOf, MailServer } from "../../support/network/mail-server.ts";
 import { removeAll } from "../../support/maintenance.ts";
 import { createDatabase } from "../../support/postgres.ts";
+import { addTenants, type TestAccount } from "../../support/tenants.ts";
 import { until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
 
@@ -107,6 +110,72 @@ test("sends a mail that was queued while the mail server was down, once", async 
   await until("sent", () => allIn("sent"));
   await Bun.sleep(150);
   expect(server.received).toHaveLength(1);
+});
+
+describe("a mail of somebody who is not active", () => {
+  const tenants = fixture(() => addTenants(database.db));
+
+  test.each([
+    ["to a user", "users", {}],
+    ["to a user of the company", "account", {}],
+    ["to a user below the partner", "partner", {}],
+    ["to a reviewer about a review of the company", "account", { to: "rita@reader.example" }],
+    ["to a reviewer about a review below the partner", "partner", { to: "rita@reader.example" }],
+  ] as const)("%s (%s) waits as for a mail server that is down", async (_whose, off, mail) => {
+    const [{ id: partnerId, accounts }] = tenants.partners;
+    const [{ owner, ...account }] = accounts;
+    const { sql } = database.db;
+    const turn = (isActive: boolean) =>
+      off === "users"
+        ? sql`update users set is_active = ${isActive} where id = ${owner.id}`
+        : sql`update companies set is_active = ${isActive}
+               where id = ${off === "account" ? account.id : partnerId}`;
+    const isAboutReview = "to" in mail;
+    await turn(false);
+    await queue(
+      isAboutReview
+        ? { ...mail, kind: "homeowner_notice", reviewId: await reviewOf(account) }
+        : { to: owner.email },
+    );
+    const server = await mailServer();
+    const { mailer } = sender({ server, retryDelaysMs: Array.from({ length: 99 }, () => 50) });
+    mailer.wake();
+    await until("some attempts", async () => ((await rows())[0]?.attempt ?? 0) > 2);
+    const [row] = await rows();
+    expect([row?.state, row?.error_code, server.asked]).toEqual(["queued", "company_inactive", []]);
+    await turn(true);
+    await until("sent", () => allIn("sent"));
+    expect(server.received.map(({ to }) => to)).toEqual([[isAboutReview ? mail.to : owner.email]]);
+  });
+
+  test("is sent to a recipient of alerts, who need not be a user", async () => {
+    const { email, id } = tenants.partners[1].owner;
+    await database.db.sql`update users set is_active = false where id = ${id}`;
+    const server = await mailServer();
+    const { mailer } = sender({ server });
+    await queue({ to: email, kind: "webhook_alert" });
+    mailer.wake();
+    await until("sent", () => allIn("sent"));
+  });
+
+  async function reviewOf({
+    id,
+    partnerId,
+    storeIds,
+  }: Omit<TestAccount, "owner">): Promise<number> {
+    const { sql } = database.db;
+    const [site] = await sql<{ id: number }[]>`
+      insert into review_sites (slug, name, sealed_secret) values (${ulid()}, 'Site', '') returning id`;
+    const [place] = await sql<{ id: number }[]>`
+      insert into store_review_sites (store_id, review_site_id, account_id, partner_id, pull_connected, post_connected)
+      values (${storeIds[0] ?? 0}, ${site?.id ?? 0}, ${id}, ${partnerId}, true, true) returning id`;
+    const [review] = await sql<{ id: number }[]>`
+      insert into reviews (partner_id, account_id, store_id, store_review_site_id, external_review_id, rate, content,
+                           reviewed_at, created_at, updated_at)
+      values (${partnerId}, ${id}, ${storeIds[0] ?? 0}, ${place?.id ?? 0}, ${ulid()}, 5, 'Fine', now(), now(), now())
+      returning id`;
+    return review?.id ?? 0;
+  }
 });
 
 test("retries a mail although the commit of the failure took longer than the retry delay", async () => {

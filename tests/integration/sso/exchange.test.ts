@@ -106,13 +106,14 @@ describe("the one-time code", () => {
       [
         sql`update companies set is_active = false where id = ${user.companyId}`,
         sql`update companies set is_active = true where id = ${user.companyId}`,
-        "unknown_connection",
+        "inactive_user",
       ],
     ] as const) {
       const code = codeOf(await signIn());
       await off;
       await expectRefused(await exchange(`?code=${code}`), reason);
       await on;
+      expect((await exchange(`?code=${code}`)).status).toBe(200);
     }
   });
 

@@ -301,6 +301,22 @@ describe("posts about alerts", () => {
     expect(await states()).toEqual([["sent", 1, null]]);
   });
 
+  test("and mails of a suspended partner are held until it is active again", async () => {
+    const one = await subscribed(5);
+    await settle(one, { url: receiver.url });
+    const turn = (isActive: boolean) => database.db.sql`
+      update companies set is_active = ${isActive} where id = ${one.tenant.partnerId}`;
+    await turn(false);
+    expect(await raised()).toEqual(["failures_5"]);
+    expect(await raised()).toEqual([]);
+    await postTo();
+    expect([await mails(), receiver.received]).toEqual([[], []]);
+    await turn(true);
+    await look();
+    await postTo();
+    expect([(await mails()).length, receiver.received.length]).toEqual([1, 1]);
+  });
+
   test("are attempted four times with one id, and then abandoned", async () => {
     receiver.answer = () => 503;
     await settle(await subscribed(5), { url: receiver.url });
