@@ -47,9 +47,18 @@ export function servedFiles(files: readonly ServedFile[]) {
 
 function prepare(body: string | Uint8Array<ArrayBuffer>): Ready {
   const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
-  const digest = createHash("sha256").update(bytes).digest("base64url").slice(0, 22);
-  // The ETag is weak, because it is equal for all content codings (RFC 9110, 8.8.3.3).
-  return { encodings: encode(bytes), etag: `W/"${digest}"` };
+  return { encodings: encode(bytes), etag: etagOf(bytes) };
+}
+
+/** Returns the ETag of a content. It is weak, because it is equal for all content codings (RFC 9110, 8.8.3.3). */
+export function etagOf(content: string | Uint8Array): string {
+  return `W/"${createHash("sha256").update(content).digest("base64url").slice(0, 22)}"`;
+}
+
+/** Whether the client has the content with this ETag already, so that it gets 304. */
+export function isKnown(etag: string, requestHeaders: Headers): boolean {
+  const known = requestHeaders.get("If-None-Match")?.split(",") ?? [];
+  return known.some((one) => one.trim() === etag || one.trim() === "*");
 }
 
 function answer(
@@ -64,9 +73,7 @@ function answer(
     ETag: etag,
     Vary: "Accept-Encoding",
   };
-  const known = requestHeaders.get("If-None-Match")?.split(",") ?? [];
-  if (known.some((one) => one.trim() === etag || one.trim() === "*"))
-    return new Response(null, { status: 304, headers });
+  if (isKnown(etag, requestHeaders)) return new Response(null, { status: 304, headers });
   const coding = codingFor(requestHeaders.get("Accept-Encoding"));
   return new Response(encodings[coding], {
     headers: {

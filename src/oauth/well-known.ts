@@ -2,31 +2,53 @@ import { Elysia } from "elysia";
 
 import { type TSchema, Type } from "@sinclair/typebox";
 
+import { PUBLISHED_MS } from "../auth/actions/rotate-keys.ts";
 import type { KeyRing } from "../auth/key-ring.ts";
+import { etagOf, isKnown } from "../http/files.ts";
 import { jsonResponse } from "../http/openapi/schemas.ts";
 import { SCOPES } from "../http/principal.ts";
 import { GRANT_TYPES } from "./model.ts";
+
+/**
+ * The time in seconds for which the documents may be cached: half of the time for which a key is published before it signs,
+ * so that every cache has the key by then.
+ */
+const MAX_AGE_S = PUBLISHED_MS / 2 / 1_000;
+
+/** Answers a document that may be cached, or 304 to a client that has it. */
+function cached(document: object, requestHeaders: Headers): Response {
+  const body = JSON.stringify(document);
+  const headers = {
+    "Cache-Control": `public, max-age=${MAX_AGE_S}`,
+    ETag: etagOf(body),
+    // Only a request with an origin gets the header that allows it (contract 2.11).
+    Vary: "Origin",
+  };
+  if (isKnown(headers.ETag, requestHeaders)) return new Response(null, { status: 304, headers });
+  return new Response(body, { headers: { ...headers, "Content-Type": "application/json" } });
+}
 
 /**
  * Serves the public documents from which OAuth clients and resource servers configure themselves (RFC 8414, RFC
  * 7517).
  */
 export function wellKnown(keys: Pick<KeyRing, "jwks">, serverRoot: string) {
+  const metadata = authorizationServerMetadata(serverRoot);
   return new Elysia({ prefix: "/.well-known", tags: ["Documents"] })
-    .get("/jwks.json", () => keys.jwks(), {
+    .get("/jwks.json", ({ request }) => cached(keys.jwks(), request.headers), {
       detail: {
         operationId: "getKeys",
         summary: "Get the keys that tokens are signed with",
         description: "JSON Web Key Set (RFC 7517).",
-        responses: { "200": jsonResponse("The keys.", KEYS) },
+        responses: { "200": jsonResponse("The keys.", KEYS), "304": NOT_MODIFIED },
       },
     })
-    .get("/oauth-authorization-server", () => authorizationServerMetadata(serverRoot), {
+    .get("/oauth-authorization-server", ({ request }) => cached(metadata, request.headers), {
       detail: {
         operationId: "getOAuthMetadata",
         summary: "Get what OAuth clients configure themselves with",
         description: "Authorization server metadata (RFC 8414).",
-        responses: { "200": jsonResponse("The metadata.", METADATA) },
+        responses: { "200": jsonResponse("The metadata.", METADATA), "304": NOT_MODIFIED },
       },
     });
 }
@@ -56,6 +78,8 @@ function authorizationServerMetadata(serverRoot: string): Record<string, unknown
     service_documentation: `${serverRoot}/docs`,
   };
 }
+
+const NOT_MODIFIED = { description: "The client has it: `If-None-Match` names its `ETag`." };
 
 const fields = Type.Record(Type.String(), Type.Unknown());
 const KEYS = Type.Object(
