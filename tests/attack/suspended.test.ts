@@ -75,7 +75,7 @@ const CASES: readonly Case[] = [
       const token = await api.login(user.email);
       expect((await api.call("PATCH", "/partner/alerts", { token, body })).status).toBe(200);
       const code = inMail(/#code=([\w-]+)/, await mailsTo(api.deps, email));
-      return { use: () => post("/partner/alerts/confirm", { code }) };
+      return { use: () => post("/alert-recipients/confirm", { code }) };
     },
     refused: INVALID,
     lives: true,

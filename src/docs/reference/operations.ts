@@ -143,7 +143,7 @@ function readOperation(path: string, method: string, operation: Schema, found: F
     isKeyed: inPlace("header").some((one) => one.name === "Idempotency-Key"),
     scopes: scopesOf(operation["security"]),
     asksForProof: operation["x-step-up"] === true,
-    isPackaged: (TAGS.has(tag) || SIGN_IN.has(name)) && isJson,
+    isPackaged: (TAGS.has(tag) || SIGN_IN.has(name)) && isJson && operation["deprecated"] !== true,
     responses,
     answer,
     row: rowOf(found(answer)),

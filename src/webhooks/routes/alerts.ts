@@ -1,9 +1,12 @@
 import { Elysia } from "elysia";
 
+import type { Static } from "@sinclair/typebox";
+
 import { partnerAdmin, withStepUp, withStepUpOfReceivers } from "../../auth/guard.ts";
 import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
+import { join } from "../../http/join.ts";
 import { errorResponse } from "../../http/errors.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import { SecretAnswer } from "../model.ts";
@@ -28,8 +31,44 @@ import {
 const reading = partnerAdmin("webhooks:read");
 const writing = partnerAdmin("webhooks:write");
 
-/** Serves the alert settings of a partner and the secret of alert POSTs (contract 7.17). */
-export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
+type AlertRouteDeps = AlertDeps & { readonly checks: Checks };
+
+/** Serves the alert settings of a partner, the secret of alert POSTs (contract 7.17), and the recipients' confirmation. */
+export function alertRoutes(deps: AlertRouteDeps) {
+  return join(settingsRoutes(deps), confirmationRoutes(deps));
+}
+
+/** Serves the confirmation to anybody, outside of `/partner`, where every route needs a token (contract 3.3). */
+function confirmationRoutes(deps: AlertRouteDeps) {
+  const confirm = ({ body }: { readonly body: Static<typeof RecipientCode> }) =>
+    confirmRecipient(deps, body.code);
+  const hooks = {
+    public: true,
+    body: RecipientCode,
+    response: { 200: ConfirmedRecipient, 400: errorResponse("invalid_code") },
+  } as const;
+  return new Elysia({ prefix: BASE_PATH, tags: ["Webhooks"] })
+    .use(deps.checks)
+    .post("/alert-recipients/confirm", confirm, {
+      ...hooks,
+      detail: {
+        operationId: "confirmAlertRecipient",
+        summary: "Confirm a recipient of alerts",
+        description: "Takes the code of the mailed link, for seven days.",
+      },
+    })
+    .post("/partner/alerts/confirm", confirm, {
+      ...hooks,
+      detail: {
+        operationId: "confirmAlertRecipientOfPartner",
+        summary: "Confirm a recipient of alerts at the former path",
+        description: "The same as `POST /alert-recipients/confirm`.",
+        deprecated: true,
+      },
+    });
+}
+
+function settingsRoutes(deps: AlertRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/partner/alerts`, tags: ["Webhooks"] })
     .use(deps.checks)
     .get("", async ({ principal }) => showSettings(await findSettings(deps, principal)), {
@@ -65,16 +104,6 @@ export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
         },
       },
     )
-    .post("/confirm", ({ body }) => confirmRecipient(deps, body.code), {
-      public: true,
-      body: RecipientCode,
-      response: { 200: ConfirmedRecipient, 400: errorResponse("invalid_code") },
-      detail: {
-        operationId: "confirmAlertRecipient",
-        summary: "Confirm a recipient of alerts",
-        description: "Takes the code of the mailed link, for seven days.",
-      },
-    })
     .post(
       "/rotate-secret",
       async ({ principal, requestContext }) => {

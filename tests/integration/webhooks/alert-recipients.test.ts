@@ -9,6 +9,7 @@ import { fixture } from "../../support/fixture.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";
 
+const PATHS = ["/alert-recipients/confirm", "/partner/alerts/confirm"] as const;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const MINUTE_MS = 60_000;
@@ -39,6 +40,17 @@ describe("a recipient of alerts", () => {
     expect([confirmed.status, confirmed.body]).toEqual([200, { email }]);
     expect(await unconfirmed()).toEqual([other]);
     expect((await confirm(link)).status).toBe(200);
+  });
+
+  test("confirms at the former path by the same code, too", async () => {
+    const [email, other] = [fresh(), fresh()];
+    await update({ recipients: [email, other] });
+    const body = { code: codeOf((await askedOf(email)).link) };
+    for (const path of PATHS) {
+      const confirmed = await api.call("POST", path, { body });
+      expect([path, confirmed.status, confirmed.body]).toEqual([path, 200, { email }]);
+      expect(await unconfirmed()).toEqual([other]);
+    }
   });
 
   test("is asked again by an update with the same recipients, and not by any other update", async () => {
@@ -97,8 +109,10 @@ describe("a recipient of alerts", () => {
     ];
     const codes = forged.map((one) => Buffer.from(JSON.stringify(one)).toString("base64url"));
     for (const code of [...codes, "x", "e30"]) {
-      const refused = await api.call("POST", "/partner/alerts/confirm", { body: { code } });
-      expect([code, ...refusalOf(refused)]).toEqual([code, 400, "invalid_code"]);
+      for (const path of PATHS) {
+        const refused = await api.call("POST", path, { body: { code } });
+        expect([path, code, ...refusalOf(refused)]).toEqual([path, code, 400, "invalid_code"]);
+      }
     }
     expect(await unconfirmed()).toEqual([email, other]);
   });
@@ -167,5 +181,4 @@ function readCode(link: URL): readonly unknown[] {
   return Array.isArray(given) ? given : [];
 }
 
-const confirm = (link: URL) =>
-  api.call("POST", "/partner/alerts/confirm", { body: { code: codeOf(link) } });
+const confirm = (link: URL) => api.call("POST", PATHS[0], { body: { code: codeOf(link) } });

@@ -1772,10 +1772,6 @@ class Operations(Requests):
         """Change the alert settings. Send only the fields to change. The first `webhook_url` makes a secret. Another `webhook_url` or other `recipients` ask for a fresh session."""
         return self._send("PATCH", "/api/v1/partner/alerts", body=body)
 
-    def confirm_alert_recipient(self, body: RecipientCode) -> ConfirmedRecipient:
-        """Confirm a recipient of alerts. Takes the code of the mailed link, for seven days."""
-        return self._send("POST", "/api/v1/partner/alerts/confirm", body=body)
-
     def rotate_alert_secret(self) -> AlertSettingsWithSecret:
         """Rotate the secret of alerts. Takes effect at once, without a grace period."""
         return self._send("POST", "/api/v1/partner/alerts/rotate-secret")
@@ -1783,6 +1779,10 @@ class Operations(Requests):
     def show_alert_secret(self) -> Secret:
         """Show the secret of alerts. Each request is audited."""
         return self._send("POST", "/api/v1/partner/alerts/secret")
+
+    def confirm_alert_recipient(self, body: RecipientCode) -> ConfirmedRecipient:
+        """Confirm a recipient of alerts. Takes the code of the mailed link, for seven days."""
+        return self._send("POST", "/api/v1/alert-recipients/confirm", body=body)
 
     def create_portal_link(self, body: PortalLinkInput, *, idempotency_key: str | None = None) -> PortalLink:
         """Make a link to pages of the dashboard. The link works in a window or in a frame."""

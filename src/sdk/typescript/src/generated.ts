@@ -1879,11 +1879,6 @@ export abstract class Operations {
     return this.send({ method: "PATCH", path: `/api/v1/partner/alerts`, body, options });
   }
 
-  /** Confirm a recipient of alerts. Takes the code of the mailed link, for seven days. */
-  confirmAlertRecipient(body: RecipientCode, options: RequestOptions = {}): Promise<ConfirmedRecipient> {
-    return this.send({ method: "POST", path: `/api/v1/partner/alerts/confirm`, body, options });
-  }
-
   /** Rotate the secret of alerts. Takes effect at once, without a grace period. */
   rotateAlertSecret(options: RequestOptions = {}): Promise<AlertSettingsWithSecret> {
     return this.send({ method: "POST", path: `/api/v1/partner/alerts/rotate-secret`, options });
@@ -1892,6 +1887,11 @@ export abstract class Operations {
   /** Show the secret of alerts. Each request is audited. */
   showAlertSecret(options: RequestOptions = {}): Promise<Secret> {
     return this.send({ method: "POST", path: `/api/v1/partner/alerts/secret`, options });
+  }
+
+  /** Confirm a recipient of alerts. Takes the code of the mailed link, for seven days. */
+  confirmAlertRecipient(body: RecipientCode, options: RequestOptions = {}): Promise<ConfirmedRecipient> {
+    return this.send({ method: "POST", path: `/api/v1/alert-recipients/confirm`, body, options });
   }
 
   /** Make a link to pages of the dashboard. The link works in a window or in a frame. */

@@ -19,7 +19,7 @@ interface PageProps {
 export function Page({ code, onDone }: PageProps) {
   const api = useApi();
   const { data, mutate, error, isPending } = useMutation({
-    mutationFn: () => answerOf(api.partner.alerts.confirm.post({ code })),
+    mutationFn: () => answerOf(api["alert-recipients"].confirm.post({ code })),
   });
   return (
     <Frame title="Webhook alerts">
