@@ -39,12 +39,13 @@ interface PayloadFormat {
 /** Formats by the number in the `payload_format` column of attempts, which stands for version and payload mode. */
 const PAYLOAD_FORMATS: Readonly<Record<number, PayloadFormat>> = {
   1: { body: fullBody, headers: requestHeaders },
-  2: { body: minimalBody, headers: requestHeaders },
+  2: { body: minimalBodyWithoutPostedReview, headers: requestHeaders },
+  3: { body: minimalBody, headers: requestHeaders },
 };
 
 /** Returns the number of the format that new attempts use. */
 export function payloadFormatNumberOf(mode: PayloadMode): number {
-  return mode === "full" ? 1 : 2;
+  return mode === "full" ? 1 : 3;
 }
 
 /** Returns the payload format with a number; undefined for a number that this version does not know. */
@@ -109,12 +110,17 @@ function fullBody(facts: EventFacts, deliveredAt: Date): string {
 
 /** Composes the body of contract 8.4, which is equal for all attempts. */
 function minimalBody(facts: EventFacts): string {
-  const head = `${identity(facts)},"partner":{"id":${facts.partnerId}}`;
-  const about =
+  const review = facts.reviewId === null ? "" : `"review":{"id":${facts.reviewId}},`;
+  const site =
     facts.siteJson === null
-      ? `"review":{"id":${facts.reviewId}}`
-      : `"store":{"id":${facts.storeId}},"review_site":{"store_review_site_id":${facts.storeReviewSiteId}},"axis":"${facts.axis}"`;
-  return `{${head},${about},"review_history_id":${facts.reviewHistoryId}}`;
+      ? ""
+      : `"store":{"id":${facts.storeId}},"review_site":{"store_review_site_id":${facts.storeReviewSiteId}},"axis":"${facts.axis}",`;
+  return `{${identity(facts)},"partner":{"id":${facts.partnerId}},${site}${review}"review_history_id":${facts.reviewHistoryId}}`;
+}
+
+/** Composes the minimal body of payload format 2, in which a posting event does not name its review. */
+function minimalBodyWithoutPostedReview(facts: EventFacts): string {
+  return minimalBody(facts.siteJson === null ? facts : { ...facts, reviewId: null });
 }
 
 /** The leading fields of every body. Event values and ULIDs need no escaping. */

@@ -121,12 +121,13 @@ const sharing = (envelope: "review" | "site_connection") =>
   CATALOG.filter((one) => one.envelope === envelope).map((one) => one.value);
 const review_history_id = Type.Integer();
 
+const reviewId = withId("EventReviewId", 42, "The review.");
 const minimalReview = Type.Object(
   {
     event: literals(sharing("review")),
     ...identity,
     partner,
-    review: withId("EventReviewId", 42, "The review."),
+    review: reviewId,
     review_history_id,
   },
   { title: "MinimalReviewEvent", description: "Names the review to fetch again." },
@@ -146,9 +147,14 @@ const minimalSite = Type.Object(
       },
     ),
     axis: literals(["pull", "post"]),
+    review: Type.Optional(reviewId),
     review_history_id,
   },
-  { title: "MinimalSiteEvent", description: "Names the connection to fetch again." },
+  {
+    title: "MinimalSiteEvent",
+    description:
+      "Names the connection, and the review of a posted response. `GET /partner/review-history?after=` with `review_history_id` minus 1 and `limit=1` returns the event.",
+  },
 );
 
 /** Schemas of the bodies for a subscription with `payload_mode: minimal`. */

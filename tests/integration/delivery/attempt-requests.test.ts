@@ -4,6 +4,7 @@ import { ulid } from "ulid";
 
 import { systemClock } from "../../../src/lib/clock.ts";
 import { CATALOG, type PayloadMode, type RecordedAction } from "../../../src/outbox/event.ts";
+import { digestOf } from "../../../src/outbox/payload-format.ts";
 import { attemptsOfEvent } from "../../../src/webhooks/queries/attempts.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { forceHistory } from "../../support/history.ts";
@@ -55,6 +56,51 @@ describe.each(["full", "minimal"] as const)("in %s mode", (mode: PayloadMode) =>
     await world.ask("POST", `/${id}/test`);
     await until("the test", async () => (await list(id)).length === 1);
     await showsWhatCame(id);
+  });
+});
+
+describe("a ping", () => {
+  test("of every event leads to its row of the history, and names the review that the event is about", async () => {
+    const { id } = await start({ payload_mode: "minimal" });
+    await emit();
+    await until("all of them", async () => (await list(id)).length === EVENTS.length);
+    for (const { request_body: body } of await list(id)) {
+      const ping = JSON.parse(body ?? "") as Ping;
+      const after = ping.review_history_id - 1;
+      const page = await world.api.call("GET", `/partner/review-history?limit=1&after=${after}`, {
+        token: world.tokens.owner,
+      });
+      const [row] = page.body["data"] as Row[];
+      const named = {
+        event_id: ping.event_id,
+        event: ping.event,
+        review_id: ping.review?.id ?? null,
+      };
+      expect(row).toMatchObject(named);
+      const { category } = EVENTS.find(({ value }) => value === ping.event) ?? {};
+      expect([ping.event, ping.review === undefined]).toEqual([
+        ping.event,
+        category === "connection",
+      ]);
+      const fields = ["store", "review_site", "axis", "error_code", "reason"];
+      expect(Object.keys(row?.site ?? {})).toEqual("axis" in ping ? fields : []);
+    }
+  });
+
+  test("that was sent in an earlier payload format is shown with the bytes of then", async () => {
+    const { id } = await start({ payload_mode: "minimal" });
+    const eventIds = await emit();
+    await until("all of them", async () => (await list(id)).length === EVENTS.length);
+    const event = "response_post_succeeded";
+    const eventId = eventIds[EVENTS.findIndex(({ value }) => value === event)] ?? "";
+    const shown = async () => (await list(id)).find((one) => one.event_id === eventId);
+    const now = (await shown())?.request_body ?? "";
+    const before = now.replace(/"review":\{"id":\d+\},/, "");
+    expect(before).not.toBe(now);
+    await world.database.db.sql`
+      update delivery_attempts set payload_format = 2, body_digest = decode(${digestOf(before)}, 'hex')
+       where event_id = ${eventId}`;
+    expect((await shown())?.request_body).toBe(before);
   });
 });
 
@@ -130,6 +176,17 @@ interface Shown {
   readonly round: number;
   readonly request_headers: Readonly<Record<string, string>> | null;
   readonly request_body: string | null;
+}
+
+interface Ping {
+  readonly event: string;
+  readonly event_id: string;
+  readonly review?: { readonly id: number };
+  readonly review_history_id: number;
+}
+
+interface Row {
+  readonly site: Readonly<Record<string, unknown>> | null;
 }
 
 const EVENTS = CATALOG.filter(({ subscribable }) => subscribable);

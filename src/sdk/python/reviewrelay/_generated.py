@@ -1559,7 +1559,7 @@ class EventReviewSiteId(TypedDict):
 
 
 class MinimalSiteEvent(TypedDict):
-    """Names the connection to fetch again."""
+    """Names the connection, and the review of a posted response. `GET /partner/review-history?after=` with `review_history_id` minus 1 and `limit=1` returns the event."""
     event: Literal["response_post_succeeded", "response_post_failed", "review_pull_connected", "review_pull_disconnected", "response_post_connected", "response_post_disconnected"]
     """Event value."""
     event_id: EventId
@@ -1570,6 +1570,7 @@ class MinimalSiteEvent(TypedDict):
     review_site: EventReviewSiteId
     axis: Literal["pull", "post"]
     """`pull` collects reviews, `post` posts responses."""
+    review: NotRequired[EventReviewId]
     review_history_id: int
     """Id of the row in the review history."""
 

@@ -1500,7 +1500,7 @@ export type EventReviewSiteId = {
   store_review_site_id: number;
 };
 
-/** Names the connection to fetch again. */
+/** Names the connection, and the review of a posted response. `GET /partner/review-history?after=` with `review_history_id` minus 1 and `limit=1` returns the event. */
 export type MinimalSiteEvent = {
   /** Event value. */
   event: "response_post_succeeded" | "response_post_failed" | "review_pull_connected" | "review_pull_disconnected" | "response_post_connected" | "response_post_disconnected";
@@ -1512,6 +1512,7 @@ export type MinimalSiteEvent = {
   review_site: EventReviewSiteId;
   /** `pull` collects reviews, `post` posts responses. */
   axis: "pull" | "post";
+  review?: EventReviewId;
   /** Id of the row in the review history. */
   review_history_id: number;
 };

@@ -102,7 +102,7 @@ const CASES: [golden: string, source: Entry, mode: PayloadMode][] = [
   ["connection-full", recorded(connection), "full"],
   ["connection-minimal", recorded(connection), "minimal"],
   ["posting-full", recorded(posting), "full"],
-  ["posting-minimal", recorded(posting), "minimal"],
+  ["posting-review-minimal", recorded(posting), "minimal"],
   ["test-full", probe, "full"],
   ["test-minimal", probe, "minimal"],
 ];
