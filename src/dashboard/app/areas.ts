@@ -106,7 +106,7 @@ const AREAS: readonly Area[] = [
   ),
   area(
     "/keys",
-    { title: "API keys", icon: "key", roles: ROLES, isPersonal: true },
+    { title: "API Keys", icon: "key", roles: ROLES, isPersonal: true },
     () => import("./pages/keys/keys.tsx"),
   ),
   area(
@@ -118,7 +118,7 @@ const AREAS: readonly Area[] = [
 
 /**
  * Returns the areas that the user's role may open. During impersonation (`origin` is set), areas that the API
- * serves to the person alone are left out, such as API keys.
+ * serves to the person alone are left out, such as API Keys.
  */
 export function areasOf({ user, origin }: Session): readonly Area[] {
   return AREAS.filter(

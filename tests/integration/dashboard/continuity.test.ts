@@ -38,13 +38,13 @@ describe.skipIf(lacks("chromium"))("a deploy", () => {
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
     await page.getByLabel("Label").fill("Half typed");
     await page.route("**/*.js", (route) => route.fulfill({ status: 404 }));
-    await go(page, "API keys");
+    await go(page, "API Keys");
     const reloaded = page.waitForEvent("domcontentloaded");
     await button(page, "Try again").click();
     await reloaded;
     await page.unroute("**/*.js");
     await page.reload();
-    await heading(page, "API keys");
+    await heading(page, "API Keys");
     await go(page, "Webhooks");
     await page.getByRole("link", { name: "Settings" }).click();
     await button(page, "Save 1 change").waitFor();
@@ -98,7 +98,7 @@ describe.skipIf(lacks("chromium"))("a session that ends", () => {
     await endSessions();
     await inDialog(page, "Create client").click();
     await signInAgain(page, owner());
-    await heading(page, "API keys");
+    await heading(page, "API Keys");
     await newClient(page);
     expect(await page.getByLabel("Redirect URIs").inputValue()).toContain("office.example");
     await inDialog(page, "Create client").click();

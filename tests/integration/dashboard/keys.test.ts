@@ -21,8 +21,8 @@ import { browserFixture } from "../../support/dashboard/browser.ts";
 describe.skipIf(lacks("chromium"))("the personal access token", () => {
   test("is generated, shown on request, copied, replaced and deleted; what is replaced stops at once", async () => {
     const { page, faults } = await openKeys((await freshUser()).email);
-    await page.getByText("No keys yet").waitFor();
-    await create(page, "Personal token");
+    await keyRow(page, PERSONAL).getByText("Not generated").waitFor();
+    await generate(page);
     await button(page, "Copy").waitFor();
     expect(await html(page)).not.toContain("eyJ");
     const token = await shownSecret(page, "Token");
@@ -44,7 +44,7 @@ describe.skipIf(lacks("chromium"))("the personal access token", () => {
 
     await button(page, "Delete").click();
     await inDialog(page, "Delete").click();
-    await keyRow(page, "Personal token").waitFor({ state: "detached" });
+    await keyRow(page, PERSONAL).getByText("Not generated").waitFor();
     expect(await statusOf(next)).toBe(401);
     expect(await html(page)).not.toContain("eyJ");
     expect(faults).toEqual([]);
@@ -62,14 +62,14 @@ describe.skipIf(lacks("chromium"))("the personal access token", () => {
         where a.action = 'TOKEN_VIEWED' and u.email = ${email}`;
       return row?.count;
     };
-    await keyRow(page, "Personal token").waitFor();
+    await keyRow(page, PERSONAL).waitFor();
     // Another tab deletes it, and later generates one.
     await api.call("DELETE", "/account/api-token", { token });
     await button(page, "Manage token").click();
-    await page.getByText("No keys yet").waitFor();
+    await button(page, "Generate token").waitFor();
     await api.call("POST", "/account/api-token", { token });
-    await create(page, "Personal token");
-    await keyRow(page, "Personal token").waitFor();
+    await button(page, "Generate token").click();
+    await button(page, "Manage token").waitFor();
     expect(await page.getByRole("alert").count()).toBe(0);
     expect(await looks()).toBe(0);
     await button(page, "Manage token").click();
@@ -89,7 +89,7 @@ describe.skipIf(lacks("chromium"))("the personal access token", () => {
     await page.keyboard.type(await codeSentTo(api.deps, email));
     await page.getByRole("textbox", { name: "New password" }).fill("another horse battery staple");
     await button(page, "Set the password and sign in").click();
-    await create(page, "Personal token");
+    await generate(page);
     await page.getByText("Sign in again to manage the token").waitFor();
     expect(await seriousFaults(page)).toEqual([]);
     await page.getByRole("alert").getByRole("button", { name: "Sign out" }).click();
@@ -247,7 +247,7 @@ describe.skipIf(lacks("chromium"))("everybody can use the API keys", () => {
     await api.call("POST", "/account/personal-access-tokens", { token, body });
     await addClient(database.db, { companyId: tenants.partners[0].id, name: "An app" });
     const { page, faults } = await openKeys(email);
-    await create(page, "Personal token");
+    await generate(page);
     await button(page, "Copy").waitFor();
     await button(page, "Actions for An app").first().waitFor();
     expect(await seriousFaultsInSchemes(page)).toEqual([]);
@@ -274,7 +274,7 @@ describe.skipIf(lacks("chromium"))("everybody can use the API keys", () => {
     });
     const { page } = await openKeys(email);
     await page.setViewportSize({ width: 360, height: 800 });
-    await create(page, "Personal token");
+    await generate(page);
     await shownSecret(page, "Token");
     await page.getByText("Long".repeat(20)).first().waitFor();
     const isWide = "document.documentElement.scrollWidth > innerWidth";
@@ -319,6 +319,14 @@ const button = (page: Page, name: string) => page.getByRole("button", { name, ex
 const inDialog = (page: Page, name: string) =>
   page.getByRole("dialog").getByRole("button", { name, exact: true });
 
+const PERSONAL = "Personal access token";
+
+/** Generates the personal access token as contract 3.2 words it: API Keys, Manage token, Generate token. */
+async function generate(page: Page): Promise<void> {
+  await button(page, "Manage token").click();
+  await button(page, "Generate token").click();
+}
+
 /** Opens the form for a kind of key. */
 async function create(page: Page, kind: string): Promise<void> {
   await button(page, "Create").click();
@@ -336,7 +344,7 @@ async function openKeys(email: string, look: { colorScheme?: "light" | "dark" } 
   const opened = await openSignedIn(browser, { root, path: "/keys", email, ...look });
   const { page } = opened;
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: root });
-  await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
+  await page.getByRole("heading", { name: "API Keys", level: 1 }).waitFor();
   return opened;
 }
 

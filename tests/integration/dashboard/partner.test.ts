@@ -73,7 +73,7 @@ describe.skipIf(lacks("chromium"))("a partner in a browser", () => {
     await banner.waitFor();
     expect(await allErrors(page)).toEqual([]);
     const navigation = page.getByRole("navigation", { name: "Main" });
-    expect(await navigation.getByRole("link", { name: /API keys|Security/ }).count()).toBe(0);
+    expect(await navigation.getByRole("link", { name: /API Keys|Security/ }).count()).toBe(0);
     await navigation.getByRole("link", { name: "Review sites" }).click();
     await heading(page, "Review sites");
     await banner.waitFor();

@@ -17,13 +17,13 @@ describe.skipIf(lacks("chromium"))("a page that failed to load", () => {
   test("can be loaded again, and the other pages stay usable", async () => {
     const { page } = await world.open("/webhooks");
     const restore = await withoutScripts(page);
-    await go(page, "API keys");
+    await go(page, "API Keys");
     await button(page, "Try again").waitFor();
     await go(page, "Webhooks");
     await heading(page, "Webhooks").waitFor();
     await restore();
-    await go(page, "API keys");
-    await heading(page, "API keys").waitFor();
+    await go(page, "API Keys");
+    await heading(page, "API Keys").waitFor();
     // Without its styles, a page is reloaded without a sign-out.
     await page.route("**/audit-*.css", (route) => route.abort());
     await go(page, "Audit log");

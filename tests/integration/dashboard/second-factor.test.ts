@@ -35,7 +35,7 @@ describe.skipIf(lacks("chromium"))("the second step of a sign-in", () => {
     await field.and(page.locator("[aria-invalid=true]:focus")).waitFor();
     await checkLooks(page, "factor code");
     await page.keyboard.type(codeOf(holder));
-    await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
+    await page.getByRole("heading", { name: "API Keys", level: 1 }).waitFor();
     expect(faults).toEqual([]);
     await page.close();
   });
@@ -389,9 +389,9 @@ describe.skipIf(lacks("chromium"))("the requirement of a second factor", () => {
     await confirm(page, "Require it");
     await page.getByText("Two-step verification is required.").waitFor();
     expect(await requires.isChecked()).toBe(true);
-    await page.getByRole("link", { name: "API keys" }).click();
-    await button(page, "Create").click();
-    await page.getByRole("menuitem", { name: /^Personal token/ }).click();
+    await page.getByRole("link", { name: "API Keys" }).click();
+    await button(page, "Manage token").click();
+    await button(page, "Generate token").click();
     const asked = page.getByRole("dialog", { name: "Confirm that it is you" });
     await asked.getByLabel("Code of your authenticator app").fill(code);
     await button(page, "Regenerate").waitFor();

@@ -138,8 +138,8 @@ describe.skipIf(lacks("chromium"))("the security page", () => {
     });
     // The sign-in policy is read when the page opens.
     await page.clock.install({ time: Date.now() + 60_000 });
-    await page.getByRole("link", { name: "API keys" }).click();
-    await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
+    await page.getByRole("link", { name: "API Keys" }).click();
+    await page.getByRole("heading", { name: "API Keys", level: 1 }).waitFor();
     await page.getByRole("link", { name: "Security" }).click();
     await page.getByText("Change your password there").waitFor();
     expect(await button(page, "Change password").count()).toBe(0);

@@ -81,7 +81,7 @@ describe.skipIf(lacks("chromium"))("single sign-on", () => {
     await button(page, "Continue").click();
     await page.getByRole("textbox", { name: "Password" }).fill(PASSWORD);
     await button(page, "Sign in").click();
-    await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
+    await page.getByRole("heading", { name: "API Keys", level: 1 }).waitFor();
     await context.close();
   });
 

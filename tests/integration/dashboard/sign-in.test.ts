@@ -23,7 +23,7 @@ describe.skipIf(lacks("chromium"))("the sign-in", () => {
     const { superAdmin, partners } = tenants;
     const [{ owner, admin, accounts }] = partners;
     const [account] = accounts;
-    const own = ["API keys", "Security", "Documentation"];
+    const own = ["API Keys", "Security", "Documentation"];
     const partner = [
       "Webhooks",
       "Event catalog",
@@ -198,7 +198,7 @@ describe.skipIf(lacks("chromium"))("a session", () => {
     await tryPassword(page, PASSWORD);
     await page.getByRole("button", { name: "Account of" }).waitFor();
     const { token } = (await (await answered).json()) as { token: string };
-    for (const name of ["API keys", "Security"]) {
+    for (const name of ["API Keys", "Security"]) {
       await page.getByRole("link", { name }).click();
       await page.getByRole("heading", { name, level: 1 }).waitFor();
       await page.waitForLoadState("networkidle");
@@ -246,10 +246,10 @@ describe.skipIf(lacks("chromium"))("a session", () => {
     await page.getByRole("link", { name: "Security" }).click();
     await page.getByText("This one").waitFor();
     await database.db.sql`delete from tokens where user_id = ${user.id}`;
-    await page.getByRole("link", { name: "API keys" }).click();
+    await page.getByRole("link", { name: "API Keys" }).click();
     await page.getByText("You were signed out").waitFor();
     await signIn(page, user.email);
-    await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
+    await page.getByRole("heading", { name: "API Keys", level: 1 }).waitFor();
     await page.close();
   });
 });
@@ -359,7 +359,7 @@ describe.skipIf(lacks("chromium"))("everybody can use the sign-in", () => {
   test("on a phone the navigation is behind its button, for the keyboard, too", async () => {
     const { page, faults } = await openDashboard(browser, { root, path: "/keys" });
     await signIn(page, (await freshUser()).email);
-    await page.getByRole("heading", { name: "API keys" }).and(page.locator(":focus")).waitFor();
+    await page.getByRole("heading", { name: "API Keys" }).and(page.locator(":focus")).waitFor();
     await page.setViewportSize({ width: 360, height: 800 });
     const security = page.getByRole("link", { name: "Security" });
     await security.waitFor({ state: "hidden" });

@@ -24,8 +24,8 @@ describe.skipIf(lacks("chromium"))("a remembered session", () => {
     const other = await open("/security");
     await heading(other, "Security").waitFor();
     const popup = context.waitForEvent("page");
-    await page.getByRole("link", { name: "API keys" }).click({ modifiers: ["Control"] });
-    await heading(await popup, "API keys").waitFor();
+    await page.getByRole("link", { name: "API Keys" }).click({ modifiers: ["Control"] });
+    await heading(await popup, "API Keys").waitFor();
     expect(asked.filter((one) => /login|eyJ/.test(one))).toEqual([]);
     expect(await shared(page)).not.toContain("eyJ");
     const cookies = await context.cookies();
@@ -49,7 +49,7 @@ describe.skipIf(lacks("chromium"))("a remembered session", () => {
     const page = await open("/security");
     await signIn(page, (await freshUser()).email);
     const other = await open("/keys");
-    await heading(other, "API keys").waitFor();
+    await heading(other, "API Keys").waitFor();
     await signOut(other);
     await page.getByText("You are signed out", { exact: true }).waitFor();
     expect(page.url()).toBe(`${root}/dashboard`);
@@ -93,8 +93,8 @@ describe.skipIf(lacks("chromium"))("a session that is not remembered", () => {
     const other = await open("/security");
     await signIn(other, (await freshUser()).email);
     await signOut(one);
-    await other.getByRole("link", { name: "API keys" }).click();
-    await heading(other, "API keys").waitFor();
+    await other.getByRole("link", { name: "API Keys" }).click();
+    await heading(other, "API Keys").waitFor();
   });
 });
 

@@ -26,7 +26,7 @@ describe.skipIf(lacks("chromium"))("a user with API keys, in a browser", () => {
         "a look at the token is audited, so that it is asked for; what uses it stops, so that it is confirmed",
     };
     await walkThrough(task, { email: owner(), at: "Webhooks" }, async (walk, page) => {
-      await walk.click(go(page, "API keys"));
+      await walk.click(go(page, "API Keys"));
       await walk.click(button(page, "Manage token"));
       await button(page, "Regenerate").waitFor();
       await walk.look("token");
@@ -51,7 +51,7 @@ describe.skipIf(lacks("chromium"))("a user with API keys, in a browser", () => {
       reason: "its secret is shown once, so that it is copied, and that it is kept is said",
     };
     await walkThrough(task, { email: owner(), at: "Webhooks" }, async (walk, page) => {
-      await walk.click(go(page, "API keys"));
+      await walk.click(go(page, "API Keys"));
       await walk.click(button(page, "Create"));
       await walk.click(page.getByRole("menuitem", { name: /^OAuth client/ }));
       await page.locator("input:focus").waitFor();

@@ -62,7 +62,7 @@ describe.skipIf(lacks("chromium"))("the weight", () => {
         ["/access", "Team access"],
         ["/embedding", "Embedding"],
         ["/audit?action=AUTH_LOGIN", "Audit log"],
-        ["/keys", "API keys"],
+        ["/keys", "API Keys"],
         ["/security", "Security"],
       ],
       [partner.accounts[0].owner.email]: [

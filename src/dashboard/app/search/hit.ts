@@ -33,7 +33,7 @@ const TOPICS: readonly (readonly [path: string, title: string, words: string, ru
   ["/webhooks/alerts", "Alerts", "notify email recipients digest backlog signing secret"],
   ["/embedding", "Portal links", "create embed frame theme preview"],
   ["/embedding", "Allowed origins", "embed frame portal domain"],
-  ["/keys", "Personal token", "create regenerate delete api key"],
+  ["/keys", "Personal access token", "manage generate regenerate delete api key"],
   ["/keys", "24-hour token", "create delete api key script scopes"],
   [
     "/keys",

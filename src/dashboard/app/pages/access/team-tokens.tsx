@@ -23,7 +23,7 @@ interface TeamTokensProps {
 }
 
 /**
- * Lists the tokens of a company's users (API tokens, personal tokens, impersonations) with the time of their
+ * Lists the tokens of a company's users (API tokens, personal access tokens, impersonations) with the time of their
  * last use. Tokens of sign-in sessions are not listed.
  */
 export function TeamTokens({ isOwner }: TeamTokensProps) {

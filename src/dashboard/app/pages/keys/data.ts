@@ -15,7 +15,7 @@ export const apiTokensOptions = (api: ApiClient) =>
     answerOf(tokensOf(api).get({ query: { limit: PAGE, ...atCursor(cursor) } })),
   );
 
-/** Whether the user has a personal token, and when it was last used. Its value is not read. */
+/** Whether the user has a personal access token, and when it was last used. Its value is not read. */
 export const personalTokenOptions = (api: ApiClient) =>
   queryOptions({
     queryKey: ["api-tokens", "personal"],

@@ -12,7 +12,6 @@ import { CellText, PageHeader, Dimmed } from "../../ui/layout.tsx";
 import { List, rowsOf } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { SecretDialog } from "../../ui/secret.tsx";
-import { EmptyState } from "../../ui/states.tsx";
 import { LastUsed, Time } from "../../ui/time.tsx";
 import { ClientForm } from "./client-form.tsx";
 import { type ClientsPath, clientsPathOf, isPlatformPath } from "./client-model.ts";
@@ -30,7 +29,7 @@ import { PersonalToken, usePersonalToken } from "./personal-token.tsx";
 import { ScopesField } from "./scopes-field.tsx";
 import { scopeWords } from "./scopes.ts";
 
-/** One line of the table: the personal token, a token for a day, or an OAuth client. */
+/** One line of the table: the personal access token, a token for a day, or an OAuth client. */
 interface Key {
   readonly id: string;
   readonly name: ReactNode;
@@ -40,7 +39,7 @@ interface Key {
   readonly actions: ReactNode;
 }
 
-type Creating = "personal" | "token" | "client";
+type Creating = "token" | "client";
 
 export function Page() {
   const clientsPath = clientsPathOf(useSession().user.role);
@@ -48,36 +47,30 @@ export function Page() {
   const [creating, setCreating] = useState<Creating>();
   const close = () => setCreating(undefined);
   const [token, setToken] = useState<string>();
-  const personal: readonly Key[] = (own.use ? [own.use] : []).map((use) => ({
-    id: "personal",
-    name: <CellText title="Personal token">One per person</CellText>,
-    scopes: "Full access",
-    expires: "Never",
-    lastUsed: <LastUsed at={use.last_used_at} />,
-    actions: own.token === undefined && (
-      <Button
-        variant="default"
-        size="xs"
-        onClick={own.open}
-        loading={own.isBusy}
-        aria-label="Manage token"
-      >
-        Manage
-      </Button>
-    ),
-  }));
-  const offered = [
-    ...(own.use === null && !own.isBusy ? (["personal"] as const) : []),
-    "token" as const,
-    ...(clientsPath === undefined ? [] : (["client"] as const)),
-  ];
-  const create = (kind: Creating) => (kind === "personal" ? own.generate() : setCreating(kind));
+  // Until it is known whether there is a token, the table has no line for it.
+  const personal: readonly Key[] =
+    own.use === undefined
+      ? []
+      : [
+          {
+            id: "personal",
+            name: <CellText title="Personal access token">One per person</CellText>,
+            scopes: "Full access",
+            expires: "Never",
+            lastUsed: own.use === null ? "Not generated" : <LastUsed at={own.use.last_used_at} />,
+            actions: !own.isOpen && (
+              <Button variant="default" size="xs" onClick={own.open}>
+                Manage token
+              </Button>
+            ),
+          },
+        ];
   return (
     <>
       <PageHeader
-        title="API keys"
+        title="API Keys"
         description="Credentials for your own programs. Store them like passwords."
-        actions={<CreateMenu offered={offered} onCreate={create} />}
+        actions={<CreateMenu hasClients={clientsPath !== undefined} onCreate={setCreating} />}
       />
       <Stack gap="lg">
         <PersonalToken own={own} />
@@ -110,17 +103,17 @@ export function Page() {
 }
 
 const KINDS: Readonly<Record<Creating, readonly [name: string, purpose: string]>> = {
-  personal: ["Personal token", "For your own tools, with all that you may do."],
   token: ["24-hour token", "For scripts and jobs, with scopes of its own."],
   client: ["OAuth client", "For an app that signs users in."],
 };
 
 interface CreateMenuProps {
-  readonly offered: readonly Creating[];
+  readonly hasClients: boolean;
   readonly onCreate: (kind: Creating) => void;
 }
 
-function CreateMenu({ offered, onCreate }: CreateMenuProps) {
+function CreateMenu({ hasClients, onCreate }: CreateMenuProps) {
+  const offered: readonly Creating[] = hasClients ? ["token", "client"] : ["token"];
   return (
     <Menu position="bottom-end" width={320}>
       <Menu.Target>
@@ -141,15 +134,9 @@ function CreateMenu({ offered, onCreate }: CreateMenuProps) {
 }
 
 function KeyTable({ keys }: { readonly keys: readonly Key[] }) {
-  if (keys.length === 0)
-    return (
-      <EmptyState icon="key" title="No keys yet">
-        Create one for each program that uses the API.
-      </EmptyState>
-    );
   return (
     <DataTable
-      caption="API keys"
+      caption="API Keys"
       rows={keys}
       rowKey={({ id }) => id}
       end="Actions"

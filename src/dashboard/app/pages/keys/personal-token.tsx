@@ -17,17 +17,25 @@ import { personalTokenOptions } from "./data.ts";
 
 const EXAMPLE = `curl -H "Authorization: Bearer $TOKEN" ${BASE_URL}/verify-token`;
 
-/** Shows the user's personal token after it was asked for, because the API writes each read into the audit log. */
+/**
+ * Shows the user's personal access token after it was asked for, because the API writes each read into the audit log, or
+ * generates it.
+ */
 export function PersonalToken({ own }: { readonly own: ReturnType<typeof usePersonalToken> }) {
   const { token } = own;
-  if (token === undefined && own.error === null) return null;
+  if (!own.isOpen) return null;
   return (
     <Section
-      title="Personal token"
+      title="Personal access token"
       description="Acts as you until you delete it or set a new password. Each time it is shown is recorded in the audit log."
     >
       {own.error !== null && <TokenError error={own.error} />}
       {token && <Token token={token} regenerate={own.regenerate} remove={own.remove} />}
+      {own.use === null && own.error === null && (
+        <Button loading={own.isBusy} onClick={own.generate}>
+          Generate token
+        </Button>
+      )}
     </Section>
   );
 }
@@ -79,7 +87,7 @@ function Token({ token, regenerate, remove }: TokenProps) {
 }
 
 /**
- * Explains why the personal token cannot be read. A 403 means that the role may have a token, but the user
+ * Explains why the personal access token cannot be read. A 403 means that the role may have a token, but the user
  * signed in by a method that may not manage it (contract 4.18).
  */
 function TokenError({ error }: { readonly error: unknown }) {
@@ -106,12 +114,13 @@ function TokenError({ error }: { readonly error: unknown }) {
 }
 
 /**
- * Reads the personal token on request. `use` says when it was made and last used; it is null if the user has no token, and
+ * Reads the personal access token on request. `use` says when it was made and last used; it is null if the user has no token, and
  * undefined until that is known. Only the component's state contains the token, so leaving the page drops it.
  */
 export function usePersonalToken() {
   const api = useApi();
   const [token, setToken] = useState<PersonalToken>();
+  const [isOpen, setOpen] = useState(false);
   const { data: use } = useQuery(personalTokenOptions(api));
   const { refresh, andRead } = useRefresh(personalTokenOptions(api).queryKey);
   const { mutate, reset, error, isPending } = useMutation({
@@ -119,7 +128,9 @@ export function usePersonalToken() {
     onSuccess: (read) => setToken(read),
     // Another tab deleted or generated the token. The list shows it then.
     onError: (failure) => {
-      if (["not_found", "token_exists"].includes(apiErrorOf(failure)?.code ?? "")) reset();
+      const code = apiErrorOf(failure)?.code;
+      if (code === "not_found" || code === "token_exists") reset();
+      if (code === "token_exists") setOpen(false);
     },
     onSettled: refresh,
   });
@@ -128,12 +139,17 @@ export function usePersonalToken() {
     use,
     error,
     isBusy: isPending,
-    open: () => mutate(viewToken),
+    isOpen,
+    open: () => {
+      setOpen(true);
+      if (use !== null) mutate(viewToken);
+    },
     generate: () => mutate(generateToken),
     regenerate: async () => setToken(await answerOf(api.account["api-token"].regenerate.post())),
     remove: async () => {
       await andRead(answerOf(api.account["api-token"].delete()));
       setToken(undefined);
+      setOpen(false);
     },
   };
 }

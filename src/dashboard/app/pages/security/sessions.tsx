@@ -95,7 +95,7 @@ function EndOthers() {
       done="Only this session is left."
     >
       Every other browser and app of yours is signed out immediately. API tokens stay; you find them
-      under API keys.
+      under API Keys.
     </ConfirmedAction>
   );
 }
@@ -168,7 +168,7 @@ function EndSession({ session, onEnd }: EndSessionProps) {
     >
       {user === undefined
         ? `${device} is signed out immediately.`
-        : `${user} is signed out of ${device} immediately. Everything created with this session ends as well, except the personal tokens below.`}
+        : `${user} is signed out of ${device} immediately. Everything created with this session ends as well, except the personal access tokens below.`}
     </ConfirmedAction>
   );
 }
