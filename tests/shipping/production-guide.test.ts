@@ -54,6 +54,8 @@ test.skipIf(lacks("bash", "psql", "openssl", "curl"))(
     await Promise.race([invited, shell.exited]);
     const status = await shell.exited;
     expect([status, await said]).toEqual([0, expect.stringContaining("The review was delivered.")]);
+    // The answer to the question of step 2.
+    expect(readFileSync(join(folder, "private/env"), "utf8")).toContain('SIGNUP_CODES="on"');
     const received = readFileSync(join(folder, "private/received.log"), "utf8");
     expect(received).toContain("review_received");
     expect(received).toContain("x-svc-signature: valid");
@@ -183,6 +185,7 @@ async function script(): Promise<string> {
     ROOT: `http://127.0.0.1:${listen}`,
     LISTEN: String(listen),
     SMTP: sink.url,
+    SIGNUP: "on",
     PRIVATE: join(folder, "private"),
   };
   const lines = blocks.flatMap(([, isValues, text = ""]) =>
