@@ -49,7 +49,7 @@ export const FAULTS_IN_STORES: readonly InjectedFault[] = [
   },
   {
     name: "blamed-receiver",
-    seed: 20,
+    seed: 7,
     bug: "A POST that did not get past our proxy counts as a failure of the receiver.",
     async inject() {
       const { Receivers } = await import("./receivers.ts");
@@ -62,7 +62,7 @@ export const FAULTS_IN_STORES: readonly InjectedFault[] = [
             return async (request, leave) => {
               const outcome = await deliver(request, leave);
               return outcome.kind === "unsent"
-                ? { ...outcome, kind: "failed", errorCode: "connect", reached: false }
+                ? { ...outcome, kind: "failed", errorCode: "connect", fault: undefined }
                 : outcome;
             };
           },
