@@ -94,6 +94,8 @@ export const ssoConnections = pgTable("sso_connections", {
   sealedClientSecret: text("sealed_client_secret").notNull(),
   /** Whether the company's users in these domains may also sign in with a password. */
   passwordLogin: boolean("password_login").notNull(),
+  /** Whether addresses in proved domains count as verified where the provider does not say it. */
+  trustEmail: boolean("trust_email").notNull().default(false),
   isActive: boolean("is_active").notNull(),
   /** The role of users who are created at their first sign-in; null if nobody is created. */
   newUserRole: text("new_user_role", {
@@ -125,6 +127,8 @@ export const ssoDomains = pgTable("sso_domains", {
 export const ssoIdentities = pgTable(
   "sso_identities",
   {
+    /** The name of this link in paths; a link that is made again has another. */
+    id: integer("id").notNull().unique("sso_identities_id_key").generatedAlwaysAsIdentity(),
     issuer: text("issuer").notNull(),
     subject: text("subject").notNull(),
     userId: userId("user_id").notNull(),

@@ -123,6 +123,11 @@ const settings = {
   }),
 };
 
+const trustEmail = Type.Boolean({
+  description:
+    "Counts addresses in domains with a proof as verified where the provider does not say it.",
+});
+
 const newUsers = Type.Object(
   {
     role: literals([
@@ -151,6 +156,7 @@ export const newConnectionBody = Type.Object(
     ...settings,
     client_secret: Type.Optional(settings.client_secret),
     password_login: Type.Optional(Type.Boolean()),
+    trust_email: Type.Optional(trustEmail),
     is_active: Type.Optional(Type.Boolean()),
     new_users: Type.Optional(newUsersOrNull),
   },
@@ -162,6 +168,7 @@ export const connectionUpdateBody = Type.Partial(
     {
       ...settings,
       password_login: Type.Boolean(),
+      trust_email: trustEmail,
       is_active: Type.Boolean(),
       new_users: newUsersOrNull,
     },
@@ -195,6 +202,7 @@ export const connectionObject = Type.Object(
       { description: "The DNS records that prove the domains." },
     ),
     password_login: Type.Boolean(),
+    trust_email: trustEmail,
     is_active: Type.Boolean(),
     new_users: newUsersOrNull,
     /** The redirect URI that the company registers with its identity provider. */

@@ -3,6 +3,7 @@ import { errors, type JWTPayload, jwtVerify, type JWTVerifyGetKey } from "jose";
 import { isBase64Url } from "../lib/encodings.ts";
 import { equalInConstantTime } from "../lib/secret-box.ts";
 import { type IdentityProviders, parseObject } from "./identity-providers.ts";
+import type { Person } from "./decide.ts";
 import type { SsoErrorReason } from "./model.ts";
 import { SsoError } from "./places.ts";
 
@@ -20,8 +21,11 @@ export interface Redemption {
 
 export interface Redeemed {
   readonly identity: Identity;
-  /** Requests the email from the userinfo endpoint, for an id_token without an email (OpenID Connect Core 1.0, 5.3). */
-  readonly readUserinfo: () => Promise<Omit<Identity, "subject">>;
+  /**
+   * Asks the userinfo endpoint about the same subject (OpenID Connect Core 1.0, 5.3). Returns the error if it does not
+   * answer, and throws one if it answers something else.
+   */
+  readonly readUserinfo: () => Promise<Person | SsoError>;
 }
 
 /** Redeems the provider's authorization code and returns the verified identity (OpenID Connect Core 1.0, 3.1.3). */
@@ -40,7 +44,7 @@ export async function redeemAtProvider(
     identity,
     readUserinfo: async () =>
       userinfoEndpoint === undefined || answer.accessToken === undefined
-        ? { email: undefined, emailVerified: false, name: undefined }
+        ? { email: undefined, emailVerified: undefined, name: undefined }
         : requestUserinfo(providers, {
             url: userinfoEndpoint,
             accessToken: answer.accessToken,
@@ -85,14 +89,22 @@ async function requestTokens(
 async function requestUserinfo(
   providers: IdentityProviders,
   { url, accessToken, subject }: { url: string; accessToken: string; subject: string },
-): Promise<Omit<Identity, "subject">> {
+): Promise<Person | SsoError> {
   const headers = { Accept: "application/json", Authorization: `Bearer ${accessToken}` };
-  const { status, body } = await providers.request({ url, method: "GET", headers });
-  const claims = status === 200 ? parseObject(body) : undefined;
+  const answer = await providers.request({ url, method: "GET", headers }).catch(orThrow);
+  if (answer instanceof SsoError) return answer;
+  const { status, body } = answer;
+  if (status !== 200) return new SsoError("bad_userinfo", { status });
+  const claims = parseObject(body);
   // Claims about another subject must not be used for this user (OpenID Connect Core 1.0, 5.3.2).
   if (claims === undefined || claims["sub"] !== subject)
     throw new SsoError("bad_userinfo", { status });
   return readPerson(claims);
+}
+
+function orThrow(error: unknown): SsoError {
+  if (error instanceof SsoError) return error;
+  throw error;
 }
 
 /**
@@ -130,11 +142,8 @@ const MAX_AGE_S = 600;
 const MAX_SUBJECT = 255;
 
 /** The identity of a user, as the provider has verified it. */
-export interface Identity {
+export interface Identity extends Person {
   readonly subject: string;
-  readonly email: string | undefined;
-  readonly emailVerified: boolean;
-  readonly name: string | undefined;
 }
 
 interface Expected {
@@ -161,17 +170,22 @@ async function verifyIdToken(token: string, expected: Expected): Promise<Identit
   return { subject: sub, ...readPerson(payload) };
 }
 
-/**
- * Reads the claims about the person. Only the boolean `true` counts as a verified email: some providers send other
- * values.
- */
-function readPerson(claims: Readonly<Record<string, unknown>>): Omit<Identity, "subject"> {
+/** Reads the claims about the person. */
+function readPerson(claims: Readonly<Record<string, unknown>>): Person {
   const { email, email_verified: verified, name } = claims;
   return {
     email: hasText(email) ? email : undefined,
-    emailVerified: verified === true,
+    emailVerified: readVerified(verified),
     name: hasText(name) ? name : undefined,
   };
+}
+
+/**
+ * Reads `email_verified`: undefined if the provider does not say it. Some providers send the texts `true` and `false`.
+ * Any other value counts as false, because nobody knows what it means.
+ */
+function readVerified(value: unknown): boolean | undefined {
+  return value === undefined || value === null ? undefined : value === true || value === "true";
 }
 
 async function verifySignature(token: string, expected: Expected): Promise<JWTPayload> {

@@ -179,7 +179,8 @@ export class HostileProvider {
   onTokenAnswer: (body: Claims) => void = () => {};
   onDiscovery: (document: Claims) => void = () => {};
   onCallback: (url: URL) => void = () => {};
-  onUserinfo: (body: Claims) => void = () => {};
+  /** Changes the body or the status of userinfo. */
+  onUserinfo: (body: Claims, answer: { statusCode: number }) => void = () => {};
   readonly #server: OAuth2Server;
 
   private constructor(server: OAuth2Server) {
@@ -191,7 +192,9 @@ export class HostileProvider {
     server.service.on(Events.BeforeResponse, (answer: { body: Claims }) =>
       this.onTokenAnswer(answer.body),
     );
-    server.service.on(Events.BeforeUserinfo, ({ body }: { body: Claims }) => this.onUserinfo(body));
+    server.service.on(Events.BeforeUserinfo, (answer: { body: Claims; statusCode: number }) =>
+      this.onUserinfo(answer.body, answer),
+    );
     server.service.on(Events.BeforeAuthorizeRedirect, ({ url }: { url: URL }) =>
       this.onCallback(url),
     );

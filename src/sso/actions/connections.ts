@@ -115,6 +115,7 @@ export async function createConnection(
     issuer: body.issuer,
     clientId: body.client_id,
     passwordLogin: body.password_login ?? true,
+    trustEmail: body.trust_email ?? false,
     isActive: body.is_active ?? true,
     ...newUsersOf(body.new_users ?? null),
     createdAt: now,
@@ -220,6 +221,7 @@ function updated(old: Connection, body: ConnectionUpdate): Connection {
     issuer: body.issuer ?? old.issuer,
     clientId: body.client_id ?? old.clientId,
     passwordLogin: body.password_login ?? old.passwordLogin,
+    trustEmail: body.trust_email ?? old.trustEmail,
     isActive: body.is_active ?? old.isActive,
     ...(body.new_users !== undefined && newUsersOf(body.new_users)),
   };

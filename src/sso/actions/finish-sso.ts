@@ -8,17 +8,21 @@ import { hasEmail, resolveEmail } from "../../auth/queries/emails.ts";
 import { isUlid } from "../../http/list.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { addMs } from "../../lib/clock.ts";
-import { emailDomain, isMailAddress, normalEmail } from "../../lib/email.ts";
+import { isMailAddress } from "../../lib/email.ts";
 import { hashSecret } from "../../lib/secrets.ts";
 import { displayName } from "../../tenants/model.ts";
 import { newOneTimeSecret, flowSecrets } from "../browser.ts";
 import {
   candidateError,
+  consumesState,
+  domainOf,
+  isSilent,
+  isVerified,
   newcomerError,
   newUserError,
   stateError,
   userError,
-  consumesState,
+  withUserinfo,
 } from "../decide.ts";
 import { errorOf, type Identity, redeemAtProvider, type Redeemed } from "../redeem-code.ts";
 import type { CallbackQuery } from "../model.ts";
@@ -138,9 +142,10 @@ interface Admission {
 async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
   const { connection, redeemed, state, attempted } = admission;
   const { subject } = redeemed.identity;
-  const { issuer } = connection;
-  const known = await queries.findLinkedUser(deps.db, { issuer, subject });
-  const identity = known === undefined ? await withEmail(deps, redeemed) : redeemed.identity;
+  const link = { issuer: connection.issuer, subject };
+  const known = await queries.findLinkedUser(deps.db, link);
+  const identity =
+    known === undefined ? await withEmail(deps, connection, redeemed) : redeemed.identity;
   // The clock is read again, because the provider may have been slow and the one-time code's minute begins now.
   const now = deps.clock.now();
   const code = newOneTimeSecret();
@@ -152,7 +157,7 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
     if (error !== undefined) throw new SsoError(error);
     if (person === undefined) throw new SsoError("inactive_user");
     if (!(await shareConnection(tx, connection.id))) throw new SsoError("unknown_connection");
-    if (known === undefined) await link(tx, admission, { user, now });
+    if (known === undefined) await linkUser(tx, admission, { user, now });
     await queries.insertCode(tx, {
       codeHash: hashSecret(code),
       userId: user.id,
@@ -166,15 +171,23 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
 }
 
 /**
- * Requests the email from the userinfo endpoint if the id_token has none, as is the case with many providers. The email
- * gets the spelling of the user who has it.
+ * Asks the userinfo endpoint where the id_token does not say the email or whether it is verified. An endpoint that does
+ * not answer is no obstacle if the connection trusts the email of the id_token. The email gets the spelling of the user
+ * who has it.
  */
-async function withEmail({ db }: SsoDeps, { identity, readUserinfo }: Redeemed): Promise<Identity> {
-  const whole =
-    identity.email === undefined ? { ...identity, ...(await readUserinfo()) } : identity;
-  return whole.email === undefined
-    ? whole
-    : { ...whole, email: await resolveEmail(db, whole.email) };
+async function withEmail(
+  { db }: SsoDeps,
+  connection: LiveConnection,
+  { identity, readUserinfo }: Redeemed,
+): Promise<Identity> {
+  let whole = identity;
+  if (isSilent(identity)) {
+    const said = await readUserinfo();
+    if (!(said instanceof SsoError)) whole = withUserinfo(identity, said);
+    else if (!isVerified(connection, identity)) throw said;
+  }
+  const { email } = whole;
+  return email === undefined ? whole : { ...whole, email: await resolveEmail(db, email) };
 }
 
 /**
@@ -186,17 +199,15 @@ async function findNewcomer(
   connection: LiveConnection,
   one: { deps: SsoDeps; identity: Identity; attempted: AttemptedLeg; now: Date },
 ): Promise<queries.SsoUser> {
-  const { issuer, domains, companyId } = connection;
+  const { issuer, companyId } = connection;
   const { identity, attempted } = one;
-  const { email = null, emailVerified } = identity;
-  const newcomer = { email, emailVerified, domain: emailDomain(normalEmail(email ?? "")) };
-  const own = domains.find(({ domain }) => domain === newcomer.domain);
-  const error = newcomerError(newcomer, own !== undefined);
-  if (error !== undefined || email === null) throw new SsoError(error ?? "no_email");
+  const { email } = identity;
+  const error = newcomerError(connection, identity);
+  if (error !== undefined || email === undefined) throw new SsoError(error ?? "no_email");
   const find = () => queries.findCandidate(tx, { email, issuer });
   let candidate = await find();
   if (candidate === undefined && connection.newUserRole !== null) {
-    if (own?.provedAt == null) throw new SsoError("unproved_domain");
+    if (domainOf(connection, email)?.provedAt == null) throw new SsoError("unproved_domain");
     await createNewcomer(tx, connection, { ...one, email });
     candidate = await find();
   }
@@ -239,7 +250,7 @@ async function createNewcomer(
   await tellOfOwner(tx, deps, { owner: { id: userId, name, companyId }, role, actor: null, now });
 }
 
-async function link(
+async function linkUser(
   tx: Tx,
   { connection, redeemed, requestContext }: Admission,
   { user, now }: { user: queries.SsoUser; now: Date },

@@ -14,7 +14,7 @@ export interface LiveConnection extends Connection {
 }
 
 const { id: connectionId, companyId, issuer, clientId } = ssoConnections;
-const { passwordLogin, isActive, createdAt, updatedAt } = ssoConnections;
+const { passwordLogin, trustEmail, isActive, createdAt, updatedAt } = ssoConnections;
 const { newUserRole, newUserStoreIds } = ssoConnections;
 
 /** Selects the columns of an SSO connection without the client secret. */
@@ -29,6 +29,7 @@ function connectionColumns() {
     clientId,
     domains,
     passwordLogin,
+    trustEmail,
     isActive,
     newUserRole,
     newUserStoreIds,
@@ -68,15 +69,16 @@ function connectionOfDomain(db: DbOrTx, domain: string) {
 }
 
 /**
- * Locks the SSO connection against changes until the commit. Returns false if the connection is not active any more.
+ * Locks the SSO connection against changes until the commit. Returns false if the connection is not active or is
+ * gone.
  */
 export async function shareConnection(tx: Tx, id: string): Promise<boolean> {
-  const rows = await tx
-    .select({ id: connectionId })
+  const [row] = await tx
+    .select({ isActive })
     .from(ssoConnections)
-    .where(and(eq(connectionId, id), isActive))
+    .where(eq(connectionId, id))
     .for("key share");
-  return rows.length > 0;
+  return row?.isActive ?? false;
 }
 
 /** Lists SSO connections, newest first. */
@@ -134,6 +136,7 @@ export async function updateConnection(
     issuer: row.issuer,
     clientId: row.clientId,
     passwordLogin: row.passwordLogin,
+    trustEmail: row.trustEmail,
     isActive: row.isActive,
     newUserRole: row.newUserRole,
     newUserStoreIds: row.newUserStoreIds,

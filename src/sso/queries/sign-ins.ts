@@ -106,7 +106,7 @@ export async function findCandidate(
 /** Links a user to the provider's subject. Returns false if the subject or the user was linked meanwhile. */
 export async function insertIdentity(
   tx: Tx,
-  { now, ...link }: Omit<typeof ssoIdentities.$inferSelect, "linkedAt"> & { now: Date },
+  { now, ...link }: Omit<typeof ssoIdentities.$inferInsert, "linkedAt"> & { now: Date },
 ): Promise<boolean> {
   const { count } = await tx
     .insert(ssoIdentities)

@@ -33,6 +33,7 @@ describe("a connection", () => {
       })),
       new_users: null,
       password_login: true,
+      trust_email: false,
       is_active: true,
       redirect_uri: `http://localhost:3000/api/v1/auth/sso/callback/${id}`,
       created_at: expect.any(String),
@@ -42,10 +43,11 @@ describe("a connection", () => {
     expect(await lastAudit()).toEqual({ action: "SSO_CONNECTION_CREATED", actor_id, details });
     expect((await api.call("GET", `${PATH}/${id}`, { token })).body).toEqual(made.body);
 
-    const change = { password_login: false, domains: ["b.example.com", "c.example.com"] };
+    const domains = ["b.example.com", "c.example.com"];
+    const change = { password_login: false, trust_email: true, domains };
     const changed = await api.call("PATCH", `${PATH}/${id}`, { token, body: change });
     expect(changed.body).toMatchObject({ ...change, client_id: "the client" });
-    const fields = ["password_login", "domains"];
+    const fields = ["password_login", "trust_email", "domains"];
     expect(await lastAudit()).toEqual({
       action: "SSO_CONNECTION_UPDATED",
       actor_id,

@@ -3,11 +3,17 @@ import { describe, expect, test } from "bun:test";
 import {
   candidateError,
   codeError,
+  consumesState,
+  isSilent,
   newcomerError,
+  type Person,
   stateError,
   userError,
-  consumesState,
+  withUserinfo,
 } from "../../../src/sso/decide.ts";
+
+const now = new Date("2026-06-01T12:00:00.000Z");
+const later = new Date("2026-06-01T12:00:00.001Z");
 
 describe("a state of an SSO flow", () => {
   const state = { connectionId: "A", browserHash: "b", expiresAt: later, consumedAt: null };
@@ -57,15 +63,89 @@ describe("a one-time code", () => {
 });
 
 describe("the first sign-in through a provider", () => {
-  const newcomer = { email: "a@corp.test", emailVerified: true, domain: "corp.test" };
+  const proved = { domain: "corp.test", provedAt: now };
+  const domains = [proved, { domain: "unproved.test", provedAt: null }];
+  const trusting = { domains, trustEmail: true };
+  const careful = { domains, trustEmail: false };
+  const email = "a@corp.test";
   test.each([
-    [newcomer, undefined],
-    [{ ...newcomer, email: null }, "no_email"],
-    [{ ...newcomer, emailVerified: false }, "unverified_email"],
-    [{ ...newcomer, domain: "other.test" }, "foreign_domain"],
-    [{ ...newcomer, domain: "" }, "foreign_domain"],
-  ] as const)("with the provider's statements %p ends with %p", (one, error) => {
-    expect(newcomerError(one, one.domain === "corp.test")).toBe(error);
+    [careful, { email, emailVerified: true }, undefined],
+    [careful, { email: "a@unproved.test", emailVerified: true }, undefined],
+    [careful, { email: undefined, emailVerified: true }, "no_email"],
+    [careful, { email, emailVerified: false }, "unverified_email"],
+    [careful, { email, emailVerified: undefined }, "unverified_email"],
+    [careful, { email: "a@other.test", emailVerified: true }, "foreign_domain"],
+    [careful, { email: "a@b@other.test", emailVerified: true }, "foreign_domain"],
+    [careful, { email: "corp.test", emailVerified: true }, "foreign_domain"],
+    [trusting, { email, emailVerified: undefined }, undefined],
+    [trusting, { email: "A@CORP.test.", emailVerified: undefined }, undefined],
+    [trusting, { email, emailVerified: false }, "unverified_email"],
+    [trusting, { email: "a@unproved.test", emailVerified: undefined }, "unverified_email"],
+    [trusting, { email: "a@unproved.test", emailVerified: true }, undefined],
+    [trusting, { email: "a@other.test", emailVerified: undefined }, "unverified_email"],
+    [trusting, { email: "a@sub.corp.test", emailVerified: undefined }, "unverified_email"],
+    [trusting, { email: "a@corp.test@other.test", emailVerified: undefined }, "unverified_email"],
+    [trusting, { email: "a@other.test", emailVerified: true }, "foreign_domain"],
+    [trusting, { email: undefined, emailVerified: undefined }, "no_email"],
+  ] as const)("at the connection %j with the statements %j ends with %p", (one, said, error) => {
+    expect(newcomerError(one, said)).toBe(error);
+  });
+
+  const silent = { email: undefined, emailVerified: undefined, name: undefined };
+  const said = { email, emailVerified: true, name: "Ann" };
+  test.each([
+    ["gives all that the id_token lacks", silent, said, said],
+    ["verifies the address of the id_token", { ...silent, email }, said, said],
+    [
+      "verifies it in any spelling, and the id_token's is used",
+      { ...silent, email: "A@corp.test", name: "Anna" },
+      said,
+      { email: "A@corp.test", emailVerified: true, name: "Anna" },
+    ],
+    [
+      "verifies no other address",
+      { ...silent, email: "b@corp.test" },
+      said,
+      { email: "b@corp.test", emailVerified: undefined, name: "Ann" },
+    ],
+    [
+      "says nothing without an address",
+      { ...silent, email },
+      { ...said, email: undefined },
+      { email, emailVerified: undefined, name: "Ann" },
+    ],
+    [
+      "cannot be verified by the id_token",
+      { ...silent, emailVerified: true },
+      { ...said, emailVerified: undefined },
+      { ...said, emailVerified: undefined },
+    ],
+    [
+      "cannot lift a false of the id_token",
+      { ...silent, emailVerified: false },
+      said,
+      { ...said, emailVerified: false },
+    ],
+    [
+      "may say false",
+      { ...silent, email },
+      { ...said, emailVerified: false },
+      { ...said, emailVerified: false },
+    ],
+  ] as readonly (readonly [string, Person, Person, Person])[])(
+    "userinfo %s",
+    (_, token, userinfo, whole) => {
+      expect(withUserinfo(token, userinfo)).toEqual(whole);
+    },
+  );
+
+  test.each([
+    [said, false],
+    [{ ...said, emailVerified: false }, false],
+    [{ ...said, emailVerified: undefined }, true],
+    [{ ...said, email: undefined }, true],
+  ])("an id_token of %j asks userinfo: %p", (one, isAsked) => {
+    expect(isSilent(one)).toBe(isAsked);
   });
 
   const user = { companyId: 1, isSuperAdmin: false, isCompanyActive: true, isLinked: false };
@@ -82,6 +162,3 @@ describe("the first sign-in through a provider", () => {
     if (one !== undefined && !one.isLinked) expect(userError(one, 1)).toBe(error);
   });
 });
-
-const now = new Date("2026-06-01T12:00:00.000Z");
-const later = new Date("2026-06-01T12:00:00.001Z");

@@ -3,7 +3,10 @@ import { useApi } from "../../session/session.tsx";
 import { listOptions, type RowOf, useRefresh } from "../../ui/pages.ts";
 
 /** Values of the form for an SSO connection before they are sent, under the names of the API. */
-export interface SsoDraft extends Pick<SsoConnection, "issuer" | "client_id" | "password_login"> {
+export interface SsoDraft extends Pick<
+  SsoConnection,
+  "issuer" | "client_id" | "password_login" | "trust_email"
+> {
   readonly company_id: number | undefined;
   /** Client secret at the identity provider. In an update, an empty text means that the secret does not change. */
   readonly client_secret: string;
@@ -17,14 +20,16 @@ export const EMPTY_SSO: SsoDraft = {
   client_secret: "",
   domains: [],
   password_login: true,
+  trust_email: false,
 };
 
 /** Returns the settings that the API accepts in both the creation and the update of an SSO connection. */
-const ssoSettings = ({ issuer, client_id: clientId, domains, password_login }: SsoDraft) => ({
+const ssoSettings = ({ issuer, client_id: clientId, domains, ...draft }: SsoDraft) => ({
   issuer: issuer.trim(),
   client_id: clientId.trim(),
   domains: [...domains],
-  password_login,
+  password_login: draft.password_login,
+  trust_email: draft.trust_email,
 });
 
 function newSsoBody(draft: SsoDraft) {

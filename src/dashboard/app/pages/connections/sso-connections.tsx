@@ -29,8 +29,7 @@ export function SsoConnections() {
     <>
       <Group justify="space-between" mb="md" gap="sm">
         <Text size="sm" c="dimmed" maw={620} flex="1 1 280px">
-          People of a company sign in at its own identity provider (OpenID Connect). Only users who
-          exist here can: none is created by it.
+          People of a company sign in at its own identity provider (OpenID Connect).
         </Text>
         <Button leftSection={<Icon name="plus" size={16} />} onClick={create}>
           New connection
@@ -55,7 +54,11 @@ export function SsoConnections() {
           columns: (one) => ({
             Company: <CellText title={<CompanyName id={one.company_id} />}>{one.issuer}</CellText>,
             State: <StateBadge state={one.is_active ? "active" : "inactive"} />,
-            Domains: one.domains.join(", "),
+            Domains: one.domain_proofs.map(({ domain, proved_at: provedAt }) => (
+              <CellText key={domain} title={domain}>
+                {provedAt === null ? "No DNS proof" : "Proved by DNS"}
+              </CellText>
+            )),
             Client: (
               <>
                 <code>{one.client_id}</code>

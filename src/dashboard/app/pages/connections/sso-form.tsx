@@ -98,7 +98,7 @@ function ProviderFields({ form, isNew }: FieldsProps & { readonly isNew: boolean
 
 /** Form fields that decide which users may sign in through the connection: company and email domains. */
 function PeopleFields({ form }: FieldsProps) {
-  const { domains, password_login: passwordLogin } = form.draft;
+  const { domains, password_login: passwordLogin, trust_email: trustEmail } = form.draft;
   return (
     <>
       <TagsInput
@@ -115,6 +115,12 @@ function PeopleFields({ form }: FieldsProps) {
         description="If off, users of these domains sign in only with the identity provider. Turn it off after single sign-on has worked."
         checked={passwordLogin}
         onChange={(event) => form.edit({ password_login: event.currentTarget.checked })}
+      />
+      <Switch
+        label="Trust unconfirmed addresses"
+        description="For a provider that does not say whether an address is verified, such as Microsoft Entra ID. Counts only for domains with a DNS proof. Leave it off if people can register themselves at the provider."
+        checked={trustEmail}
+        onChange={(event) => form.edit({ trust_email: event.currentTarget.checked })}
       />
     </>
   );

@@ -1,0 +1,3 @@
+ALTER TABLE "sso_connections" ADD COLUMN "trust_email" boolean DEFAULT false NOT NULL;--> statement-breakpoint
+ALTER TABLE "sso_identities" ADD COLUMN "id" integer NOT NULL GENERATED ALWAYS AS IDENTITY (sequence name "sso_identities_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 2147483647 START WITH 1 CACHE 1);--> statement-breakpoint
+ALTER TABLE "sso_identities" ADD CONSTRAINT "sso_identities_id_key" UNIQUE("id");
