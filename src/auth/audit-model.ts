@@ -89,6 +89,8 @@ export const AUDIT_ACTIONS = [
   "SSO_REFUSED",
   // Audit row of the first sign-in of a user through an identity provider; details: connection_id, issuer.
   "SSO_LINKED",
+  // Audit row of a user whose identity at a provider was unlinked; details: user_id, connection_id, issuer, revoked.
+  "SSO_UNLINKED",
   // Audit rows of changes to an SSO connection; details: connection_id, connection_company_id, issuer; for an update
   // also fields, the names of the fields in the request.
   "SSO_CONNECTION_CREATED",

@@ -38,6 +38,7 @@ export const ACTION_WORDS: Readonly<Record<AuditAction, string>> = {
   IMPERSONATION_STARTED: "was impersonated",
   SSO_REFUSED: "was denied at single sign-on",
   SSO_LINKED: "linked an identity provider",
+  SSO_UNLINKED: "unlinked a user from an identity provider",
   SSO_CONNECTION_CREATED: "created a single sign-on connection",
   SSO_CONNECTION_UPDATED: "updated a single sign-on connection",
   SSO_CONNECTION_DELETED: "deleted a single sign-on connection",

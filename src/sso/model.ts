@@ -1,7 +1,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import type { ssoConnections } from "../../db/schema/sign-in.ts";
-import { isUlid, pageQuery } from "../http/list.ts";
+import type { ssoConnections, ssoIdentities } from "../../db/schema/sign-in.ts";
+import { isRowId, isUlid, pageQuery } from "../http/list.ts";
 import { literals } from "../http/principal.ts";
 import { type RowOf, shown } from "../http/shown.ts";
 import { instantAnswer, orNull, receiving, rowId, storableText } from "../http/text.ts";
@@ -49,6 +49,7 @@ export type SsoErrorReason =
   | "foreign_user"
   | "super_admin"
   | "other_subject"
+  | "unlinked"
   | "inactive_user"
   // Reasons at the last step, the exchange of the one-time code.
   | "unknown_code"
@@ -269,3 +270,21 @@ export function showConnection(
     newUsers: role === null ? null : { role, ...(storeIds.length > 0 && { storeIds }) },
   });
 }
+
+export const identitiesQuery = Type.Object(pageQuery(isRowId));
+
+export type IdentityRow = typeof ssoIdentities.$inferSelect;
+
+export const identityObject = Type.Object(
+  {
+    id: Type.Integer(),
+    connection_id: Type.String({ description: "The connection of the sign-in that linked it." }),
+    issuer: Type.String(),
+    subject: Type.String({ description: "The `sub` by which the provider knows the user." }),
+    linked_at: instantAnswer(),
+  },
+  {
+    title: "SsoIdentity",
+    examples: [{ connection_id: "01JWNB9PR0ZV8X2D3F4G5H6J7K", subject: "00u1a2b3c4" }],
+  },
+);

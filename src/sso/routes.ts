@@ -19,6 +19,7 @@ import type { SsoDeps } from "./actions/deps.ts";
 import { exchangeCode } from "./actions/exchange-code.ts";
 import { finishSso } from "./actions/finish-sso.ts";
 import { browserCookie } from "./browser.ts";
+import { identityRoutes } from "./identity-routes.ts";
 import {
   callbackQuery,
   type Connection,
@@ -54,7 +55,12 @@ export const SSO_LEGS = [REDIRECT, CALLBACK, EXCHANGE].map((leg) => PREFIX + leg
 
 /** Defines all routes of single sign-on (contract 4.13). */
 export function ssoRoutes(deps: SsoRouteDeps) {
-  return join(redirectRoute(deps), callbackRoutes(deps), connectionRoutes(deps));
+  return join(
+    redirectRoute(deps),
+    callbackRoutes(deps),
+    connectionRoutes(deps),
+    identityRoutes(deps),
+  );
 }
 
 /** Defines the first step of a single sign-on, the redirect to the identity provider. */

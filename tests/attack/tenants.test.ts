@@ -29,7 +29,7 @@ test("every path parameter is an id of this test, except the provider and the po
   const unknown = operations.filter(({ path }) =>
     path
       .replace(/^\/[\w-]+\/[\w-]+\/\{\w+\}/, (prefix) => (theirs.has(prefix) ? "" : prefix))
-      .replaceAll(/\{(?:eventId|externalId|subscriptionId|tokenId)\}/g, "")
+      .replaceAll(/\{(?:eventId|externalId|identityId|subscriptionId|tokenId)\}/g, "")
       .includes("{"),
   );
   // These routes have no tenants as callers: a code opens a portal session, and providers sign their requests.
@@ -57,6 +57,7 @@ test("the other tenant can read its own records by these ids", async () => {
     "/account/reviews/{id}",
     "/partner/oauth-clients/{id}",
     "/partner/reviews/{id}",
+    "/partner/users/{id}/identities",
     "/partner/webhooks/{id}",
     "/partner/webhooks/{id}/deliveries",
     "/partner/webhooks/{id}/deliveries/{eventId}",
@@ -153,13 +154,13 @@ function attacksOn(operation: Operation, idOf: (name: string) => string | number
   const fill = (name: string, id: string | number) =>
     path
       .replace(prefix ?? "\0", (text) => text.replace("{id}", String(pick(prefix, name, id))))
-      .replace(/\{(?:eventId|externalId|subscriptionId|tokenId)\}/g, (place) =>
+      .replace(/\{(?:eventId|externalId|identityId|subscriptionId|tokenId)\}/g, (place) =>
         String(pick(place, name, id)),
       );
   const own = fill("", "");
   const places = [
     prefix,
-    ...(path.match(/\{(?:eventId|externalId|subscriptionId|tokenId)\}/g) ?? []),
+    ...(path.match(/\{(?:eventId|externalId|identityId|subscriptionId|tokenId)\}/g) ?? []),
   ];
   const inPath = places.flatMap((name) =>
     name === undefined

@@ -44,6 +44,10 @@ export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongin
   const email = `factor-${word}@victims.test`;
   const holder = await addUser(db, { companyId: account.id, role: "account_user", email });
   const { factorId } = await withApp(world, holder);
+  const connectionId = await addSsoConnection(db, { companyId: account.id, domains });
+  const [identity] = await db.sql`
+    insert into sso_identities (issuer, subject, user_id, connection_id, linked_at)
+    values ('https://idp.example', ${word}, ${admin.id}, ${connectionId}, now()) returning id`;
   return new Map<string, string | number>([
     ["/account/personal-access-tokens/{id}", String(decodeJwt(pat).jti)],
     ["/partner/tokens/{id}", String(decodeJwt(pat).jti)],
@@ -60,7 +64,7 @@ export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongin
     ["/partner/oauth-clients/{id}", client.clientId],
     ["/partner/users/{id}", admin.id],
     ["/sso/clients/{id}", client.clientId],
-    ["/admin/sso-connections/{id}", await addSsoConnection(db, { companyId: account.id, domains })],
+    ["/admin/sso-connections/{id}", connectionId],
     ["/admin/partners/{id}", partnerId],
     ["/admin/accounts/{id}", account.id],
     ["/admin/companies/{id}", account.id],
@@ -75,6 +79,7 @@ export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongin
     ["/admin/inbox/{id}", 1],
     ["/admin/erasures/{id}", 1],
     ["{tokenId}", String(decodeJwt(pat).jti)],
+    ["{identityId}", Number(identity?.["id"])],
     ["partner_id", partnerId],
     ["account_id", account.id],
     ["company_id", account.id],

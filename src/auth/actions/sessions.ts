@@ -197,6 +197,16 @@ export async function endAccess(tx: Tx, userIds: readonly number[], now: Date): 
   return queries.deleteTokensOf(tx, userIds);
 }
 
+/**
+ * Ends the sign-ins of a user that an identity provider may have confirmed, and those that are under way. Passwords and
+ * tokens outside of a sign-in stay valid. The caller must have locked the user's row. Returns the number of ended tokens.
+ */
+export async function endSsoAccess(tx: Tx, userId: number, now: Date): Promise<number> {
+  await queries.consumeSsoCodesOf(tx, [userId], now);
+  await queries.deleteAuthorizationCodesOf(tx, [userId]);
+  return queries.deleteSsoTokensOf(tx, userId);
+}
+
 /** Locks all users of these companies and ends their access. Returns the number of ended tokens. */
 export async function endAccessOfCompanies(
   tx: Tx,

@@ -239,6 +239,18 @@ export function deleteTokensOf(tx: Tx, userIds: readonly number[]): Promise<numb
 }
 
 /**
+ * Deletes all tokens of those sign-ins of a user that an identity provider may have confirmed, and every token that they
+ * created. A sign-in at the authorize page does not record how the person signed in, so each of them counts.
+ */
+export function deleteSsoTokensOf(tx: Tx, ownerId: number): Promise<number> {
+  const families = tx
+    .select({ id })
+    .from(authenticationEvents)
+    .where(and(eq(userId, ownerId), inArray(method, ["sso", "authorization_code"])));
+  return endTokens(tx, and(eq(tokens.userId, ownerId), inArray(tokens.familyId, families)));
+}
+
+/**
  * Marks the open codes of these users as used. The rows are kept, because the cooldown between codes still counts
  * them.
  */

@@ -15,6 +15,7 @@ const BY_NAME: Readonly<Record<string, Json>> = {
   pending_test_event_id: null,
   externalId: "crm-4711",
   external_id: "crm-4711",
+  identityId: "17",
   key: "01jwnb9pr0zv8x2d3f4g5h6j7k",
   client_id: "3f0e8f7c-5a56-4f1b-9d0c-2f6f3c1f6b7a",
   provider: "google",

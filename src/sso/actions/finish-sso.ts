@@ -158,6 +158,9 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
     if (person === undefined) throw new SsoError("inactive_user");
     if (!(await shareConnection(tx, connection.id))) throw new SsoError("unknown_connection");
     if (known === undefined) await linkUser(tx, admission, { user, now });
+    // An unlinking locks the user too, so it has either committed or will find the code.
+    else if ((await queries.findLinkedUser(tx, link))?.id !== user.id)
+      throw new SsoError("unlinked");
     await queries.insertCode(tx, {
       codeHash: hashSecret(code),
       userId: user.id,

@@ -204,17 +204,26 @@ async function limitInvitations(
   if (companyType === "partner") await countInvitationOf(tx, { partnerId, userId, now });
 }
 
+/** Prevents a change that would leave no administrator or owner. */
+async function refuseLast(tx: Tx, principal: Principal, user: User): Promise<void> {
+  const last = await lastError(tx, principal, user);
+  if (last !== undefined) throw new Problem(last);
+}
+
 /**
- * Prevents a change that would leave no administrator or owner. Throws `last_super_admin` for the last active
- * super-admin who can sign in, and `last_owner` for the last such owner of a partner. An operator may remove the last owner,
- * because an operator can appoint another.
+ * Returns `last_super_admin` for the last active super-admin who can sign in, and `last_owner` for the last such owner of
+ * a partner; undefined for others. An operator may remove the last owner, because an operator can appoint another. The
+ * users with that role are locked until the commit, so a caller that locks the user too does so afterwards.
  */
-async function refuseLast(tx: Tx, { companyType }: Principal, user: User) {
+export async function lastError(
+  tx: Tx,
+  { companyType }: Principal,
+  user: User,
+): Promise<"last_super_admin" | "last_owner" | undefined> {
   const { role } = user;
-  if (role === "super_admin" && (await queries.isLastOfRole(tx, user)))
-    throw new Problem("last_super_admin");
+  if (role === "super_admin" && (await queries.isLastOfRole(tx, user))) return "last_super_admin";
   const isOwnOwner = role === "partner_owner" && companyType === "partner";
-  if (isOwnOwner && (await queries.isLastOfRole(tx, user))) throw new Problem("last_owner");
+  return isOwnOwner && (await queries.isLastOfRole(tx, user)) ? "last_owner" : undefined;
 }
 
 /** Changes the role of a partner's user. The user's tokens stay valid, because each request reads the role again. */

@@ -189,6 +189,14 @@ export async function isLastOfRole(
   tx: Tx,
   { id, role, companyId }: Pick<User, "id" | "role" | "companyId">,
 ): Promise<boolean> {
+  const isOfRole = and(eq(users.companyId, companyId), eq(users.role, role), users.isActive);
+  await tx
+    .select({ id: users.id })
+    .from(users)
+    .where(isOfRole)
+    .orderBy(users.id)
+    .for("no key update");
+  // A statement of its own: one that waits for a lock does not see the identities that were deleted meanwhile.
   const identities = tx
     .select({ userId: ssoIdentities.userId })
     .from(ssoIdentities)
@@ -196,12 +204,7 @@ export async function isLastOfRole(
   const canSignIn = sql`${users.passwordHash} is not null or ${exists(identities)}`.mapWith(
     Boolean,
   );
-  const rows = await tx
-    .select({ id: users.id, canSignIn })
-    .from(users)
-    .where(and(eq(users.companyId, companyId), eq(users.role, role), users.isActive))
-    .orderBy(users.id)
-    .for("no key update");
+  const rows = await tx.select({ id: users.id, canSignIn }).from(users).where(isOfRole);
   const isActive = rows.some((one) => one.id === id);
   return isActive && !rows.some((one) => one.id !== id && one.canSignIn);
 }

@@ -229,6 +229,8 @@ const ROUTES = {
     POST /partner/users/:id/deactivate
     POST /partner/users/:id/invite
     POST /partner/users/:id/role
+    GET /partner/users/:id/identities
+    DELETE /partner/users/:id/identities/:identityId
     POST /admin/accounts
     PATCH /admin/accounts/:id
     DELETE /admin/accounts/:id
@@ -275,6 +277,7 @@ const ROUTES = {
     PATCH /admin/users/:id
     DELETE /admin/users/:id
     DELETE /admin/users/:id/second-factors
+    DELETE /admin/users/:id/identities/:identityId
     PUT /admin/users/external/:externalId
     POST /admin/users/:id/activate
     POST /admin/users/:id/deactivate

@@ -84,6 +84,7 @@ const READS: readonly (readonly [path: () => string, kind: string, isOfPartner: 
   [() => `/users?company_id=${account().id}`, "users", true],
   [() => `/users/${account().owner.id}`, "users", true],
   [() => `/users/${tenants.superAdmin.id}`, "users", false],
+  [() => `/users/${account().owner.id}/identities`, "users", true],
   [() => `/audit-log?company_id=${own().id}`, "audit-log", true],
   [() => "/sso-connections", "sso-connections", false],
   [() => `/sso-connections?company_id=${account().id}`, "sso-connections", true],

@@ -9,7 +9,7 @@ import {
 } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useMutation } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useId } from "react";
+import { type ReactNode, useEffect, useId, useState } from "react";
 
 import { Icon } from "./icon.tsx";
 import { notify } from "./notify.ts";
@@ -65,6 +65,22 @@ export function DialogButton({ label, title = label, children }: DialogButtonPro
     </>
   );
 }
+
+/**
+ * State of one dialog for all rows of a list, because a dialog per row slows scrolling. The row stays while the dialog
+ * closes; it is undefined until the dialog is first opened.
+ */
+export function useRowDialog<Row>() {
+  const [row, setRow] = useState<Row>();
+  const [opened, { open, close }] = useDisclosure();
+  const show = (next: Row) => {
+    setRow(next);
+    open();
+  };
+  return { show, dialog: { row, opened, onClose: close } };
+}
+
+export type RowDialogProps<Row> = ReturnType<typeof useRowDialog<Row>>["dialog"];
 
 /** Ids of the open dialogs, the topmost last. */
 const openDialogs: string[] = [];

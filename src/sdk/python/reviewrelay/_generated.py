@@ -228,6 +228,24 @@ class OAuthClientUpdate(TypedDict):
     """Whether the code flow needs PKCE; `true` by default, and always of a public client."""
 
 
+class SsoIdentity(TypedDict):
+    id: int
+    """The id."""
+    connection_id: str
+    """The connection of the sign-in that linked it."""
+    issuer: str
+    """Issuer of the identity provider."""
+    subject: str
+    """The `sub` by which the provider knows the user."""
+    linked_at: str
+    """Time of the first sign-in with it."""
+
+
+class SsoIdentityPage(Page):
+    data: list[SsoIdentity]
+    """Rows of the page."""
+
+
 DisplayName: TypeAlias = "str"
 
 
@@ -1616,6 +1634,14 @@ class Operations(Requests):
     def rotate_secret_of_oauth_client_of_partner(self, id: str | int) -> OAuthClientWithSecret:
         """Rotate the secret of an OAuth client of the partner. The old secret stops working at once."""
         return self._send("POST", f"/api/v1/partner/oauth-clients/{segment(id)}/secret")
+
+    def list_teammate_identities(self, id: str | int, *, limit: int | None = None, cursor: str | None = None) -> Pages[SsoIdentity]:
+        """List the identities of a partner's user at identity providers, newest first. Each signs the user in by single sign-on."""
+        return self._pages(f"/api/v1/partner/users/{segment(id)}/identities", query={"limit": limit, "cursor": cursor})
+
+    def unlink_teammate_identity(self, id: str | int, identity_id: str | int) -> None:
+        """Unlink a partner's user from an identity. Ends the user's sessions from single sign-on. The next sign-in with a verified address links anew."""
+        return self._send("DELETE", f"/api/v1/partner/users/{segment(id)}/identities/{segment(identity_id)}")
 
     def list_team(self, *, limit: int | None = None, cursor: str | None = None, is_active: Literal["true", "false"] | None = None) -> Pages[AdminUser]:
         """List the partner's own people, newest first. Excludes the users of its accounts."""

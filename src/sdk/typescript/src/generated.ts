@@ -213,6 +213,24 @@ export type OAuthClientUpdate = {
   require_pkce?: boolean;
 };
 
+export type SsoIdentity = {
+  /** The id. */
+  id: number;
+  /** The connection of the sign-in that linked it. */
+  connection_id: string;
+  /** Issuer of the identity provider. */
+  issuer: string;
+  /** The `sub` by which the provider knows the user. */
+  subject: string;
+  /** Time of the first sign-in with it. */
+  linked_at: string;
+};
+
+export type SsoIdentityPage = Page & {
+  /** Rows of the page. */
+  data: SsoIdentity[];
+};
+
 /** The name. */
 export type DisplayName = string;
 
@@ -1573,6 +1591,21 @@ export abstract class Operations {
   /** Rotate the secret of an OAuth client of the partner. The old secret stops working at once. */
   rotateSecretOfOAuthClientOfPartner(id: string | number, options: RequestOptions = {}): Promise<OAuthClientWithSecret> {
     return this.send({ method: "POST", path: `/api/v1/partner/oauth-clients/${encodeURIComponent(id)}/secret`, options });
+  }
+
+  /** List the identities of a partner's user at identity providers, newest first. Each signs the user in by single sign-on. */
+  listTeammateIdentities(id: string | number, query: {
+    /** Rows per page; 50 by default. */
+    limit?: number;
+    /** `next_cursor` of the previous page. */
+    cursor?: string;
+  } = {}, options: RequestOptions = {}): Pages<SsoIdentity> {
+    return this.pages({ method: "GET", path: `/api/v1/partner/users/${encodeURIComponent(id)}/identities`, query, options });
+  }
+
+  /** Unlink a partner's user from an identity. Ends the user's sessions from single sign-on. The next sign-in with a verified address links anew. */
+  unlinkTeammateIdentity(id: string | number, identityId: string | number, options: RequestOptions = {}): Promise<void> {
+    return this.send({ method: "DELETE", path: `/api/v1/partner/users/${encodeURIComponent(id)}/identities/${encodeURIComponent(identityId)}`, options });
   }
 
   /** List the partner's own people, newest first. Excludes the users of its accounts. */

@@ -3,12 +3,13 @@ import { Group, NativeSelect, Text, TextInput } from "@mantine/core";
 import { roleName } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
-import { ActionButton, ConfirmedAction, DialogButton } from "../../ui/dialog.tsx";
+import { ActionButton, ConfirmedAction, DialogButton, useRowDialog } from "../../ui/dialog.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
 import { rowsOf, TableList } from "../../ui/list.tsx";
 import { type PagedList, useList } from "../../ui/pages.ts";
 import { Time } from "../../ui/time.tsx";
+import { Identities, IdentitiesButton } from "../users/identities.tsx";
 import { UserSwitch } from "../users/user-switch.tsx";
 import {
   type Teammate,
@@ -33,6 +34,7 @@ export function Page() {
   const { user: me } = useSession();
   const isOwner = me.role === "partner_owner";
   const team = useList(teamOptions(useApi()));
+  const identities = useRowDialog<TeamUser>();
   return (
     <>
       <PageHeader
@@ -70,10 +72,19 @@ export function Page() {
               </>
             ),
             Since: <Time at={one.created_at} />,
-            ...(isOwner && { Change: <TeamActions user={one} lastOwner={lastOwnerOf(team)} /> }),
+            ...(isOwner && {
+              Change: (
+                <TeamActions
+                  user={one}
+                  lastOwner={lastOwnerOf(team)}
+                  onIdentities={() => identities.show(one)}
+                />
+              ),
+            }),
           }),
         }}
       />
+      <Identities area="partner" {...identities.dialog} />
     </>
   );
 }
@@ -130,10 +141,11 @@ interface TeamActionsProps extends UserProps {
    * state of a last owner.
    */
   readonly lastOwner: TeamUser | undefined;
+  readonly onIdentities: () => void;
 }
 
 /** Actions that a partner owner may take on a team member, such as a change of the role. */
-function TeamActions({ user, lastOwner }: TeamActionsProps) {
+function TeamActions({ user, lastOwner, onIdentities }: TeamActionsProps) {
   const { inviteAgain, setActive } = useTeamActions();
   return (
     <Group gap="xs" justify="flex-end" className="row-actions">
@@ -145,6 +157,7 @@ function TeamActions({ user, lastOwner }: TeamActionsProps) {
           done={`${user.email} is invited again; the link of before has ended.`}
         />
       )}
+      <IdentitiesButton user={user} onClick={onIdentities} />
       {user.id === lastOwner?.id ? (
         <Dimmed>The only active owner</Dimmed>
       ) : (

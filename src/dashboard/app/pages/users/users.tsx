@@ -1,11 +1,16 @@
 import { Button, Group } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
-import { type ReactNode, useState } from "react";
+import type { ReactNode } from "react";
 
 import { roleName, ROLES } from "../../session/identity.ts";
 import { useApi } from "../../session/session.tsx";
 import { Highlighted, StateBadge } from "../../ui/badges.tsx";
-import { ActionButton, Confirm, DialogButton } from "../../ui/dialog.tsx";
+import {
+  ActionButton,
+  Confirm,
+  DialogButton,
+  type RowDialogProps,
+  useRowDialog,
+} from "../../ui/dialog.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
 import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
@@ -16,6 +21,7 @@ import { textQuery } from "../../ui/text-query.ts";
 import { useNow } from "../../ui/countdown.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { ActiveFilter, activeQuery, CompanySelect } from "../companies/company-select.tsx";
+import { Identities, IdentitiesButton } from "./identities.tsx";
 import { UserSwitch } from "./user-switch.tsx";
 import { type User, type UserFilter, usersOptions, useUserActions } from "./data.ts";
 import { NewUser } from "./user-form.tsx";
@@ -24,12 +30,8 @@ const FILTERS = ["company", "role", "q", "active"] as const;
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 
 export function Page() {
-  const [resetting, setResetting] = useState<User>();
-  const [isResetting, { open, close }] = useDisclosure();
-  const reset = (user: User) => {
-    setResetting(user);
-    open();
-  };
+  const reset = useRowDialog<User>();
+  const identities = useRowDialog<User>();
   const filters = useFilters(FILTERS);
   const q = filters.get("q");
   return (
@@ -53,10 +55,12 @@ export function Page() {
         table={{
           caption: "Users, newest first",
           end: "Change",
-          columns: (user) => columnsOf(user, q, reset),
+          columns: (user) =>
+            columnsOf(user, q, { onReset: reset.show, onIdentities: identities.show }),
         }}
       />
-      <ResetFactors user={resetting} opened={isResetting} onClose={close} />
+      <ResetFactors {...reset.dialog} />
+      <Identities area="admin" {...identities.dialog} />
     </>
   );
 }
@@ -64,7 +68,7 @@ export function Page() {
 function columnsOf(
   user: User,
   q: string | undefined,
-  onReset: (user: User) => void,
+  actions: RowActions,
 ): Readonly<Record<string, ReactNode>> {
   const { company, store_ids: storeIds } = user;
   return {
@@ -84,7 +88,7 @@ function columnsOf(
     ),
     State: <UserState user={user} />,
     Created: <Time at={user.created_at} />,
-    Change: <UserActions user={user} onReset={onReset} />,
+    Change: <UserActions user={user} {...actions} />,
   };
 }
 
@@ -172,11 +176,12 @@ function UserState({ user }: UserProps) {
   );
 }
 
-interface UserActionsProps extends UserProps {
+interface RowActions {
   readonly onReset: (user: User) => void;
+  readonly onIdentities: (user: User) => void;
 }
 
-function UserActions({ user, onReset }: UserActionsProps) {
+function UserActions({ user, onReset, onIdentities }: UserProps & RowActions) {
   const { unlock, setActive } = useUserActions();
   return (
     <Group gap="xs" justify="flex-end" wrap="nowrap" className="row-actions">
@@ -189,6 +194,9 @@ function UserActions({ user, onReset }: UserActionsProps) {
             done={`${user.name} can sign in again.`}
           />
         </WhileLocked>
+      )}
+      {user.company.type !== "platform" && (
+        <IdentitiesButton user={user} onClick={() => onIdentities(user)} />
       )}
       <Button
         size="xs"
@@ -208,15 +216,8 @@ function UserActions({ user, onReset }: UserActionsProps) {
   );
 }
 
-interface ResetFactorsProps {
-  /** User whom the dialog names, also while it closes. Undefined until it is first opened. */
-  readonly user: User | undefined;
-  readonly opened: boolean;
-  readonly onClose: () => void;
-}
-
-/** Dialog that resets the second factors of a user. One for all rows, because a dialog per row slows scrolling. */
-function ResetFactors({ user, ...dialog }: ResetFactorsProps) {
+/** Dialog that resets the second factors of a user. */
+function ResetFactors({ row: user, ...dialog }: RowDialogProps<User>) {
   const { resetFactors } = useUserActions();
   const { id = 0, name = "", email = "" } = user ?? {};
   return (

@@ -1,0 +1,127 @@
+import { Button, Text } from "@mantine/core";
+import { queryOptions, useQuery } from "@tanstack/react-query";
+
+import { allPages, answerOf, type ApiClient, type DataOf, pageAt } from "../../api/client.ts";
+import { useApi, useSession } from "../../session/session.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { ConfirmedAction, Dialog, type RowDialogProps } from "../../ui/dialog.tsx";
+import { CellText } from "../../ui/layout.tsx";
+import { useRefresh } from "../../ui/pages.ts";
+import { Loaded } from "../../ui/states.tsx";
+import { ExactTime } from "../../ui/time.tsx";
+
+/** The routes that are called: those of operators, or those of a partner's owners. */
+type Area = "admin" | "partner";
+
+interface Person {
+  readonly id: number;
+  readonly name: string;
+  readonly email: string;
+}
+
+interface IdentitiesButtonProps {
+  readonly user: Person;
+  readonly onClick: () => void;
+}
+
+export function IdentitiesButton({ user, onClick }: IdentitiesButtonProps) {
+  return (
+    <Button
+      size="xs"
+      variant="subtle"
+      color="gray"
+      onClick={onClick}
+      aria-label={`Single sign-on of ${user.name}`}
+    >
+      Single sign-on
+    </Button>
+  );
+}
+
+const identitiesOptions = (api: ApiClient, area: Area, id: number) =>
+  queryOptions({
+    queryKey: ["identities", area, id],
+    queryFn: () =>
+      allPages((cursor) =>
+        answerOf(api[area].users({ id }).identities.get({ query: pageAt(cursor) })),
+      ),
+  });
+
+type Identity = DataOf<typeof identitiesOptions>[number];
+
+interface AreaProps {
+  readonly area: Area;
+}
+
+/** Dialog that lists and unlinks the identities of a user at identity providers. */
+export function Identities({ area, row: user, ...dialog }: AreaProps & RowDialogProps<Person>) {
+  return (
+    <Dialog {...dialog} title={`Single sign-on of ${user?.name ?? ""}`} size="lg">
+      {user && <IdentityTable area={area} user={user} />}
+    </Dialog>
+  );
+}
+
+interface UserProps extends AreaProps {
+  readonly user: Person;
+}
+
+function IdentityTable({ area, user }: UserProps) {
+  return (
+    <Loaded query={useQuery(identitiesOptions(useApi(), area, user.id))}>
+      {(identities) =>
+        identities.length === 0 ? (
+          <Text size="sm">
+            No identity is linked. The next single sign-on with a verified address of {user.email}{" "}
+            links one.
+          </Text>
+        ) : (
+          <DataTable
+            caption="Identities"
+            rows={identities}
+            rowKey={({ id }) => String(id)}
+            end="Actions"
+            columns={(one) => ({
+              Identity: <CellText title={one.issuer}>{one.subject}</CellText>,
+              Linked: <ExactTime at={one.linked_at} />,
+              Actions: <Unlink area={area} user={user} identity={one} />,
+            })}
+          />
+        )
+      }
+    </Loaded>
+  );
+}
+
+function Unlink({ area, user, identity }: UserProps & { readonly identity: Identity }) {
+  const api = useApi();
+  const { user: me } = useSession();
+  const { andRead } = useRefresh(identitiesOptions(api, area, user.id).queryKey);
+  const { issuer } = identity;
+  return (
+    <ConfirmedAction
+      label="Unlink"
+      button={{ size: "xs", "aria-label": `Unlink ${issuer}` }}
+      title={`Unlink ${user.name} from ${issuer}?`}
+      action="Unlink"
+      danger
+      onConfirm={() =>
+        andRead(
+          answerOf(
+            api[area].users({ id: user.id }).identities({ identityId: identity.id }).delete(),
+          ),
+        )
+      }
+      done={`${user.name} is unlinked.`}
+    >
+      {me.id === user.id && (
+        <Text size="sm" fw={600} mb="xs">
+          This is your own account. If you signed in by single sign-on, you are signed out
+          immediately.
+        </Text>
+      )}
+      All sessions of {user.email} from single sign-on end at once. The next sign-in at the provider
+      with a verified address links anew, whoever has that address there.
+    </ConfirmedAction>
+  );
+}
