@@ -164,6 +164,7 @@ describe.each(LEVELS)("users of the %s level", (level) => {
       ["deactivate a user", toUser("deactivate")],
       ["activate a user", toUser("activate")],
       ["unlock a user", toUser("unlock")],
+      ["unlink a user from an identity", unlinking("/admin/users")],
       [
         "make a partner",
         (as: TestCaller) => call(as, "POST", "/admin/partners", { name: fresh("x") }),
@@ -229,8 +230,19 @@ describe.each(LEVELS)("users of the %s level", (level) => {
         toTeammate("deactivate", {}, { companyId: p2.id }),
       ],
       ["deactivate a user of an account", NOBODY, toTeammate("deactivate", {}, OF_ACCOUNT)],
+      ["unlink a teammate from an identity", ["", PERSON], unlinking("/partner/users")],
     ],
     LOOKING: [
+      [
+        "see the identities of a teammate",
+        ["", PERSON],
+        async (as) => call(as, "GET", `/partner/users/${(await userOf("partner")).id}/identities`),
+      ],
+      [
+        "see the identities of a user",
+        ["y-y-y-.-"],
+        async (as) => call(as, "GET", `/admin/users/${(await userOf("partner")).id}/identities`),
+      ],
       ["see the team", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/users")],
       ["see the accounts", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/accounts")],
       ["see the stores", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/stores")],
@@ -375,6 +387,17 @@ const toConnection = (method: string, body?: object) => async (as: TestCaller) =
   const domains = [`${fresh("domain")}.test`];
   const id = await addSsoConnection(db, { companyId: p1.accounts[0].id, domains });
   return call(as, method, `/admin/sso-connections/${id}`, body);
+};
+
+/** Links a new user of the partner, and unlinks it by the route of operators or of owners. */
+const unlinking = (users: string) => async (as: TestCaller) => {
+  const { id } = await userOf("partner");
+  const domains = [`${fresh("domain")}.test`];
+  const connectionId = await addSsoConnection(db, { companyId: p1.id, domains });
+  const [row] = await db.sql`
+    insert into sso_identities (issuer, subject, user_id, connection_id, linked_at)
+    values ('https://idp.example', ${connectionId}, ${id}, ${connectionId}, now()) returning id`;
+  return call(as, "DELETE", `${users}/${id}/identities/${row?.["id"]}`);
 };
 
 const OWN_ACCOUNT = { account_id: p1.accounts[0].id };

@@ -8,7 +8,7 @@ import { openBrowser } from "../../support/dashboard/chromium.ts";
 import { openSignedIn, seriousFaultsInSchemes } from "../../support/dashboard/dashboard.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
-import { addTenants } from "../../support/tenants.ts";
+import { addSsoConnection, addTenants } from "../../support/tenants.ts";
 import { browserFixture } from "../../support/dashboard/browser.ts";
 
 // The operator's pages: companies, users, connections, audit log.
@@ -173,10 +173,15 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     const redirect = await card.getByText("/auth/sso/callback/").innerText();
     expect(redirect).toStartWith(`${root}/api/v1/auth/sso/callback/`);
 
+    await card.getByText("No DNS proof").waitFor();
+
     await card.getByRole("button", { name: /^Change/ }).click();
     await dialog.getByRole("switch", { name: "Allow passwords" }).click();
+    await dialog.getByRole("switch", { name: "Trust unconfirmed addresses" }).click();
     await dialog.getByRole("button", { name: "Save changes" }).click();
     await card.getByText("Not allowed").waitFor();
+    const [row] = await database.db.sql`select trust_email from sso_connections`;
+    expect(row).toEqual({ trust_email: true });
     const discover = async () =>
       (await api.call("POST", "/auth/discover", { body: { email: "a@corp.example" } })).body;
     expect(await discover()).toMatchObject({ password: false, sso: true });
@@ -189,6 +194,34 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     await page.getByRole("heading", { name: "No connection yet" }).waitFor();
     expect(faults).toEqual([]);
     await page.close();
+  });
+
+  test("unlinks a user from an identity provider, as an owner does for the team", async () => {
+    const [{ id: companyId, owner, admin }] = tenants.partners;
+    const connectionId = await addSsoConnection(database.db, { companyId, domains: ["p1.test"] });
+    const link = () => database.db.sql`
+      insert into sso_identities (issuer, subject, user_id, connection_id, linked_at)
+      values ('https://idp.example', 'the-subject', ${admin.id}, ${connectionId}, now())`;
+    for (const [at, email] of [
+      [`/users?company=${companyId}`, tenants.superAdmin.email],
+      ["/team", owner.email],
+    ] as const) {
+      await link();
+      const { page, faults } = await visit(at, email);
+      const open = rowOf(page, admin.email).getByRole("button", { name: /^Single sign-on of/ });
+      await open.click();
+      const dialog = page.getByRole("dialog", { name: "Single sign-on of" });
+      await dialog.getByText("the-subject").waitFor();
+      expect(await seriousFaultsInSchemes(page)).toEqual([]);
+      await dialog.getByRole("button", { name: "Unlink https://idp.example" }).click();
+      const question = page.getByRole("dialog", { name: /^Unlink / });
+      await question.getByText("end at once").waitFor();
+      await question.getByRole("button", { name: "Unlink", exact: true }).click();
+      await dialog.getByText("No identity is linked.").waitFor();
+      expect(await database.db.sql`select from sso_identities`).toHaveLength(0);
+      expect(faults).toEqual([]);
+      await page.close();
+    }
   });
 
   test("reads and filters the audit log", async () => {

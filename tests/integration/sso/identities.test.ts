@@ -123,6 +123,20 @@ describe("an owner of a partner", () => {
     expect(row).toEqual({ actor_id: partner.owner.id });
   });
 
+  test("proves a second factor first, like an operator, where one is required", async () => {
+    const { id: userId, companyId } = partner.admin;
+    await exchanged(await signIn(partner.admin));
+    const [identity] = await listed(partner.admin);
+    await sql()`update companies set require_second_factor = true where id = ${companyId}`;
+    const stale = await opened(partner.owner, "login");
+    const remove = (at: string, token: string) =>
+      world.api.call("DELETE", `${at}/${userId}/identities/${identity?.id}`, { token });
+    expect((await remove("/partner/users", stale)).body["code"]).toBe("step_up_required");
+    const fresh = await opened(partner.owner, "sso");
+    expect((await remove("/partner/users", fresh)).status).toBe(204);
+    await sql()`update companies set require_second_factor = false where id = ${companyId}`;
+  });
+
   test("ends the own session by an unlinking of oneself", async () => {
     const { token } = await exchanged(await signIn(partner.owner));
     const list = await world.api.call("GET", partnerPath(partner.owner), { token });

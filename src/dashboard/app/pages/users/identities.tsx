@@ -5,7 +5,7 @@ import { allPages, answerOf, type ApiClient, type DataOf, pageAt } from "../../a
 import { useApi, useSession } from "../../session/session.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { ConfirmedAction, Dialog, type RowDialogProps } from "../../ui/dialog.tsx";
-import { CellText } from "../../ui/layout.tsx";
+import { CellText, Dimmed } from "../../ui/layout.tsx";
 import { useRefresh } from "../../ui/pages.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
@@ -82,8 +82,14 @@ function IdentityTable({ area, user }: UserProps) {
             rowKey={({ id }) => String(id)}
             end="Actions"
             columns={(one) => ({
-              Identity: <CellText title={one.issuer}>{one.subject}</CellText>,
-              Linked: <ExactTime at={one.linked_at} />,
+              Identity: (
+                <>
+                  <CellText title={one.issuer}>{one.subject}</CellText>
+                  <Dimmed>
+                    Linked <ExactTime at={one.linked_at} />
+                  </Dimmed>
+                </>
+              ),
               Actions: <Unlink area={area} user={user} identity={one} />,
             })}
           />
