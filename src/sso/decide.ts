@@ -1,5 +1,4 @@
-import { emailDomain, normalEmail } from "../lib/email.ts";
-import type { Connection, SsoErrorReason } from "./model.ts";
+import type { SsoErrorReason } from "./model.ts";
 
 /** Values of an SSO callback that are compared with the stored state. */
 interface StateCheck {
@@ -59,52 +58,6 @@ export function codeError(
   return code.codeChallenge === challenge ? undefined : "wrong_verifier";
 }
 
-/** The identity provider's statements about a person. */
-export interface Person {
-  readonly email: string | undefined;
-  /** Undefined if the provider does not say whether the email is verified. */
-  readonly emailVerified: boolean | undefined;
-  readonly name: string | undefined;
-}
-
-/** Returns whether the id_token leaves something to ask the userinfo endpoint about (contract 4.13). */
-export function isSilent({ email, emailVerified }: Person): boolean {
-  return email === undefined || emailVerified === undefined;
-}
-
-/**
- * Adds the statements of userinfo to those of an id_token. An email of the id_token is verified by userinfo only if
- * both name the same address. A `false` of the id_token stands.
- */
-export function withUserinfo<P extends Person>(token: P, userinfo: Person): P {
-  const name = token.name ?? userinfo.name;
-  const isAbout =
-    token.email === undefined ||
-    (userinfo.email !== undefined && normalEmail(userinfo.email) === normalEmail(token.email));
-  if (!isAbout) return { ...token, name };
-  const emailVerified = token.emailVerified === false ? false : userinfo.emailVerified;
-  return { ...token, name, email: token.email ?? userinfo.email, emailVerified };
-}
-
-/** Finds the domain of an email among those of the connection. */
-export function domainOf({ domains }: Pick<Connection, "domains">, email: string | undefined) {
-  const wanted = email && emailDomain(normalEmail(email));
-  return domains.find(({ domain }) => domain === wanted);
-}
-
-/**
- * Returns whether an email of a person counts as verified. If the provider does not say it, the connection's
- * `trust_email` decides, and only within domains that DNS proved. A provider that says `false` is believed, because
- * the domain's owner does not answer for an address that its own provider has not verified (contract 4.13).
- */
-export function isVerified(
-  connection: Pick<Connection, "domains" | "trustEmail">,
-  { email, emailVerified }: Pick<Person, "email" | "emailVerified">,
-): boolean {
-  const isProved = domainOf(connection, email)?.provedAt != null;
-  return emailVerified ?? (connection.trustEmail && isProved);
-}
-
 /** Stored facts about a user that decide whether single sign-on is allowed. */
 export interface KnownUser {
   readonly companyId: number;
@@ -114,13 +67,14 @@ export interface KnownUser {
 }
 
 /** Checks the identity provider's statements about a user who signs in for the first time (contract 4.13). */
-export function newcomerError(
-  connection: Pick<Connection, "domains" | "trustEmail">,
-  newcomer: Pick<Person, "email" | "emailVerified">,
-): SsoErrorReason | undefined {
-  if (newcomer.email === undefined) return "no_email";
-  if (!isVerified(connection, newcomer)) return "unverified_email";
-  return domainOf(connection, newcomer.email) === undefined ? "foreign_domain" : undefined;
+export function newcomerError(one: {
+  readonly hasEmail: boolean;
+  readonly isVerified: boolean;
+  readonly isOwnDomain: boolean;
+}): SsoErrorReason | undefined {
+  if (!one.hasEmail) return "no_email";
+  if (!one.isVerified) return "unverified_email";
+  return one.isOwnDomain ? undefined : "foreign_domain";
 }
 
 /**

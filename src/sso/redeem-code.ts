@@ -3,8 +3,8 @@ import { errors, type JWTPayload, jwtVerify, type JWTVerifyGetKey } from "jose";
 import { isBase64Url } from "../lib/encodings.ts";
 import { equalInConstantTime } from "../lib/secret-box.ts";
 import { type IdentityProviders, parseObject } from "./identity-providers.ts";
-import type { Person } from "./decide.ts";
 import type { SsoErrorReason } from "./model.ts";
+import type { Person } from "./person.ts";
 import { SsoError } from "./places.ts";
 
 export interface Redemption {

@@ -15,15 +15,12 @@ import { newOneTimeSecret, flowSecrets } from "../browser.ts";
 import {
   candidateError,
   consumesState,
-  domainOf,
-  isSilent,
-  isVerified,
   newcomerError,
   newUserError,
   stateError,
   userError,
-  withUserinfo,
 } from "../decide.ts";
+import { domainOf, isSilent, isVerified, withUserinfo } from "../person.ts";
 import { errorOf, type Identity, redeemAtProvider, type Redeemed } from "../redeem-code.ts";
 import type { CallbackQuery } from "../model.ts";
 import { callbackUri, errorUrl, SsoError, withCode } from "../places.ts";
@@ -205,12 +202,17 @@ async function findNewcomer(
   const { issuer, companyId } = connection;
   const { identity, attempted } = one;
   const { email } = identity;
-  const error = newcomerError(connection, identity);
+  const own = domainOf(connection, email);
+  const error = newcomerError({
+    hasEmail: email !== undefined,
+    isVerified: isVerified(connection, identity),
+    isOwnDomain: own !== undefined,
+  });
   if (error !== undefined || email === undefined) throw new SsoError(error ?? "no_email");
   const find = () => queries.findCandidate(tx, { email, issuer });
   let candidate = await find();
   if (candidate === undefined && connection.newUserRole !== null) {
-    if (domainOf(connection, email)?.provedAt == null) throw new SsoError("unproved_domain");
+    if (own?.provedAt == null) throw new SsoError("unproved_domain");
     await createNewcomer(tx, connection, { ...one, email });
     candidate = await find();
   }

@@ -4,9 +4,8 @@ import { recordAudit } from "../../auth/queries/audit.ts";
 import type { Caller } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
-import { lastError } from "../../tenants/actions/users.ts";
+import { holdSignIns } from "../../tenants/actions/last-owner.ts";
 import type { User } from "../../tenants/model.ts";
-import { holdUser, userById } from "../../tenants/queries/users.ts";
 import type { IdentityRow } from "../model.ts";
 import { shareConnection } from "../queries/connections.ts";
 import { deleteIdentity } from "../queries/identities.ts";
@@ -33,11 +32,9 @@ export async function unlinkIdentity(
   const { id, connectionId, issuer } = identity;
   const now = clock.now();
   await db.transaction(async (tx) => {
-    const last = await lastError(tx, actor, user);
-    if (!(await holdUser(tx, userId))) throw new Problem("not_found");
+    const last = await holdSignIns(tx, actor, user);
     const isActive = await shareConnection(tx, connectionId);
-    const hasPassword = (await userById(tx, userId))?.hasPassword === true;
-    if (last !== undefined && !isActive && !hasPassword) throw new Problem(last);
+    if (last !== undefined && !isActive) throw new Problem(last);
     if (!(await deleteIdentity(tx, id))) throw new Problem("not_found");
     const revoked = await endSsoAccess(tx, userId, now);
     const details = { user_id: userId, connection_id: connectionId, issuer, revoked };

@@ -21,6 +21,7 @@ import type { NewTeammate, NewUser, ROLES_OF, User, UserQuery, UserUpdate } from
 import * as queries from "../queries/users.ts";
 import { EMAIL_TAKEN, userErrors } from "../user-rules.ts";
 import { existing, orNotFound, type AdminDeps } from "./deps.ts";
+import { refuseLast } from "./last-owner.ts";
 import { changeRecord, deleteRecord } from "./records.ts";
 
 type ReadingDeps = Pick<AdminDeps, "db">;
@@ -202,28 +203,6 @@ async function limitInvitations(
   { id: userId, companyId: partnerId, now }: { id: number; companyId: number; now: Date },
 ): Promise<void> {
   if (companyType === "partner") await countInvitationOf(tx, { partnerId, userId, now });
-}
-
-/** Prevents a change that would leave no administrator or owner. */
-async function refuseLast(tx: Tx, principal: Principal, user: User): Promise<void> {
-  const last = await lastError(tx, principal, user);
-  if (last !== undefined) throw new Problem(last);
-}
-
-/**
- * Returns `last_super_admin` for the last active super-admin who can sign in, and `last_owner` for the last such owner of
- * a partner; undefined for others. An operator may remove the last owner, because an operator can appoint another. The
- * users with that role are locked until the commit, so a caller that locks the user too does so afterwards.
- */
-export async function lastError(
-  tx: Tx,
-  { companyType }: Principal,
-  user: User,
-): Promise<"last_super_admin" | "last_owner" | undefined> {
-  const { role } = user;
-  if (role === "super_admin" && (await queries.isLastOfRole(tx, user))) return "last_super_admin";
-  const isOwnOwner = role === "partner_owner" && companyType === "partner";
-  return isOwnOwner && (await queries.isLastOfRole(tx, user)) ? "last_owner" : undefined;
 }
 
 /** Changes the role of a partner's user. The user's tokens stay valid, because each request reads the role again. */

@@ -194,13 +194,11 @@ async function outcome(
 ): Promise<string> {
   const user = await addPerson(`person-${++people}@${domain}`);
   const of = (claims: Claims): Claims => {
-    const named = claims["email"];
-    const address =
-      named === EMAIL
-        ? user.email
-        : named === EMAIL.toUpperCase()
-          ? user.email.toUpperCase()
-          : named;
+    const addresses: Claims = {
+      [EMAIL]: user.email,
+      [EMAIL.toUpperCase()]: user.email.toUpperCase(),
+    };
+    const address = addresses[String(claims["email"])] ?? claims["email"];
     return { sub: `person-${people}`, ...claims, email: address };
   };
   const token = of(said.token);
@@ -231,5 +229,5 @@ async function signIn(connection: string, said: Said): Promise<number | string> 
     return row?.details.reason ?? "";
   }
   const { body } = await api.call("GET", `/auth/sso/exchange?code=${code}`);
-  return Number((body["user"] as { id: number }).id);
+  return (body["user"] as { id: number }).id;
 }

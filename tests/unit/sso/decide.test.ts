@@ -4,13 +4,17 @@ import {
   candidateError,
   codeError,
   consumesState,
-  isSilent,
   newcomerError,
-  type Person,
   stateError,
   userError,
-  withUserinfo,
 } from "../../../src/sso/decide.ts";
+import {
+  domainOf,
+  isSilent,
+  isVerified,
+  type Person,
+  withUserinfo,
+} from "../../../src/sso/person.ts";
 
 const now = new Date("2026-06-01T12:00:00.000Z");
 const later = new Date("2026-06-01T12:00:00.001Z");
@@ -88,7 +92,12 @@ describe("the first sign-in through a provider", () => {
     [trusting, { email: "a@other.test", emailVerified: true }, "foreign_domain"],
     [trusting, { email: undefined, emailVerified: undefined }, "no_email"],
   ] as const)("at the connection %j with the statements %j ends with %p", (one, said, error) => {
-    expect(newcomerError(one, said)).toBe(error);
+    const judged = newcomerError({
+      hasEmail: said.email !== undefined,
+      isVerified: isVerified(one, said),
+      isOwnDomain: domainOf(one, said.email) !== undefined,
+    });
+    expect(judged).toBe(error);
   });
 
   const silent = { email: undefined, emailVerified: undefined, name: undefined };

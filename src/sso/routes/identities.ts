@@ -1,21 +1,21 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
-import { recordCompanyRead } from "../auth/actions/tenant-reads.ts";
-import { inPerson, partnerOwner, superAdmin, withStepUp } from "../auth/guard.ts";
-import { type Access, BASE_PATH } from "../http/access.ts";
-import type { Checks } from "../http/checks.ts";
-import { errorResponse } from "../http/errors.ts";
-import { join } from "../http/join.ts";
-import { findRow, listOf, listSchema, pageOf } from "../http/list.ts";
-import type { Caller } from "../http/principal.ts";
-import { loads } from "../http/request-state.ts";
-import { shownAs } from "../http/shown.ts";
-import { findTeammate, findUser } from "../tenants/actions/users.ts";
-import type { User } from "../tenants/model.ts";
-import { type IdentityDeps, unlinkIdentity } from "./actions/identities.ts";
-import { identitiesQuery, identityObject, type IdentityRow } from "./model.ts";
-import { findIdentity, identitiesOf } from "./queries/identities.ts";
+import { recordCompanyRead } from "../../auth/actions/tenant-reads.ts";
+import { inPerson, partnerOwner, superAdmin, withStepUp } from "../../auth/guard.ts";
+import { type Access, BASE_PATH } from "../../http/access.ts";
+import type { Checks } from "../../http/checks.ts";
+import { errorResponse } from "../../http/errors.ts";
+import { join } from "../../http/join.ts";
+import { findRow, listOf, listSchema, pageOf } from "../../http/list.ts";
+import type { Caller } from "../../http/principal.ts";
+import { loads } from "../../http/request-state.ts";
+import { shownAs } from "../../http/shown.ts";
+import { findTeammate, findUser } from "../../tenants/actions/users.ts";
+import type { User } from "../../tenants/model.ts";
+import { type IdentityDeps, unlinkIdentity } from "../actions/identities.ts";
+import { identitiesQuery, identityObject, type IdentityRow } from "../model.ts";
+import { findIdentity, identitiesOf } from "../queries/identities.ts";
 
 interface IdentityRouteDeps extends IdentityDeps {
   readonly checks: Checks;
