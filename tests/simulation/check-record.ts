@@ -106,12 +106,14 @@ function checkFlagged(
   say: Say,
 ): void {
   const { sequence, attempt, round, possiblyRepeated } = record;
-  if (possiblyRepeated && !watch.mayRepeat.has(sequence))
+  // Loads of the new ordering do not show how many entries come before one in a lane of the former ordering.
+  const isReordered = world.nowMs - watch.reorderedMs < REORDER_EXCUSE_MS;
+  if (possiblyRepeated && !watch.mayRepeat.has(sequence) && !isReordered)
     say("possible repeats flagged", "as a possible repeat, which it cannot be");
   const which = `${sequence}/${round}/${attempt}`;
   if (possiblyRepeated) watch.flagged.add(which);
   // One flagged record is enough, also if its attempt was aborted and is made once more.
-  if (watch.flagged.has(which) || world.nowMs - watch.reorderedMs < REORDER_EXCUSE_MS) return;
+  if (watch.flagged.has(which) || isReordered) return;
   // The first sweep does not see a subscription that is disabled during the takeover.
   if (!watch.wasActive || subscription.changedMs > watch.expiredMs) return;
   const unrecorded = watch.posts

@@ -116,7 +116,9 @@ export class Monitor {
     post.endedMs = this.#world.nowMs;
     post.endedMonotonicMs = post.process.clock.monotonicMs();
     post.outcome = outcome;
-    if (watch.inFlight.size >= PARALLEL_REVIEWS) watch.saturatedMs = this.#world.nowMs;
+    // Near the 20th failure fewer requests are allowed (contract 7.9).
+    const allowed = Math.min(PARALLEL_REVIEWS, DISABLE_AFTER_FAILURES - watch.failures);
+    if (watch.inFlight.size >= allowed) watch.saturatedMs = this.#world.nowMs;
     let tests = 0;
     for (const one of watch.inFlight) if (one.entry.isTest) tests += 1;
     if (tests >= PARALLEL_TESTS) watch.testsSaturatedMs = this.#world.nowMs;
