@@ -208,8 +208,12 @@ describe.skipIf(lacks("chromium"))("the operator in a browser", () => {
     ] as const) {
       await link();
       const { page, faults } = await visit(at, email);
-      const open = rowOf(page, admin.email).getByRole("button", { name: /^Single sign-on of/ });
-      await open.click();
+      const row = rowOf(page, admin.email);
+      if (at === "/team") await row.getByRole("button", { name: /^Single sign-on of/ }).click();
+      else {
+        await row.getByRole("button", { name: /^More actions on/ }).click();
+        await page.getByRole("menuitem", { name: "Single sign-on" }).click();
+      }
       const dialog = page.getByRole("dialog", { name: "Single sign-on of" });
       await dialog.getByText("the-subject").waitFor();
       expect(await seriousFaultsInSchemes(page)).toEqual([]);

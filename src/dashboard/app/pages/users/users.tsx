@@ -1,4 +1,4 @@
-import { Button, Group } from "@mantine/core";
+import { Button, Group, Menu } from "@mantine/core";
 import type { ReactNode } from "react";
 
 import { roleName, ROLES } from "../../session/identity.ts";
@@ -21,7 +21,7 @@ import { textQuery } from "../../ui/text-query.ts";
 import { useNow } from "../../ui/countdown.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { ActiveFilter, activeQuery, CompanySelect } from "../companies/company-select.tsx";
-import { Identities, IdentitiesButton } from "./identities.tsx";
+import { Identities } from "./identities.tsx";
 import { UserSwitch } from "./user-switch.tsx";
 import { type User, type UserFilter, usersOptions, useUserActions } from "./data.ts";
 import { NewUser } from "./user-form.tsx";
@@ -195,18 +195,24 @@ function UserActions({ user, onReset, onIdentities }: UserProps & RowActions) {
           />
         </WhileLocked>
       )}
-      {user.company.type !== "platform" && (
-        <IdentitiesButton user={user} onClick={() => onIdentities(user)} />
-      )}
-      <Button
-        size="xs"
-        variant="subtle"
-        color="gray"
-        onClick={() => onReset(user)}
-        aria-label={`Reset second factors of ${user.name}`}
-      >
-        Reset second factors
-      </Button>
+      <Menu position="bottom-end">
+        <Menu.Target>
+          <Button
+            size="xs"
+            variant="subtle"
+            color="gray"
+            aria-label={`More actions on ${user.name}`}
+          >
+            More
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          {user.company.type !== "platform" && (
+            <Menu.Item onClick={() => onIdentities(user)}>Single sign-on</Menu.Item>
+          )}
+          <Menu.Item onClick={() => onReset(user)}>Reset second factors</Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
       <UserSwitch
         user={user}
         onSwitch={(next) => setActive(user.id, next)}
