@@ -130,8 +130,8 @@ export function servicesOf(text: string, variables: Readonly<Record<string, stri
       env: Object.fromEntries(
         Object.entries<string | number>(one["environment"]).map(([key, value]) => [
           key,
-          String(value).replace(/\$\{(\w+):\?[^}]*\}/g, (_, variable) => {
-            const given = variables[variable];
+          String(value).replace(/\$\{(\w+):([?-])([^}]*)\}/g, (_, variable, kind, rest) => {
+            const given = variables[variable] ?? (kind === "-" ? rest : undefined);
             if (given === undefined) throw new Error(`compose.yaml needs ${variable}.`);
             return given;
           }),
