@@ -66,7 +66,7 @@ export async function mailAlerts(
     const isOne = rows.every((row) => row.subscriptionId === id);
     const standing = isOne ? await standingIn(deps, { id, partnerId }) : undefined;
     for (const to of recipientsOf(partners.get(partnerId) ?? [], settings))
-      mails.push(alertMail(alerts, to, { ...deps.config, standing }));
+      mails.push({ ...alertMail(alerts, to, { ...deps.config, standing }), partnerId });
   }
   const mailed = turns.flat().map(({ id }) => id);
   await queries.markMailed(tx, mailed, at);

@@ -109,7 +109,7 @@ export class Mailer {
     };
     const unsent = decideUnsent(state, clock.now());
     if (unsent !== undefined || message === undefined) return unsent ?? { kind: "interrupted" };
-    const held = await this.#held({ ...mail, to: message.to });
+    const held = await this.#held({ ...message, ...mail });
     const outcome = held ?? (await transport.send({ ...mail, message }, this.#broken.signal));
     return decideMail(outcome, state, clock.now());
   }

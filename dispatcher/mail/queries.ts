@@ -14,7 +14,7 @@ import { mails } from "../../db/schema/alerts.ts";
 import { companies, users } from "../../db/schema/companies.ts";
 import { reviews } from "../../db/schema/reviews.ts";
 import { addMs } from "../../src/lib/clock.ts";
-import type { MailKind } from "../../src/outbox/mail.ts";
+import type { MailKind, MailMessage } from "../../src/outbox/mail.ts";
 import type { MailDecision } from "./decide.ts";
 
 type MailRow = typeof mails.$inferInsert;
@@ -51,9 +51,8 @@ export function createMailStore(db: Db) {
   };
 }
 
-interface Addressed extends Pick<typeof mails.$inferSelect, "kind" | "reviewId"> {
-  readonly to: string;
-}
+type Addressed = Pick<typeof mails.$inferSelect, "kind" | "reviewId"> &
+  Pick<MailMessage, "to" | "partnerId">;
 
 /** Kinds of mails whose addressees are no users, even if a user has the same address. */
 const TO_OTHERS: readonly string[] = [
@@ -63,10 +62,10 @@ const TO_OTHERS: readonly string[] = [
 ] satisfies MailKind[];
 
 /**
- * Whether a mail has to wait: its recipient is a user who is not active, or whose company is not, or its review belongs to
- * a suspended company (contract 10.1).
+ * Whether a mail has to wait: its recipient is a user who is not active, or whose company is not, or its review or its
+ * alerts belong to a suspended company (contract 10.1).
  */
-async function isHeld(db: Db, { kind, to, reviewId }: Addressed): Promise<boolean> {
+async function isHeld(db: Db, { kind, to, reviewId, partnerId }: Addressed): Promise<boolean> {
   const ofUsers = db
     .select({ isActive: isUserActive })
     .from(users)
@@ -79,7 +78,11 @@ async function isHeld(db: Db, { kind, to, reviewId }: Addressed): Promise<boolea
     .innerJoin(companies, eq(companies.id, reviews.accountId))
     .leftJoin(partners, isPartnerOfCompany)
     .where(eq(reviews.id, reviewId ?? 0));
-  return (await unionAll(ofUsers, ofReview)).some(({ isActive }) => !isActive);
+  const ofPartner = db
+    .select({ isActive: companies.isActive })
+    .from(companies)
+    .where(eq(companies.id, partnerId ?? 0));
+  return (await unionAll(ofUsers, ofReview, ofPartner)).some(({ isActive }) => !isActive);
 }
 
 /** Claims the queued mails that are due, the earliest first. */

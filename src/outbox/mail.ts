@@ -24,6 +24,8 @@ export interface MailMessage {
   readonly subject: string;
   readonly text: string;
   readonly html?: string;
+  /** The partner whose alerts the mail is about; it waits while that partner is suspended (contract 10.1). */
+  readonly partnerId?: number;
 }
 
 export interface NewMail extends MailMessage {

@@ -45,7 +45,7 @@ export async function askRecipients(
   const expiresAt = addMs(now, LINK_TTL_MS);
   const mails = addresses.map((email) => {
     const code = codeOf(deps.codes, { partnerId, email, endsAt: expiresAt.getTime() });
-    return { ...recipientMail(email, linkOf(deps.config, code), partner), expiresAt };
+    return { ...recipientMail(email, linkOf(deps.config, code), partner), expiresAt, partnerId };
   });
   await queueMails(tx, deps, mails, now);
 }

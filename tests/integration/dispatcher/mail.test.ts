@@ -121,6 +121,8 @@ describe("a mail of somebody who is not active", () => {
     ["to a user below the partner", "partner", {}],
     ["to a reviewer about a review of the company", "account", { to: "rita@reader.example" }],
     ["to a reviewer about a review below the partner", "partner", { to: "rita@reader.example" }],
+    ["to a recipient about alerts of the partner", "partner", { kind: "webhook_alert" }],
+    ["to a recipient who is to confirm", "partner", { kind: "alert_recipient" }],
   ] as const)("%s (%s) waits as for a mail server that is down", async (_whose, off, mail) => {
     const [{ id: partnerId, accounts }] = tenants.partners;
     const [{ owner, ...account }] = accounts;
@@ -132,10 +134,11 @@ describe("a mail of somebody who is not active", () => {
                where id = ${off === "account" ? account.id : partnerId}`;
     const isAboutReview = "to" in mail;
     await turn(false);
+    const ofAlerts = "kind" in mail ? { ...mail, partnerId } : {};
     await queue(
       isAboutReview
         ? { ...mail, kind: "homeowner_notice", reviewId: await reviewOf(account) }
-        : { to: owner.email },
+        : { to: owner.email, ...ofAlerts },
     );
     const server = await mailServer();
     const { mailer } = sender({ server, retryDelaysMs: Array.from({ length: 99 }, () => 50) });

@@ -32,8 +32,9 @@ describe("a recipient of alerts", () => {
       `${api.deps.config.serverRoot}/dashboard/alert-recipient`,
       "",
     ]);
-    expect([mail.kind, mail.expiresAt]).toEqual([
+    expect([mail.kind, mail.partnerId, mail.expiresAt]).toEqual([
       "alert_recipient",
+      tenants.partners[0].id,
       addMs(clock.now(), 7 * DAY_MS),
     ]);
     const confirmed = await confirm(link);

@@ -13,7 +13,12 @@ import { HttpClient } from "../../../dispatcher/http/client.ts";
 import { addMs, systemClock } from "../../../src/lib/clock.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";
 import { newSecret } from "../../../src/lib/secrets.ts";
-import { ALERT_KINDS, alertSecretAssociatedData, openMail } from "../../../src/outbox/mail.ts";
+import {
+  ALERT_KINDS,
+  alertSecretAssociatedData,
+  type MailMessage,
+  openMail,
+} from "../../../src/outbox/mail.ts";
 import { noteDisabling } from "../../../src/webhooks/queries/incidents.ts";
 import {
   changeSubscription,
@@ -180,6 +185,9 @@ describe("mails about alerts", () => {
     const recipients = ["on-call@partner.example", "ops@partner.example"];
     await settle(named, { recipients: [...recipients, "stranger@example"], confirmed: recipients });
     await look();
+    expect(new Set((await mails()).map(({ partnerId }) => partnerId))).toEqual(
+      new Set([named.tenant.partnerId, unnamed.tenant.partnerId]),
+    );
     expect((await mails()).map(({ to }) => to).toSorted()).toEqual(
       [
         "on-call@partner.example",
@@ -445,7 +453,7 @@ async function settle(
   return secret;
 }
 
-async function mails(): Promise<{ to: string; subject: string; text: string }[]> {
+async function mails(): Promise<MailMessage[]> {
   const rows = await database.db.sql<{ id: string; sealed: string }[]>`
     select id, sealed_message as sealed from mails order by id`;
   return rows.map(({ id, sealed }) => openMail(box, id, sealed));
