@@ -153,7 +153,9 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
     const error = userError(user, connection.companyId);
     if (error !== undefined) throw new SsoError(error);
     if (person === undefined) throw new SsoError("inactive_user");
-    if (!(await shareConnection(tx, connection.id))) throw new SsoError("unknown_connection");
+    // The provider's answer was judged by the connection as it was read before the provider was asked.
+    if (!(await shareConnection(tx, connection.id, connection.updatedAt)))
+      throw new SsoError("unknown_connection");
     if (known === undefined) await linkUser(tx, admission, { user, now });
     // An unlinking locks the user too, so it has either committed or will find the code.
     else if ((await queries.findLinkedUser(tx, link))?.id !== user.id)

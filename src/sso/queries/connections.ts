@@ -70,15 +70,16 @@ function connectionOfDomain(db: DbOrTx, domain: string) {
 
 /**
  * Locks the SSO connection against changes until the commit. Returns false if the connection is not active or is
- * gone.
+ * gone, or was updated since it was read, if `updatedAt` of that reading is given.
  */
-export async function shareConnection(tx: Tx, id: string): Promise<boolean> {
+export async function shareConnection(tx: Tx, id: string, seen?: Date): Promise<boolean> {
   const [row] = await tx
-    .select({ isActive })
+    .select({ isActive, updatedAt })
     .from(ssoConnections)
     .where(eq(connectionId, id))
     .for("key share");
-  return row?.isActive ?? false;
+  const isSame = seen === undefined || row?.updatedAt.getTime() === seen.getTime();
+  return isSame && (row?.isActive ?? false);
 }
 
 /** Lists SSO connections, newest first. */

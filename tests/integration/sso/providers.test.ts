@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { startApi } from "../../support/api.ts";
+import { untilSomebodyWaits } from "../../support/auth-races.ts";
 import { fixture } from "../../support/fixture.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { Browser, type Claims, connect, HostileProvider, nextPlace } from "../../support/sso.ts";
@@ -142,6 +143,33 @@ test("a trusted address of nobody creates a user only where the connection says 
   expect(await signIn(trusting, said)).toBeNumber();
   const [made] = await database.db.sql`select name from users where email = 'nell@proved.test'`;
   expect(made).toEqual({ name: "Nell" });
+});
+
+test.each([
+  ["trust_email ends", { trust_email: false }],
+  ["the domain leaves the connection", { domains: ["another.test"] }],
+  ["the provider is replaced", { issuer: "https://1.1.1.1" }],
+])("links nobody if %s while the sign-in is under way", async (_what, body) => {
+  provider = plain;
+  const { id: company_id } = tenants.partners[0].accounts[0];
+  const { issuer } = plain;
+  const domain = `under-way-${++people}.test`;
+  const trust = { issuer, domains: [domain], trust_email: true };
+  const connection = await connect(api, root, { company_id, ...trust });
+  await database.db.sql`update sso_domains set proved_at = now() where domain = ${domain}`;
+  const user = await addPerson(`person@${domain}`);
+  const token = { sub: domain, email: user.email };
+  const signingIn = await database.db.transaction(async ({ sql }) => {
+    await sql`select from users where id = ${user.id} for update`;
+    const begun = signIn(connection, { token, userinfo: token });
+    await untilSomebodyWaits(database.db);
+    const path = `/admin/sso-connections/${connection}`;
+    expect((await api.call("PATCH", path, { token: root, body })).status).toBe(200);
+    return { begun };
+  });
+  expect(await signingIn.begun).toBe("unknown_connection");
+  const links = await database.db.sql`select from sso_identities where user_id = ${user.id}`;
+  expect(links).toHaveLength(0);
 });
 
 const ROOT = "http://localhost:3000";
