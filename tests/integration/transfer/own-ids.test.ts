@@ -86,21 +86,43 @@ test("two at the same time draw different ids", async () => {
   expect(new Set(drawn).size).toBe(8);
 });
 
-const SETUP = [
-  "--company=Acme",
-  "--admin-email=ada@acme.example",
-  "--plan=Standard",
-  "--review-site=google=Google",
-];
+test("an export goes into an installation that was set up without plans and review sites alone", async () => {
+  const old = await createDatabase();
+  const [fresh, full] = [await createDatabase(), await createDatabase()];
+  // As the setup of an earlier version made them.
+  await old.db.sql`insert into plans (name, features) values ('Standard', '{}')`;
+  await old.db.sql`insert into companies (type, name, primary_color, created_at)
+    values ('platform', 'Acme', '#000000', now())`;
+  const file = join(folder, "export.ndjson");
+  expect((await runAt(old.url, "export", file)).status).toBe(0);
+  expect((await runAt(full.url, "setup", ...SETUP)).status).toBe(0);
+  const refused = await runAt(full.url, "import", file);
+  expect([refused.status, refused.said]).toEqual([
+    1,
+    expect.stringContaining('plan 1: name is that of the plan 2147000002 "Standard"'),
+  ]);
+  expect((await runAt(fresh.url, "setup", ...COMPANY)).status).toBe(0);
+  expect((await runAt(fresh.url, "import", file)).status).toBe(0);
+  // The whole setup leaves afterwards what is there.
+  expect((await runAt(fresh.url, "setup", ...SETUP)).status).toBe(0);
+  const rows = await fresh.db.sql`select id, name from plans`;
+  expect([...rows]).toEqual([{ id: 1, name: "Standard" }]);
+  await Promise.all([old, fresh, full].map((one) => one.drop()));
+});
+
+const COMPANY = ["--company=Acme", "--admin-email=ada@acme.example"];
+const SETUP = [...COMPANY, "--plan=Standard", "--review-site=google=Google"];
 const TABLES = ["companies", "users", "plans", "review_sites"];
 
 const folder = mkdtempSync(join(tmpdir(), "own-ids-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 const database = fixture(createDatabase);
 
-const run = (command: string, ...args: readonly string[]) =>
+const run = (command: string, ...args: readonly string[]) => runAt(database.url, command, ...args);
+
+const runAt = (url: string, command: string, ...args: readonly string[]) =>
   runCommand(["src/operate/main.ts", command, ...args], {
-    DATABASE_URL: database.url,
+    DATABASE_URL: url,
     REDIS_URL: "redis://unused.invalid",
     SERVER_ROOT: "https://reviews.example",
     MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
