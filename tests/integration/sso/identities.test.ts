@@ -165,6 +165,14 @@ describe("an owner of a partner", () => {
     expect(await unlinkedBy(alone)).toEqual([204, undefined]);
   });
 
+  test("is the last one if the address is in no domain of the connection, which would not link it anew", async () => {
+    const [alone, other] = await twoOwners();
+    await sql()`update users set is_active = false where id = ${other.user.id}`;
+    await sql()`
+      update sso_domains set domain = ${`left-${++made}.example`} where connection_id = ${alone.connection}`;
+    expect(await unlinkedBy(alone)).toEqual([409, "last_owner"]);
+  });
+
   test("is not the last one beside another who can sign in, of whom one stays", async () => {
     const [one, two] = await twoOwners();
     await setActive(one, false);
