@@ -86,6 +86,11 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
 function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   actor.loading = false;
   if (found === undefined) return deactivate(actor);
+  const { inDoubt } = actor;
+  if (inDoubt) {
+    inDoubt.ordering ??= found.subscription.ordering;
+    inDoubt.lastSequence ??= found.lastSequence;
+  }
   const before = actor.subscription ?? found.subscription;
   actor.subscription = found.subscription;
   actor.loadedAt = now;
@@ -111,11 +116,6 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   if (request.limit > 0) actor.more = fills(request, found.entries);
   // Meanwhile there was no room for entries.
   else if (actor.filling) actor.more = true;
-  const { inDoubt } = actor;
-  if (inDoubt) {
-    inDoubt.ordering ??= found.subscription.ordering;
-    inDoubt.lastSequence ??= found.lastSequence;
-  }
   const due = found.tests.filter(({ dueAt }) => dueAt === null || dueAt <= now);
   actor.moreTests = due.length >= MAX_TESTS;
   for (const entry of [...found.entries, ...found.tests])
