@@ -2,7 +2,7 @@ import { addMs, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { remember } from "../../src/lib/batches.ts";
 import { decideNext, postponeMs } from "../actor/decide.ts";
-import type { ActorEvent, Effect, Entry, Loaded, Subscription } from "../actor/event.ts";
+import type { ActorEvent, Effect, Loaded, Subscription } from "../actor/event.ts";
 import { loadRequest } from "../actor/load.ts";
 import { MAIN } from "../actor/lane.ts";
 import { isFresh, isOutlived, type Actor } from "../actor/state.ts";
@@ -44,7 +44,6 @@ export type SendEvent =
   | { readonly kind: "slot_released"; readonly host: string };
 
 type Send = Effect & { readonly kind: "send" };
-type Composed = Omit<Send, "entry"> & { readonly entry: Omit<Entry, "facts"> };
 
 interface Started {
   readonly slot: Slot;
@@ -154,18 +153,18 @@ export class Sender {
     }
   }
 
-  /** Composes a POST and makes it without the facts of its entry, so that memory holds the body only once. */
+  /** Composes a POST and makes it. The facts of its entry are dropped, so that memory holds the body only once. */
   #compose(actor: Actor, effect: Send, started: Started): void {
     const { slot, startedAt } = started;
-    const { facts: _facts, ...entry } = effect.entry;
-    const { subscription } = effect;
-    const facts = factsOf(effect.entry, subscription.partnerId);
+    const { entry, subscription } = effect;
+    const facts = factsOf(entry, subscription.partnerId);
     if (facts === undefined) return this.#quarantine(actor, effect, slot);
     this.#deps.quarantine.end(`${actor.id} ${effect.lane}`, "history_missing");
     slot.startedMs = this.#deps.clock.monotonicMs();
     try {
       const request = composeRequest(entry, facts, subscription, startedAt);
-      void this.#attempt(actor, { ...effect, entry }, { ...started, request });
+      entry.facts = undefined;
+      void this.#attempt(actor, effect, { slot, startedAt, request });
     } catch (error) {
       // A bug in our code is no failure of the receiver, so the entry keeps its attempt.
       this.#postpone(actor, effect, slot, String(error));
@@ -175,7 +174,7 @@ export class Sender {
   /** Makes one POST and passes its attempt record to the committer. */
   async #attempt(
     actor: Actor,
-    effect: Composed,
+    effect: Send,
     { slot, startedAt, request }: Started & { readonly request: SignedRequest },
   ): Promise<void> {
     const { clock, deliver, holdings, newUlid, retryDelaysMs } = this.#deps;
@@ -247,7 +246,7 @@ export class Sender {
    * Postpones a send after a failure on our side. No POST was made, so nothing is recorded and the entry keeps its
    * attempt.
    */
-  #postpone(actor: Actor, { entry, lane }: Composed, slot: Slot, detail: string): void {
+  #postpone(actor: Actor, { entry, lane }: Send, slot: Slot, detail: string): void {
     const fields = { subscription_id: actor.id, event_id: entry.eventId, detail };
     this.#deps.log.warn("webhook.postponed", fields);
     this.#putOff(actor, lane, slot, postponeMs(actor.postponed));
