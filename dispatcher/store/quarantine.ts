@@ -36,7 +36,8 @@ export class Quarantine {
 
   /** Notes that a try for this reason has succeeded, or that the lane is gone. */
   end(key: string, reason: QuarantinedLane["reason"]): void {
-    this.#lanes.delete(keyOf(key, { reason }));
+    // Every delivery calls this, and as a rule nothing is quarantined.
+    if (this.#lanes.size > 0) this.#lanes.delete(keyOf(key, { reason }));
   }
 
   clear(): void {
