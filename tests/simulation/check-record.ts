@@ -129,7 +129,7 @@ function checkFlagged(
   // A process that has not noticed a step back yet may send entries that are not due for its successor.
   if (unrecorded === undefined || world.steppedMs + STEP_EXCUSE_MS > unrecorded.startedMs) return;
   // The first entries of the former lanes may not be the first ones of the present lanes.
-  if (watch.reorderedMs > unrecorded.startedMs) return;
+  if (watch.reorderedMs > unrecorded.startedMs || unrecorded.ordering !== post.ordering) return;
   if (!waitedSince(watch, unrecorded))
     say("possible repeats flagged", `as if ${unrecorded.dispatcherId} had not sent it`);
 }

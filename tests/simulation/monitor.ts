@@ -137,7 +137,10 @@ export class Monitor {
     for (const request of requests) {
       const { id, limit, after } = request;
       this.#notePossibleRepeats(process, request);
-      const last = this.watch(id).lastPosted.get(process.dispatcherId) ?? 0;
+      const { firstLoaded, lastPosted } = this.watch(id);
+      // The first load of a claim begins at 0, so this request was made before the lease was lost.
+      if (after > 0 && !firstLoaded.has(this.#claimOf(process, request))) continue;
+      const last = lastPosted.get(process.dispatcherId) ?? 0;
       let queued = 0;
       for (const row of queueOf(this.#tables.subscription(id), last + 1)) {
         if (row.sequence > after) break;
