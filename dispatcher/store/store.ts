@@ -10,7 +10,8 @@ import { commitAttempts } from "./committer.ts";
 import type { AttemptRecord } from "./attempt-queries.ts";
 import { dispatchBatch, type BatchDispatch } from "./batch-queries.ts";
 import { nextMailAt } from "../mail/queries.ts";
-import { loadActive, WINDOW, type LoadedRows, type SubscriptionRow } from "./load-queries.ts";
+import { loadActive, type LoadedRows, type SubscriptionRow } from "./load-queries.ts";
+import { WINDOW } from "./loaded-entries.ts";
 import { sweepShards, type SweptSubscription } from "./sweep.ts";
 
 export interface Answer extends Loaded {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
 import { CHUNK } from "../../db/log.ts";
-import { WINDOW } from "../../dispatcher/store/load-queries.ts";
+import { WINDOW } from "../../dispatcher/store/loaded-entries.ts";
 import { startPostgres } from "./postgres-store.ts";
 import type { NewSubscription, Outcome } from "./tested-store.ts";
 import { TwoStores } from "./two-stores.ts";

@@ -1,5 +1,5 @@
 import { CHUNK } from "../../db/log.ts";
-import { WINDOW } from "../../dispatcher/store/load-queries.ts";
+import { WINDOW } from "../../dispatcher/store/loaded-entries.ts";
 import type { Leases } from "../../dispatcher/shards/lease-queries.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";

@@ -1,6 +1,10 @@
 import { describe, expect, test } from "bun:test";
 
-import { nextByReview, nextOf, type ReadEntry } from "../../../../dispatcher/store/load-queries.ts";
+import {
+  nextByReview,
+  nextOf,
+  type ReadEntry,
+} from "../../../../dispatcher/store/loaded-entries.ts";
 
 describe("the entries of a load", () => {
   test("are those of the log and of the rows in the order of the sequence, up to the limit, tests apart", () => {
