@@ -68,6 +68,8 @@ export class Turns {
 export class Actors {
   readonly #clock: Clock;
   readonly #limits: Limits;
+  /** The bytes of entries in memory up to which actors read ahead of their sends. */
+  readonly #readAheadLimit: number;
   readonly #byId = new Map<string, Actor>();
   readonly #sinceMs = new WeakMap<Actor, number>();
   /** The bytes of the entries of all actors. */
@@ -89,6 +91,7 @@ export class Actors {
   constructor(clock: Clock, limits: Limits) {
     this.#clock = clock;
     this.#limits = limits;
+    this.#readAheadLimit = Math.floor(limits.bytes / 3);
   }
 
   get size(): number {
@@ -119,10 +122,6 @@ export class Actors {
   /** The bytes that may still be read ahead, so that they fill a third of the memory; 0 if more are in memory. */
   get bytesToReadAhead(): number {
     return Math.max(0, this.#readAheadLimit - this.#bytes);
-  }
-
-  get #readAheadLimit(): number {
-    return Math.floor(this.#limits.bytes / 3);
   }
 
   /** Tells an actor the bytes that the others leave to it. */

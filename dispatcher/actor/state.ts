@@ -67,8 +67,8 @@ export class Actor {
   nextDueAt: Date | undefined;
   /** The instant of the planned wake; undefined once any wake came. */
   plannedFor: Date | undefined;
-  /** The instant of the last step. */
-  steppedAt: Date | undefined;
+  /** The time of the last step in milliseconds since the epoch. */
+  steppedMs = 0;
   /** The attempts that a crashed holder of the shard may have made; undefined if no holder crashed. */
   readonly inDoubt: InDoubtAttempts | undefined;
   /** True if the actor sends nothing new, because it will be dropped. */

@@ -42,8 +42,8 @@ const LONGEST_WAIT_MS = 120_000;
 /** Applies one event to the actor and returns the effects to perform. */
 export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
   // The clock was set back, and the ends of all waits came from the clock before. PostgreSQL has the right ones.
-  if (actor.steppedAt !== undefined && addMs(now, SET_BACK_MS) < actor.steppedAt) forget(actor);
-  actor.steppedAt = now;
+  if (actor.steppedMs - now.getTime() > SET_BACK_MS) forget(actor);
+  actor.steppedMs = now.getTime();
   switch (event.kind) {
     case "woken":
       actor.wanted = true;
@@ -323,13 +323,17 @@ function isIdle(actor: Actor): boolean {
   return true;
 }
 
+/** Returns the earlier one of two instants; `other` counts only if it is after now. */
+function earlier(first: Date | undefined, other: Date | null | undefined, now: Date) {
+  if (other == null || other <= now) return first;
+  return first === undefined || other < first ? other : first;
+}
+
 /** Plans a wake for the end of the first wait or the due batch, because an actor has no timer and may be dropped. */
 function planWake(actor: Actor, now: Date, effects: Effect[]): void {
-  const batchAt = actor.subscription?.nextBatchAt ?? undefined;
-  const ends = [...actor.lanes.values()].map(({ waitingUntil }) => waitingUntil);
-  let first: Date | undefined;
-  for (const end of [batchAt, actor.nextDueAt, ...ends])
-    if (end !== undefined && end > now && (!first || end < first)) first = end;
+  const { lanes, subscription, nextDueAt } = actor;
+  let first = earlier(earlier(undefined, subscription?.nextBatchAt, now), nextDueAt, now);
+  for (const { waitingUntil } of lanes.values()) first = earlier(first, waitingUntil, now);
   if (first === undefined) return;
   if (actor.plannedFor !== undefined && actor.plannedFor <= first) return;
   actor.plannedFor = first;
