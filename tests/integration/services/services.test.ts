@@ -11,6 +11,7 @@ import {
   reviewIdOf,
 } from "../../support/factory.ts";
 import { fixture } from "../../support/fixture.ts";
+import { until } from "../../support/network/receiver.ts";
 import { startWebhooks } from "../../support/webhooks.ts";
 
 const DAY_MS = 86_400_000;
@@ -37,7 +38,9 @@ describe("a token of a service", () => {
     expect((await record(one, [])).status).toBe(422);
     const list = async () =>
       (await admin("GET", `/${service}/tokens`)).body["data"] as Record<string, unknown>[];
-    await Bun.sleep(50);
+    await until("the use is noted", async () =>
+      (await list()).some(({ last_used_at: at }) => at !== null),
+    );
     const uses = (await list()).map(({ id, last_used_at: at }) => [id, at !== null]);
     expect(new Map(uses as [string, boolean][])).toEqual(
       new Map([

@@ -126,9 +126,9 @@ function nginx(folder: string, file: ShippedFile, { port, apis, platform }: Plac
       .replace("listen 443 ssl;", `listen 127.0.0.1:${port};`)
       .replaceAll(/^ *ssl_certificate.*$/gm, "")
       .replaceAll(/\/var\/log\/nginx\/\w+\.log/g, join(folder, "log"))
-      .replace("127.0.0.1:8080", `127.0.0.1:${platform}`)
-      .replace("127.0.0.1:3000", `127.0.0.1:${first}`)
-      .replace(/.*127\.0\.0\.1:3001.*/, (line) =>
+      .replace(/127\.0\.0\.1:8080\b/, `127.0.0.1:${platform}`)
+      .replace(/127\.0\.0\.1:3000\b/, `127.0.0.1:${first}`)
+      .replace(/.*127\.0\.0\.1:3001\b.*/, (line) =>
         second === undefined ? "" : line.replace("3001", String(second)),
       ),
   };
