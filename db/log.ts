@@ -152,9 +152,10 @@ interface Place {
 }
 
 /**
- * Selects rows that loads with lanes by review walk past (`place`), each with the time of the first row of its review
- * (`until`): among the next `limit` rows that never waited, and as many whose time has come, those with an earlier time.
- * Rows after the offset of the log are none of them, because events of their reviews may precede them in the log.
+ * Selects the rows that loads with lanes by review read in vain, because the first row of their review is due later. Each
+ * has its `place` and, as `until`, the due time of that first row. The search covers the next `limit` rows that never waited,
+ * and as many whose time has come. Rows after the offset are left out, because the log may have earlier events of their
+ * reviews.
  */
 export function walkedPast({ shard, id, offset, isAsked }: Place, limit: number): SQL {
   const isQueued = (row: string) => {

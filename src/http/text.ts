@@ -140,8 +140,8 @@ export function readParameters(text: string): Parameters | undefined {
 const PATH = /^\w+:\/\/[^/?#]*(\/?[^?#]*?)\/?(?:[?#]|$)/;
 
 /**
- * Returns the path of a request, without the slash that may end it (contract 2.1). A URL parser is not used, because it rejects some well-formed `Host` headers, such
- * as `a.1`.
+ * Returns the path of a request, without the slash that may end it (contract 2.1). A URL parser is not used, because it
+ * rejects some well-formed `Host` headers, such as `a.1`.
  */
 export function pathOf({ url }: Pick<Request, "url">): string {
   return PATH.exec(url)?.[1] ?? "";

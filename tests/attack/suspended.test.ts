@@ -1,4 +1,5 @@
-// Links, codes and tokens of users who are not active, or whose company is not (contract 4.3): refused, and not used up.
+// While a user or the company is not active, links and codes are refused without being used up, and tokens are refused
+// (contract 4.3).
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { randomUUID } from "node:crypto";

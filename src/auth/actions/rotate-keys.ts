@@ -13,8 +13,9 @@ interface Rotation {
 }
 
 /**
- * The time in ms for which a signing key is published before it signs. Resource servers keep the key set meanwhile: the
- * libraries of docs/examples for up to an hour.
+ * The time in ms for which a signing key is published before it signs. Meanwhile a cache and the resource server behind it
+ * may each keep the key set for half of that time (contract 4.4). Libraries that keep it longer, such as that of the Go
+ * example, read it again at an unknown key.
  */
 export const PUBLISHED_MS = 3_600_000;
 

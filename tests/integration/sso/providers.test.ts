@@ -1,5 +1,5 @@
-// What identity providers say about an email, and which of it links a user (contract 4.13). The real ones behind the cases
-// are named in src/docs/guides/single-sign-on.md.
+// Identity providers differ in how they say that an email is verified; the tests show which claims link a user (contract
+// 4.13). The guide src/docs/guides/single-sign-on.md names real providers for the cases.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { startApi } from "../../support/api.ts";
