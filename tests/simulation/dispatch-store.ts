@@ -33,6 +33,7 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
   return {
     async load(requests) {
       monitor.loading(process, requests);
+      const { dispatcherId } = process;
       const found = await network.call(process, { server, name: "load" }, async (session) => {
         failIfUnreadable(deps, requests);
         const reads = requests.map((request) => read(deps, request));
@@ -41,7 +42,8 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
         return reads;
       });
       return found.map(({ answer, snapshotMs }) => {
-        monitor.loaded(process, answer, snapshotMs);
+        // A process drops what it asked for under a former lease.
+        if (process.dispatcherId === dispatcherId) monitor.loaded(process, answer, snapshotMs);
         return answer;
       });
     },

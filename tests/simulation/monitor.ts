@@ -117,11 +117,12 @@ export class Monitor {
     post.endedMonotonicMs = post.process.clock.monotonicMs();
     post.outcome = outcome;
     // Near the 20th failure fewer requests are allowed (contract 7.9).
-    const allowed = Math.min(PARALLEL_REVIEWS, DISABLE_AFTER_FAILURES - watch.failures);
-    if (watch.inFlight.size >= allowed) watch.saturatedMs = this.#world.nowMs;
+    const room = DISABLE_AFTER_FAILURES - watch.failures;
+    const { size } = watch.inFlight;
+    if (size >= Math.min(PARALLEL_REVIEWS, room)) watch.saturatedMs = this.#world.nowMs;
     let tests = 0;
     for (const one of watch.inFlight) if (one.entry.isTest) tests += 1;
-    if (tests >= PARALLEL_TESTS) watch.testsSaturatedMs = this.#world.nowMs;
+    if (tests >= PARALLEL_TESTS || size >= room) watch.testsSaturatedMs = this.#world.nowMs;
     watch.inFlight.delete(post);
     watch.laneProgressMs.set(laneOf(post.ordering, post.entry), this.#world.nowMs);
     watch.progressMs = this.#world.nowMs;
