@@ -19,6 +19,7 @@ const MEANING = {
   bytea_output: "hex",
   extra_float_digits: "1",
   array_nulls: "on",
+  exit_on_error: "off",
   quote_all_identifiers: "off",
   transform_null_equals: "off",
   gin_fuzzy_search_limit: "0",

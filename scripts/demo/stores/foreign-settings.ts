@@ -57,6 +57,7 @@ const STATED: Readonly<Record<string, Foreign>> = {
   join_collapse_limit: stated("1"),
   seq_page_cost: stated("1000"),
   enable_seqscan: stated("on"),
+  exit_on_error: stated("on"),
   extra_float_digits: stated("-15"),
   gin_fuzzy_search_limit: stated("1"),
   idle_in_transaction_session_timeout: stated("1"),
@@ -272,9 +273,6 @@ const HARMLESS: readonly (readonly [string, Foreign])[] = [
     "Only a superuser can set it. Without it no dispatcher ends a session that waits for its client for ever; the doctor says so.",
     { track_activities: "off" },
   ),
-  ...harmless("It ends a session at its first error, which the pool replaces.", {
-    exit_on_error: undefined,
-  }),
   ...harmless("It loads libraries of the server's administrator.", {
     local_preload_libraries: undefined,
     session_preload_libraries: undefined,
