@@ -100,6 +100,11 @@ describe("a request head", () => {
     ],
     ["150 headers", requestText("GET /x HTTP/1.1", "X: a\r\n".repeat(149)), 404],
     ["200 headers", requestText("GET /x HTTP/1.1", "X: a\r\n".repeat(199)), 431],
+    [
+      "a body of over 128 MiB",
+      requestText("POST /x HTTP/1.1", "Content-Length: 134217729\r\n"),
+      413,
+    ],
     ["version 1.0", requestText("GET /x HTTP/1.0"), 404],
     ["version 1.2", requestText("GET /x HTTP/1.2"), 505],
     ["version 2.0", requestText("GET /x HTTP/2.0"), 505],
