@@ -9,7 +9,7 @@ import { connect, isPooled, type RawDb, type RawTx } from "./client.ts";
 import { causeOf, isEnded, isForbidden, isLockTimeout, isTaken } from "./errors.ts";
 import { LOCK_MS } from "./locks.ts";
 import { ensurePartitions } from "./partitions.ts";
-import { serverTime } from "./server.ts";
+import { poolingFault, serverTime } from "./server.ts";
 import type { Raw } from "./session.ts";
 import { openingStatement, serverFault, settingsOfRole, unlimited } from "./session-settings.ts";
 
@@ -46,8 +46,8 @@ export async function migrate(url: string, serviceUrl = url): Promise<number> {
   } catch (error) {
     const fault = isForbidden(error)
       ? await ownerNeeded(db, causeOf(error))
-      : (isPooled(url) && isEnded(error) && (await answersAlone(db)) && STATEMENT_POOLED) ||
-        (await takenNames(db, error));
+      : ((isEnded(error) ? await poolingFault(db).catch(() => undefined) : undefined) ??
+        (await takenNames(db, error)));
     if (!fault) throw error;
     throw new SchemaError(fault);
   } finally {
@@ -149,17 +149,6 @@ async function endOlderSessions(db: RawDb, url: string): Promise<void> {
 }
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
-
-const STATEMENT_POOLED =
-  "The pooler runs each statement in another session (`pool_mode = statement`), and nothing is committed together: set " +
-  "`pool_mode = transaction` for this database.";
-
-/** Whether the pooler answers a statement, although it has just closed a connection in a transaction. */
-const answersAlone = ({ sql }: RawDb) =>
-  sql`select 1`.then(
-    () => true,
-    () => false,
-  );
 
 /** Says which schema has other tables of the same names, if a migration failed for that. */
 async function takenNames({ sql }: RawDb, error: unknown): Promise<string | undefined> {

@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx, RawDb } from "./client.ts";
+import { isEnded } from "./errors.ts";
 import { sessionFault } from "./session-settings.ts";
 import { onlyRow, statement, value } from "./statement.ts";
 
@@ -99,4 +100,25 @@ async function tryToWrite(db: RawDb): Promise<void> {
     const [row] = await tx.select({ readOnly }).from(message);
     if (row?.readOnly !== "off") throw new Error("The database is read-only.");
   });
+}
+
+const STATEMENT_POOLED =
+  "The pooler runs each statement in another session (`pool_mode = statement`), and nothing is committed together: set " +
+  "`pool_mode = transaction` for this database.";
+
+/** The number of connections that a pooler has to end, because a server that restarts ends one, too. */
+const POOLING_TRIES = 3;
+
+/** Returns an error message if a pooler ends each connection that begins a transaction, and answers single statements. */
+export async function poolingFault(db: RawDb): Promise<string | undefined> {
+  for (let tried = 0; tried < POOLING_TRIES; tried++)
+    try {
+      await db.transaction((tx) => tx.sql`select 1`);
+      return undefined;
+    } catch (error) {
+      if (!isEnded(error)) throw error;
+      // Without an answer to a single statement, the database is away.
+      await db.sql`select 1`;
+    }
+  return STATEMENT_POOLED;
 }

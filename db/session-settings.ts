@@ -229,21 +229,36 @@ export async function serverFault({ sql }: Raw): Promise<string | undefined> {
   return undefined;
 }
 
+/** What a statement outside of transactions finds without a schema in a name, and what it has to find. */
+const FOUND_SCHEMA = `
+  select pg_catalog.current_setting('search_path') as path, own.name as schema,
+         pg_catalog.current_schema() operator(pg_catalog.=) own.name
+         and (pg_catalog.current_schemas(true))[1] operator(pg_catalog.=) 'pg_catalog' as is_ours
+    from (${OWN_SCHEMA}) own`;
+
 /**
  * Returns an error message if the session of a single statement lacks a setting on which statements rely. That happens
- * behind a pooler, whose sessions have the settings of their role since they were opened, and if a parameter of the
- * address overrides one.
+ * behind a pooler, whose sessions have the settings of their role since they were opened, or those of a statement that the
+ * pooler runs first, and if a parameter of the address overrides one.
  */
 export async function sessionFault({ sql }: Raw): Promise<string | undefined> {
+  const [found] =
+    await sql.unsafe<{ path: string; schema: string | null; is_ours: boolean }[]>(FOUND_SCHEMA);
+  if (found?.schema != null && !found.is_ours)
+    return (
+      `The search path of sessions is ${found.path}, so that statements find other tables and functions than those of ` +
+      `PostgreSQL and of the schema ${found.schema}. ${SESSION_REMEDY}`
+    );
   // Durability is the operator's choice, and the doctor's finding.
   const { synchronous_commit: _, ...stated } = MEANING;
   const rows = await sql<{ name: string; setting: string }[]>`
     select name, current_setting(name) as setting from unnest(${Object.keys(stated)}::text[]) names(name)`;
   const others = rows.filter(({ name, setting }) => Reflect.get(stated, name) !== setting);
   if (others.length === 0) return undefined;
-  const found = others.map(({ name, setting }) => `${name} = ${setting}`).join(", ");
-  return (
-    `Sessions have ${found}, on which no statement can rely. Behind a pooler, run \`migrate\`, and then RECONNECT in the ` +
-    "console of PgBouncer, or restart the pooler; otherwise take the setting out of the address of the database."
-  );
+  const list = others.map(({ name, setting }) => `${name} = ${setting}`).join(", ");
+  return `Sessions have ${list}, on which no statement can rely. ${SESSION_REMEDY}`;
 }
+
+const SESSION_REMEDY =
+  "Behind a pooler, take it out of a `connect_query` of its settings, run `migrate`, and then RECONNECT in the console of " +
+  "PgBouncer, or restart the pooler; otherwise take the setting out of the address of the database.";

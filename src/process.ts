@@ -7,7 +7,7 @@ import { LIMITS } from "../db/limits.ts";
 import { schemaError } from "../db/migrate.ts";
 import { serverFault, sessionFault } from "../db/session-settings.ts";
 import { PoolWatches } from "../db/pool-watch.ts";
-import { serverTime, writable } from "../db/server.ts";
+import { poolingFault, serverTime, writable } from "../db/server.ts";
 import { systemClock } from "./lib/clock.ts";
 import {
   configOrExit,
@@ -66,7 +66,12 @@ export function poolOpener<Name extends string>(
 export async function openStores({ role, config, log, box }: ProcessBase, db: RawDb) {
   const masterKeys = new MasterKeyWatch({ db, box, clock: systemClock, log, role });
   const clock = await untilDatabaseAnswers(async () => {
-    exitIfFaulty((await serverFault(db)) ?? (await sessionFault(db)) ?? (await schemaError(db)));
+    exitIfFaulty(
+      (await serverFault(db)) ??
+        (await poolingFault(db)) ??
+        (await sessionFault(db)) ??
+        (await schemaError(db)),
+    );
     await masterKeys.begin();
     return PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
   });

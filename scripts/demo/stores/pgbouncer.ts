@@ -13,11 +13,18 @@ export interface PgBouncer {
   stop(): Promise<void>;
 }
 
+export interface PgBouncerOptions {
+  readonly mode: "transaction" | "session" | "statement";
+  readonly poolSize?: number;
+  /** A statement that the pooler runs first in each session. */
+  readonly connectQuery?: string;
+}
+
 /** Starts the PgBouncer of a path before a server, with fewer server connections than clients. */
 export async function runPgBouncer(
   program: string,
   url: string,
-  { mode, poolSize = 4 }: { mode: "transaction" | "session" | "statement"; poolSize?: number },
+  { mode, poolSize = 4, connectQuery }: PgBouncerOptions,
 ): Promise<PgBouncer> {
   const { hostname, port, username, password } = new URL(url);
   const folder = await mkdtemp(join(tmpdir(), "pgbouncer-"));
@@ -27,7 +34,7 @@ export async function runPgBouncer(
   const file = join(folder, "pgbouncer.ini");
   const settings = [
     "[databases]",
-    `* = ${server}`,
+    `* = ${server}${connectQuery === undefined ? "" : ` connect_query='${connectQuery}'`}`,
     "[pgbouncer]",
     "listen_addr = 127.0.0.1",
     `listen_port = ${listen}`,

@@ -10,6 +10,7 @@ import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { PASSWORD } from "../../support/api.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
+import { runCommand } from "../../support/processes/command.ts";
 import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { addProvider, connectStore, created } from "../../support/factory.ts";
 import { SHADOWS } from "../../../scripts/demo/stores/shadows.ts";
@@ -154,14 +155,43 @@ test.skipIf(!isThere)(
 );
 
 test.skipIf(!isThere)(
-  "migrate names a pooler that gives each statement another session",
+  "migrate, the doctor and each process name a pooler that gives each statement another session",
   async () => {
     const statement = await startPgBouncer(database.url, { mode: "statement" });
-    const failed = await migrate(`${statement.in(database.url)}?prepare=false`).catch(String);
+    const url = `${statement.in(database.url)}?prepare=false`;
+    const failed = await migrate(url).catch(String);
     expect(failed).toContain("pool_mode = transaction");
+    await expectNamed(url, "pool_mode = transaction");
     await statement.stop();
   },
 );
+
+test.skipIf(!isThere)(
+  "the doctor and each process name a search path that the pooler sets itself",
+  async () => {
+    const other = await createDatabase("sessions");
+    await other.db.sql.unsafe(SHADOWS);
+    const setting = await startPgBouncer(other.url, {
+      mode: "transaction",
+      connectQuery: "set search_path = shadows, pg_catalog, public",
+    });
+    const url = `${setting.in(other.url)}?prepare=false`;
+    await migrate(url);
+    await expectNamed(url, "The search path of sessions is shadows, pg_catalog, public");
+    await setting.stop();
+    await other.drop();
+  },
+);
+
+async function expectNamed(url: string, why: string): Promise<void> {
+  const given = { ...env, DATABASE_URL: url };
+  const doctor = await runCommand(["src/operate/main.ts", "doctor"], {
+    ...given,
+    SERVER_ROOT: "http://localhost",
+  });
+  expect([doctor.status, doctor.said]).toEqual([1, expect.stringContaining(why)]);
+  expect(await ApiProcess.fail(given)).toEqual([78, expect.stringContaining(why)]);
+}
 
 const KEY = randomBytes(32);
 
