@@ -90,6 +90,8 @@ const TLS_REASONS: ReadonlyMap<string, TlsReason> = new Map(
     CERT_UNTRUSTED: "unknown_issuer",
     DEPTH_ZERO_SELF_SIGNED_CERT: "self_signed",
     UNABLE_TO_VERIFY_LEAF_SIGNATURE: "chain_incomplete",
+    // BoringSSL finds in the handshake that the key of the certificate may not sign it.
+    ERR_SSL_KEY_USAGE_BIT_INCORRECT: "invalid_certificate",
   } as const),
 );
 

@@ -50,9 +50,22 @@ export function checkServerIdentity(
 ): Error | undefined {
   const certificate = new X509Certificate(raw);
   const isNamed =
-    isIP(host) === 0 ? certificate.checkHost(host, RFC_9525) : certificate.checkIP(host);
+    isIP(host) === 0
+      ? (certificate.checkHost(host, RFC_9525) ?? wildcardOf(certificate, host))
+      : certificate.checkIP(host);
   if (isNamed !== undefined) return undefined;
   const names = certificate.subjectAltName ?? "no name in subjectAltName";
   const error = new Error(`The certificate is not for ${host}, but has ${names}`);
   return Object.assign(error, { code: "ERR_TLS_CERT_ALTNAME_INVALID" });
+}
+
+/**
+ * Returns the wildcard that names a host whose left-most label has an underscore, which BoringSSL matches with none. Hosts
+ * of receivers may have one.
+ */
+function wildcardOf(certificate: X509Certificate, host: string): string | undefined {
+  const [first = "", ...parents] = host.split(".");
+  if (!first.includes("_")) return undefined;
+  const name = certificate.checkHost(["label", ...parents].join("."), RFC_9525);
+  return name?.startsWith("*.") ? name : undefined;
 }

@@ -16,6 +16,7 @@ describe("the reason of a failure of TLS", () => {
     ["DEPTH_ZERO_SELF_SIGNED_CERT", "self_signed"],
     ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "chain_incomplete"],
     ["INVALID_PURPOSE", "invalid_certificate"],
+    ["ERR_SSL_KEY_USAGE_BIT_INCORRECT", "invalid_certificate"],
     ["INVALID_CA", "invalid_certificate"],
     ["UNSPECIFIED", "invalid_certificate"],
     ["CERT_SIGNATURE_FAILURE", "invalid_certificate"],
