@@ -1,3 +1,4 @@
+import { checkServerIdentity } from "./certificates.ts";
 import type { Attributes, Link } from "@opentelemetry/api";
 
 import type { Clock } from "./clock.ts";
@@ -56,7 +57,14 @@ export async function openSpans(
       generateTraceId: () => given?.traceId ?? random.generateTraceId(),
       generateSpanId: () => given?.rootId ?? random.generateSpanId(),
     },
-    spanProcessors: [new sdk.BatchSpanProcessor({ exporter: new OTLPTraceExporter({ url }) })],
+    spanProcessors: [
+      new sdk.BatchSpanProcessor({
+        exporter: new OTLPTraceExporter({
+          url,
+          httpAgentOptions: { keepAlive: true, checkServerIdentity },
+        }),
+      }),
+    ],
   });
   const tracer = provider.getTracer("reviewrelay");
   const kinds = { root: api.SpanKind.SERVER, client: api.SpanKind.CLIENT };
