@@ -17,8 +17,6 @@ import { addMs } from "../../src/lib/clock.ts";
 
 /** The next attempt number of a lane's head that has failed twice. */
 const RETRYING_FROM = 3;
-/** The most lane heads of a subscription that can wait, because an actor reads no more entries then. */
-const HEADS_AT_MOST = 256;
 
 const trouble = statement({
   name: "alerts.trouble",
@@ -109,11 +107,11 @@ const seen = statement({
            case when s.disabled_reason not in ('manual', 'operator', 'suspended') then s.disabled_at end as "disabledAt",
            -- Held entries of a disabled subscription are not retried.
            s.state = 'active' and exists (
-             select from (select attempt, is_test from outbox
-                           where state = 'waiting' and subscription_id = s.id
-                             and skipped_at is null and sequence > ${skippedThrough(sql`s.id`)}
-                           order by sequence limit ${HEADS_AT_MOST}) head
-              where attempt >= ${RETRYING_FROM} and not is_test) as "isRetrying",
+             -- Any number of reviews may wait, and the first ones may have failed once.
+             select from outbox
+              where state = 'waiting' and subscription_id = s.id
+                and skipped_at is null and sequence > ${skippedThrough(sql`s.id`)}
+                and attempt >= ${RETRYING_FROM} and not is_test) as "isRetrying",
            head.recorded_at as "oldestAt", success.at as "lastSuccessAt",
            ${asTable(sql`
              select i.id, i.opened_at as "openedAt", i.began_at as "beganAt", i.disabled_at as "disabledAt", i.failures, i.is_told as "isTold",

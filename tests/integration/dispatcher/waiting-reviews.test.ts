@@ -1,7 +1,14 @@
 import { afterEach, expect, test } from "bun:test";
 
 import { postponeBehind } from "../../../db/log.ts";
-import { createTestBox, createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { lookForTrouble } from "../../support/alerts.ts";
+import {
+  createTestBox,
+  createTestSchedule,
+  silentLog,
+  startDispatcher,
+} from "../../support/dispatch.ts";
 import {
   insertSubscription,
   insertTenant,
@@ -127,6 +134,25 @@ test("only rows up to the offset get the time of a row before them, and only onc
     [4, null],
     [6, null],
   ]);
+});
+
+test("a review that has failed twice is told of, also behind 300 that have failed once", async () => {
+  const { db } = database;
+  const tenant = await insertTenant(db, 301);
+  const { subscriptionId: id } = await insertSubscription(
+    { db, box },
+    { partnerId: tenant.partnerId, url: receiver.url, ordering: "review" },
+  );
+  const actions = tenant.reviewIds.map((reviewId) => reviewAction(tenant, { reviewId }));
+  await record(db, actions);
+  await passQueue(db, id);
+  await db.sql`
+    update outbox set state = 'waiting', attempt = case when sequence > 300 then 3 else 2 end, due_at = now() + interval '1 hour'
+     where subscription_id = ${id}`;
+  const config = { serverRoot: "https://reviews.example" };
+  await lookForTrouble({ db, clock: systemClock, log: silentLog, box, config }, false);
+  const raised = await db.sql`select kind from alerts where subscription_id = ${id}`;
+  expect(raised.map(({ kind }) => kind)).toEqual(["head_retrying"]);
 });
 
 async function start(reviews: number, retryDelaysMs: number[] = [HOUR_MS, HOUR_MS, HOUR_MS]) {
