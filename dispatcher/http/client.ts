@@ -1,5 +1,6 @@
 import { type Deadline, type Expiring, startDeadline } from "../../src/lib/waiter.ts";
 import { hasRoute } from "../../src/lib/network.ts";
+import { isWritten } from "../../src/lib/name-resolver.ts";
 import { type Resolution, resolveChecked, type WebhookTarget } from "../../src/lib/egress.ts";
 import type { TlsReason } from "../../src/outbox/tls-reason.ts";
 import type { Connection, ConnectionPhase, ConnectionUser } from "./connection.ts";
@@ -287,7 +288,8 @@ class Exchange implements ConnectionUser, Expiring {
       .then((resolution) => {
         if (this.#resolve === undefined) return;
         if (resolution.kind === "unresolved") return this.#unresolved(resolution);
-        if (!isLiteral) this.#works.push("names");
+        if (!isLiteral && !(resolution.kind === "resolved" && isWritten(resolution.addresses)))
+          this.#works.push("names");
         if (resolution.kind === "refused") return this.#fail("blocked_address", resolution.reason);
         const addresses = this.#client.addresses.inOrder(origin, resolution.addresses);
         this.#addresses = addresses.slice(0, MAX_ADDRESSES_TRIED);

@@ -105,7 +105,10 @@ export class NameResolver {
   readonly lookup: Lookup = async (host, { partnerId, signal } = {}) => {
     refuseAborted(signal);
     const written = this.#hosts().get(host);
-    if (written !== undefined) return written;
+    if (written !== undefined) {
+      WRITTEN.add(written);
+      return written;
+    }
     const flight = this.#flights.get(host);
     if (flight !== undefined) return this.#follow(host, flight, signal);
     const party = partnerId == null ? host : `partner ${partnerId}`;
@@ -269,6 +272,12 @@ export function formsOf(host: string, { search, ndots }: ResolvConf): string[] {
   const longer = search.map((domain) => `${host}.${domain}`);
   return dots >= ndots ? [host, ...longer] : [...longer, host];
 }
+
+/** The addresses of the hosts file, of which no name server was asked. */
+const WRITTEN = new WeakSet<readonly string[]>();
+
+/** Whether a look-up found these addresses in the hosts file, so that they say nothing about DNS. */
+export const isWritten = (addresses: readonly string[]): boolean => WRITTEN.has(addresses);
 
 /** Reads the addresses of each host name from all lines of hosts(5) that contain it. */
 export function readHosts(text: string): ReadonlyMap<string, readonly string[]> {

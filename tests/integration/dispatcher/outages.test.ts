@@ -1,6 +1,9 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { Resolver } from "node:dns/promises";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
 import type { HttpClientOptions } from "../../../dispatcher/http/pool.ts";
 import { parseProxyUrl } from "../../../src/lib/egress-proxy.ts";
@@ -110,6 +113,24 @@ describe("while our own part fails for everything", () => {
     },
   );
 
+  test.skipIf(lacks("mounts"))(
+    "no attempt counts while DNS fails, beside a receiver whose address stands in the hosts file",
+    async () => {
+      const dns = await names(() => "failure", "127.0.0.1 inside.test\n");
+      const port = new URL(await healthyUrl()).port;
+      const inside = await subscribe(`http://inside.test:${port}/`);
+      const urls = range(30, (n) => `http://shop${n}.test:${port}/`);
+      const { ids } = await deliverTo(urls, { lookup: dns.lookup });
+      for (let n = 0; n < 40; n++) {
+        await emit([inside]);
+        await Bun.sleep(100);
+      }
+      expect(await shownOutage()).toBe("names");
+      expect((await countsOf(ids)).recorded).toBe(2);
+      expect((await countsOf([inside.id])).delivered).toBeGreaterThan(30);
+    },
+  );
+
   test.each([
     ["a proxy that refuses everything", FORBIDDEN, "policy", 0],
     ["a proxy that does not know us", "HTTP/1.1 407 Login\r\n\r\n", "proxy", 0],
@@ -196,7 +217,10 @@ async function egress(answer: ProxyAnswer) {
 }
 
 /** A real name server, and a look-up that asks it. */
-async function names(answer: (name: string) => { addresses: string[] } | "failure" | "unknown") {
+async function names(
+  answer: (name: string) => { addresses: string[] } | "failure" | "unknown",
+  hosts = "",
+) {
   let asked = 0;
   const zone = new Proxy(
     {},
@@ -214,7 +238,9 @@ async function names(answer: (name: string) => { addresses: string[] } | "failur
     resolver.setServers([server.address]);
     return resolver;
   };
-  const { lookup } = new NameResolver({ newChannel });
+  const hostsFile = join(mkdtempSync(join(tmpdir(), "hosts-")), "hosts");
+  writeFileSync(hostsFile, hosts);
+  const { lookup } = new NameResolver({ newChannel, hostsFile });
   return { lookup, asked: () => asked };
 }
 
