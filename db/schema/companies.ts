@@ -145,8 +145,8 @@ export const serviceActions = pgTable(
 
 /**
  * Actions that services of the platform insert in transactions of their own (contract 9.8): `insert into inbox
- * (service_id, action)`. A trigger sets the other columns. The positions of a partner's actions are in the order of their
- * commits, because the trigger locks the partner until the commit.
+ * (service_id, action)`. A trigger sets the other columns. An action that is inserted after another was committed has the
+ * higher position.
  */
 export const inbox = pgTable(
   "inbox",

@@ -24,10 +24,10 @@ const KEY = crypto.getRandomValues(new Uint8Array(32));
 const world = fixture(() => startWebhooks({ box: createSecretBox({ current: KEY }) }));
 
 describe("the inbox", () => {
-  test("takes every committed action over once and in commit order, although the API is killed twice", async () => {
+  test("takes every committed action over once, after those committed before its insert, although the API is killed twice", async () => {
     const { id } = await world.subscribe();
     const { sql } = world.database.db;
-    await sql`create table written (action text primary key, tx xid8 not null, nth bigserial)`;
+    await sql`create table written (action text primary key, tx xid8 not null, began timestamptz not null)`;
     const env = {
       DATABASE_URL: world.database.url,
       MASTER_KEY: Buffer.from(KEY).toString("base64"),
@@ -42,18 +42,61 @@ describe("the inbox", () => {
     await written;
     await until("an empty inbox", async () => (await status())["waiting"] === 0);
     api.kill();
-    const committed = await sql<{ action: string }[]>`
-      select action from written order by pg_xact_commit_timestamp(tx::xid), nth`;
+    const committed = new Map(
+      (
+        await sql<{ action: string; began: number; ended: number }[]>`
+          select action, extract(epoch from began)::float8 as began,
+                 extract(epoch from pg_xact_commit_timestamp(tx::xid))::float8 as ended from written`
+      ).map((row) => [row.action, row]),
+    );
     const queued = await queuedFor(world.database.db, id);
-    const [first] = await sql<{ name: string }[]>`select action as name from written limit 1`;
-    expect(first).toBeDefined();
     const recorded = await sql<{ action: string }[]>`
       select metadata ->> 'body' as action from review_history
        where event = 'note_added' and partner_id = ${world.tenants.partners[0].id} order by sequence`;
-    expect(recorded.map((row) => row.action)).toEqual(committed.map((row) => row.action));
-    expect(queued).toHaveLength(committed.length);
+    expect(recorded.map((row) => row.action).toSorted()).toEqual([...committed.keys()].toSorted());
+    const order = recorded.flatMap(({ action: name }) => committed.get(name) ?? []);
+    // A later one that was committed before an earlier one was inserted, or precedes it in its transaction.
+    const reversed = order.flatMap((one, i) =>
+      order.slice(i).filter(({ action: name, ended }) => {
+        const [own, other] = [one.action.split("-"), name.split("-")];
+        const isSame = own[0] === other[0] && own[1] === other[1];
+        return ended < one.began || (isSame && Number(other[2]) < Number(own[2]));
+      }),
+    );
+    expect(reversed).toEqual([]);
+    expect(queued).toHaveLength(committed.size);
     expect((await status())["rejected"]).toBe(0);
   }, 120_000);
+
+  test("locks nothing for an insert: transactions for two partners in either order wait for nobody, nor does another", async () => {
+    const site = await siteOf(world.tenants.partners[1].id);
+    const before = await notes();
+    const [both, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let entered = 0;
+    const written = [0, 1].map((n) =>
+      world.database.connect().transaction(async (tx) => {
+        await tx.sql`set local lock_timeout = '1s'`;
+        const own = action();
+        const foreign = { ...action({ metadata: undefined }), event: "response_post_connected" };
+        const two = [own, { ...foreign, review_id: undefined, store_review_site_id: site }];
+        for (const one of n === 0 ? two : two.toReversed()) {
+          await tx.sql`insert into inbox (service_id, action)
+                       values (${service}, ${JSON.stringify(one)}::text::jsonb)`;
+          if (++entered === 2) both.resolve();
+          await both.promise;
+        }
+        await release.promise;
+      }),
+    );
+    await Promise.race([both.promise, ...written]);
+    await insert(action());
+    await take();
+    expect(await notes()).toBe(before + 1);
+    release.resolve();
+    await Promise.all(written);
+    await take();
+    expect(await notes()).toBe(before + 3);
+  });
 
   test("sets an action aside that cannot be taken, with its reasons, and goes on", async () => {
     await insert(action({ metadata: {} }));
@@ -408,8 +451,8 @@ async function write(writer: number, transactions: number): Promise<void> {
             id: `w${writer}-${i}-${nth}`,
             metadata: { body: `w${writer}-${i}-${nth}` },
           });
+          await tx`insert into written (action, tx, began) values (${one.id}, pg_current_xact_id(), clock_timestamp())`;
           await tx`insert into inbox (service_id, action) values (${service}, ${JSON.stringify(one)}::text::jsonb)`;
-          await tx`insert into written (action, tx) values (${one.id}, pg_current_xact_id())`;
           await Bun.sleep((i * writer) % 7);
         }
         if (!isKept) throw new Error("rolled back");
