@@ -14,7 +14,7 @@ import { followInbox } from "./services/take-inbox.ts";
 import { openSpans } from "./lib/spans.ts";
 import { RequestTraces } from "./outbox/request-traces.ts";
 import { createWriterPool } from "./outbox/writer-pool.ts";
-import { createSchedule } from "./outbox/schedule.ts";
+import { BackgroundWaker, createSchedule } from "./outbox/schedule.ts";
 import {
   beginProcess,
   openOperations,
@@ -68,7 +68,8 @@ const limiter = config.rateLimits
   : undefined;
 const spans = config.traces && (await openSpans(config.traces, "api", clock));
 const traces = spans && new RequestTraces(spans);
-const schedule = createSchedule(redis, config.redisPrefix, log);
+const direct = createSchedule(redis, config.redisPrefix, log);
+const schedule = new BackgroundWaker(traces?.waker(direct) ?? direct, log);
 const { countInbox, ...counters } = apiMetrics(operations.metrics, { passwords, limiter });
 const failures = new FailureAudit({ db, clock, log });
 void failures.follow(stop);
@@ -83,7 +84,7 @@ const app = createApp({
   failures,
   keys,
   passwords,
-  schedule: traces?.waker(schedule) ?? schedule,
+  schedule,
   checks: operations.checks,
   limiter,
   clockSkewMs: operations.clockSkewMs,
@@ -119,6 +120,7 @@ async function drain(): Promise<void> {
   await failures
     .flush()
     .catch((error: unknown) => log.warn("audit.counts_unwritten", errorFields(error)));
+  await schedule.flush();
   await spans?.close();
   redis.disconnect();
   await stores.masterKeys.close();

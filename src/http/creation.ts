@@ -33,7 +33,7 @@ export const CREATED = 201;
 export class Creation {
   readonly #responses: Responses;
   readonly #body = Promise.withResolvers<unknown>();
-  readonly #afterCommit: (() => Promise<void>)[] = [];
+  readonly #afterCommit: (() => void)[] = [];
   #committed: Promise<void> | undefined;
 
   constructor(responses: Responses) {
@@ -61,7 +61,7 @@ export class Creation {
   }
 
   /** Calls `work` after the commit. */
-  afterCommit(work: () => Promise<void>): void {
+  afterCommit(work: () => void): void {
     this.#afterCommit.push(work);
   }
 
@@ -71,7 +71,7 @@ export class Creation {
     if (this.#committed === undefined) throw new Error("A record was made without `creating`.");
     this.#body.resolve(body);
     await this.#committed;
-    for (const work of this.#afterCommit) await work();
+    for (const work of this.#afterCommit) work();
   }
 
   /**

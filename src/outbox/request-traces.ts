@@ -5,7 +5,7 @@ import type { Run } from "../../db/session.ts";
 import type { Spans } from "../lib/spans.ts";
 import type { WriterPool } from "./writer-pool.ts";
 import { APPEND } from "./queries.ts";
-import type { Waker } from "./schedule.ts";
+import type { Schedule } from "./schedule.ts";
 
 /** A request in progress and the events that it has recorded. */
 interface RequestTrace {
@@ -102,7 +102,7 @@ export class RequestTraces {
     return Object.assign(tx, { runLast: watched });
   }
 
-  waker(schedule: Waker): Waker {
+  waker(schedule: Pick<Schedule, "wake">): Pick<Schedule, "wake"> {
     return {
       wake: async (wakes) => {
         const end = this.#spans.begin();

@@ -15,8 +15,48 @@ export interface Wake {
 
 /** Due times of subscriptions in Redis, by shard. They are hints, and Redis may lose all of them at any moment. */
 export type Schedule = ReturnType<typeof createSchedule>;
-/** The part of the schedule that the API uses: it wakes dispatchers. */
-export type Waker = Pick<Schedule, "wake">;
+/** The part of the schedule that the API uses: it wakes dispatchers, and nobody waits for it. */
+export interface Waker {
+  readonly wake: (wakes: readonly Wake[]) => void;
+}
+
+/** The most pipelines of wakes that may wait for Redis at the same time. Further wakes are dropped. */
+const MAX_SENDING = 64;
+
+/**
+ * Sends wakes in the background, so that no request waits for Redis. While Redis does not answer, at most `MAX_SENDING`
+ * pipelines wait, each for the time limit of a command; the sweep of the dispatcher finds what the dropped wakes named.
+ */
+export class BackgroundWaker implements Waker {
+  readonly #schedule: Pick<Schedule, "wake">;
+  readonly #log: Log;
+  readonly #sending = new Set<Promise<void>>();
+  #dropped = 0;
+
+  constructor(schedule: Pick<Schedule, "wake">, log: Log) {
+    this.#schedule = schedule;
+    this.#log = log;
+  }
+
+  wake(wakes: readonly Wake[]): void {
+    if (wakes.length === 0) return;
+    if (this.#sending.size >= MAX_SENDING) {
+      this.#dropped += wakes.length;
+      return;
+    }
+    const sent = this.#schedule.wake(wakes).finally(() => {
+      this.#sending.delete(sent);
+      if (this.#dropped > 0) this.#log.warn("schedule.dropped", { wakes: this.#dropped });
+      this.#dropped = 0;
+    });
+    this.#sending.add(sent);
+  }
+
+  /** Waits until the wakes so far are sent or have failed, which takes at most the time limit of a Redis command. */
+  async flush(): Promise<void> {
+    await Promise.all(this.#sending);
+  }
+}
 
 /**
  * The score of an immediate wake in the sorted set. It is due by every clock, so that the clock of its writer does

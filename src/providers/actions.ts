@@ -151,6 +151,5 @@ export async function takeEvents(
   }
   if (result.kind === "rejected") throw invalid(result.fieldErrors);
   if (result.kind === "deferred") throw unavailable();
-  await result.woken;
   return { accepted: result.accepted, duplicates: read.events.length - result.accepted };
 }

@@ -52,7 +52,7 @@ type BatcherDeps = Pick<ProviderDeps, "writerPool" | "clock" | "box" | "schedule
 
 /** The result of one request. Its events are written only if the request was accepted. */
 export type RequestResult =
-  | { readonly kind: "accepted"; readonly accepted: number; readonly woken: Promise<void> }
+  | { readonly kind: "accepted"; readonly accepted: number }
   | Exclude<BatchDecision, { kind: "accepted" }>
   /** The batch could not be written. `lost` is what it decided, if the answer to its commit was lost. */
   | { readonly kind: "deferred"; readonly reason: "write"; readonly lost?: BatchDecision };
@@ -90,9 +90,9 @@ async function writeBatch(
         ? await deps.writerPool.group(work)
         : await deps.writerPool.transaction(partners, work, { readsFirst: true });
     // Wakes the dispatcher after the commit, because an earlier wake could find the entries still invisible.
-    const woken = deps.schedule.wake(wakes);
+    deps.schedule.wake(wakes);
     return decisions.map((one) =>
-      one.kind === "accepted" ? { kind: "accepted", accepted: one.newEvents.length, woken } : one,
+      one.kind === "accepted" ? { kind: "accepted", accepted: one.newEvents.length } : one,
     );
   } catch (error) {
     // The next try finds the ids of the events if they were committed.

@@ -138,7 +138,7 @@ async function takeOfPartner(deps: InboxDeps, partnerId: number, limit: number):
   });
   if (round === undefined) return 0;
   deps.countInbox(round.results);
-  await deps.schedule.wake(round.wakes);
+  deps.schedule.wake(round.wakes);
   return round.count;
 }
 

@@ -44,11 +44,6 @@ interface TakingRequest extends Given {
   lost?: Counts | undefined;
 }
 
-/** The counts of a request, and the wake after their commit. */
-interface Taken extends Counts {
-  readonly woken: Promise<void>;
-}
-
 const ACTIONS_PER_GROUP = 256;
 /** The most actions of a request in a group. A larger request has its own transaction, because it would delay others. */
 const MAX_ACTIONS = 32;
@@ -87,15 +82,14 @@ export function createTaker(deps: TogetherDeps) {
     const request: TakingRequest = { ...given };
     const { actions } = request;
     const together = actions.length > MAX_ACTIONS ? undefined : await join(request);
-    const { woken, ...taken } = together ?? (await takeAloneAgain(deps, request));
-    await woken;
+    const taken = together ?? (await takeAloneAgain(deps, request));
     const counts = (taken.accepted === 0 && request.lost) || taken;
     return { ...counts, duplicates: actions.length - counts.accepted };
   };
 }
 
 /** Takes a request alone, and again while its outcome is unknown. */
-async function takeAloneAgain(deps: TogetherDeps, request: TakingRequest): Promise<Taken> {
+async function takeAloneAgain(deps: TogetherDeps, request: TakingRequest): Promise<Counts> {
   for (let tried = 1; tried <= TRIES; tried++)
     try {
       return await takeAlone(deps, request);
@@ -107,7 +101,7 @@ async function takeAloneAgain(deps: TogetherDeps, request: TakingRequest): Promi
   throw unavailable();
 }
 
-async function takeAlone(deps: TogetherDeps, request: TakingRequest): Promise<Taken> {
+async function takeAlone(deps: TogetherDeps, request: TakingRequest): Promise<Counts> {
   const { principal, requestContext, actions } = request;
   const found = await placeActions(deps.db, actions);
   throwErrors(found);
@@ -133,7 +127,8 @@ async function takeAlone(deps: TogetherDeps, request: TakingRequest): Promise<Ta
     return { wakes: await written, counts: tried };
   });
   // Wakes the dispatcher after the commit, because an earlier wake could find the entries still invisible.
-  return { ...counts, woken: deps.schedule.wake(wakes) };
+  deps.schedule.wake(wakes);
+  return counts;
 }
 
 function throwErrors(found: readonly Placed[]): void {
@@ -149,7 +144,7 @@ function throwErrors(found: readonly Placed[]): void {
 async function takeGroup(
   deps: TogetherDeps,
   requests: readonly TakingRequest[],
-): Promise<(Taken | undefined)[]> {
+): Promise<(Counts | undefined)[]> {
   const now = deps.clock.now();
   const actions = requests.flatMap((one) => one.actions);
   const given = requests.flatMap((request) =>
@@ -208,9 +203,8 @@ async function takeGroup(
       }
       return wakes;
     });
-    // The next group does not wait for Redis.
-    const woken = deps.schedule.wake(recorded);
-    return requests.map(({ tried }) => tried && { ...tried, woken });
+    deps.schedule.wake(recorded);
+    return requests.map(({ tried }) => tried);
   } catch (error) {
     // After any other error nothing was written.
     if (isOutcomeUnknown(error)) for (const one of requests) one.lost = one.tried;

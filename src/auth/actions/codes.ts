@@ -152,7 +152,7 @@ export async function resendCode(
     now: deps.clock.now(),
   };
   const wake = await deps.db.transaction((tx) => startOrRepeat(tx, deps, request));
-  if (wake !== undefined) await deps.schedule.wake([wake]);
+  if (wake !== undefined) deps.schedule.wake([wake]);
 }
 
 async function startOrRepeat(

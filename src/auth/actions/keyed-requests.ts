@@ -64,10 +64,10 @@ export function creating<T>(
 }
 
 /** Does what follows the commit of `creating`, such as a wake of the dispatcher. */
-export async function afterCreating(
+export function afterCreating(
   { requestContext: { creation } }: Creating,
-  work: () => Promise<void>,
-): Promise<void> {
-  if (creation === undefined) await work();
+  work: () => void,
+): void {
+  if (creation === undefined) work();
   else creation.afterCommit(work);
 }

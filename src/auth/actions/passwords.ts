@@ -68,7 +68,7 @@ export async function resetPassword(
     await tellOfReset(tx, deps, person, now);
     return freshSession(tx, deps, person, { requestContext, now });
   });
-  await deps.schedule.wake([MAIL_WAKE]);
+  deps.schedule.wake([MAIL_WAKE]);
   return signedInOr(answer);
 }
 
@@ -155,7 +155,7 @@ export async function requestPasswordChange(
       },
     });
   }
-  if (outcome.value !== undefined) await deps.schedule.wake([outcome.value]);
+  if (outcome.value !== undefined) deps.schedule.wake([outcome.value]);
 }
 
 async function mailCode(

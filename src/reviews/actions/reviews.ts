@@ -192,7 +192,7 @@ async function act(
   };
   const { review, wakes } = await deps.writerPool.transaction(partners, work, { readsFirst: true });
   // Wakes the dispatcher after the commit, because an earlier wake could find the entries still invisible.
-  await deps.schedule.wake(wakes);
+  deps.schedule.wake(wakes);
   return review;
 }
 

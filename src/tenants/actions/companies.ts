@@ -248,6 +248,6 @@ export async function setCompanyActive(
     };
   });
   // The wakes make the dispatcher read the new states before its next POSTs.
-  if (changed.length > 0) await deps.schedule.wake(changed);
+  if (changed.length > 0) deps.schedule.wake(changed);
   return company;
 }

@@ -89,7 +89,7 @@ export async function createUser(
     },
   );
   const wake = () => deps.schedule.wake([MAIL_WAKE]);
-  if (passwordHash === null) await afterCreating({ requestContext }, wake);
+  if (passwordHash === null) afterCreating({ requestContext }, wake);
   return user;
 }
 
@@ -156,7 +156,7 @@ export async function changeUser(
     const details = { ...ids, fields, changes: changesOf(NOT_PERSONAL, before, result) };
     return { result, change: { action: "USER_UPDATED", details } };
   });
-  if (isMoved) await deps.schedule.wake([MAIL_WAKE]);
+  if (isMoved) deps.schedule.wake([MAIL_WAKE]);
   return changed;
 }
 
@@ -192,7 +192,7 @@ export async function inviteAgain(
     if (!(await inviteUser(tx, deps, invited))) throw new Problem("company_inactive");
     return existing(await queries.userById(tx, id));
   });
-  await deps.schedule.wake([MAIL_WAKE]);
+  deps.schedule.wake([MAIL_WAKE]);
   return user;
 }
 
@@ -286,7 +286,7 @@ export async function resetFactors(
     await recordAudit(tx, { at: now, action, actor, requestContext, details });
     await tellOfLostFactors(tx, deps, { userId: id, now });
   });
-  await deps.schedule.wake([MAIL_WAKE]);
+  deps.schedule.wake([MAIL_WAKE]);
 }
 
 /** Removes a user's sign-in lock (contract 4.8) before it expires. */

@@ -188,6 +188,6 @@ async function change(
     await recordAudit(tx, { at, action, actor: principal, requestContext, details });
     return { ...after, updatedAt: at, secret, isMailed: asked.length > 0 };
   });
-  if (isMailed) await deps.schedule.wake([MAIL_WAKE]);
+  if (isMailed) deps.schedule.wake([MAIL_WAKE]);
   return changed;
 }

@@ -18,11 +18,11 @@ export interface WebhookDeps {
 }
 
 /** Wakes the dispatcher of a subscription, which then reads its settings and entries again. Called after the commit. */
-export async function wake(
+export function wake(
   { schedule }: Pick<WebhookDeps, "schedule">,
   { id, shard }: Pick<Subscription, "id" | "shard">,
-): Promise<void> {
-  await schedule.wake([{ subscriptionId: id, shard }]);
+): void {
+  schedule.wake([{ subscriptionId: id, shard }]);
 }
 
 /**

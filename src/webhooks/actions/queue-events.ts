@@ -38,7 +38,7 @@ export async function sendTest(
   const eventId = await deps.writerPool.transaction([found.partnerId], async (tx) =>
     queueTest(tx, caller, await lockActiveQueue(tx, found), { event, now }),
   );
-  await wake(deps, found);
+  wake(deps, found);
   return eventId;
 }
 
@@ -88,7 +88,7 @@ export async function redeliver(
       details: { subscription_id: found.id, event_id: eventId },
     });
   });
-  await wake(deps, found);
+  wake(deps, found);
 }
 
 /**
@@ -124,7 +124,7 @@ export async function redeliverEvents(
     });
     return entries;
   });
-  if (queued.length > 0) await wake(deps, found);
+  if (queued.length > 0) wake(deps, found);
   return queued.length;
 }
 
@@ -199,7 +199,7 @@ export async function recover(
       if (from + CHUNK >= missed.ids.length) await saveRecovered(tx, found.id, missed.progress);
       return entries.length;
     });
-  if (queued > 0) await wake(deps, found);
+  if (queued > 0) wake(deps, found);
   return queued;
 }
 

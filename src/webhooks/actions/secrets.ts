@@ -50,7 +50,7 @@ export async function rotateSecret(
     await tellOfWebhook(tx, deps, { webhook: current, change: "secret", actor: principal, now });
     return { ...current, ...shown };
   });
-  await wake(deps, subscription);
+  wake(deps, subscription);
   return { subscription, secret };
 }
 
@@ -78,7 +78,7 @@ export async function endPreviousSecret(
       details: { subscription_id: id },
     });
   });
-  await wake(deps, found);
+  wake(deps, found);
 }
 
 /** Reads the current signing secret, and records in the audit log that the caller saw it. */

@@ -44,7 +44,7 @@ export async function enableSubscription(
     await rejectIfSuspended(tx, found.partnerId);
     return enableIn(tx, caller, found, enabling);
   });
-  await wake(deps, found);
+  wake(deps, found);
   return enabled;
 }
 
@@ -158,7 +158,7 @@ export async function disableSubscription(
     disableIn(tx, caller, found, { by, now }),
   );
   // The wake makes the dispatcher read the state before its next POST.
-  await wake(deps, disabled);
+  wake(deps, disabled);
   return disabled;
 }
 

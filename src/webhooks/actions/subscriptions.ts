@@ -72,7 +72,7 @@ export async function createSubscription(
   }
   // The dispatcher learns of the first batch by a wake; otherwise it would find it in the next sweep.
   if (subscription.nextBatchAt !== null)
-    await afterCreating({ requestContext }, () => wake(deps, subscription));
+    afterCreating({ requestContext }, () => wake(deps, subscription));
   return { subscription, secret };
 }
 
@@ -135,7 +135,7 @@ export async function deleteSubscription(
     });
   });
   // The wake makes the dispatcher stop sending with the settings that it has already read.
-  await wake(deps, subscription);
+  wake(deps, subscription);
 }
 
 /** Skips what is queued up to the last number of a deleted sequence, and marks the subscription as deleted. */
@@ -187,6 +187,6 @@ export async function updateSubscription(
     if (isMoved) await tellOfWebhook(tx, deps, { webhook, change: "url", actor: principal, now });
     return { before: current, after: webhook };
   });
-  if (after !== before) await wake(deps, after);
+  if (after !== before) wake(deps, after);
   return after;
 }

@@ -192,7 +192,6 @@ describe("a request", () => {
   const took = (accepted: number): RequestResult => ({
     kind: "accepted",
     accepted,
-    woken: Promise.resolve(),
   });
   const SECRET: RequestResult = { kind: "deferred", reason: "secret" };
 
