@@ -41,15 +41,11 @@ export const isConnectionEvent = (event: SQLWrapper): SQL =>
  */
 const SEVERAL_LOCK_MS = 1_000;
 
-/** Declares a statement that locks sequences in the order of their subscriptions, so that writers cannot deadlock. */
-function lockStatement(name: string, whereHeld: SQL) {
-  return statement({
-    name,
-    // Raw SQL, because the statement runs with every accepted event and locks the rows of two kinds of subscriptions in
-    // one order.
-    params: { partners: list(webhookSubscriptions.partnerId) },
-    columns: { partnerId: webhookSubscriptions.partnerId },
-    text: ({ partners }) => sql`
+/**
+ * Locks the sequences of partners in the order of their subscriptions, so that writers cannot deadlock: a CTE `held` with a
+ * row for each subscription, whose `id` is null if it could not be locked.
+ */
+const held = (partners: SQL, whereHeld: SQL): SQL => sql`
     with slots as materialized (
       select s.*
         from unnest((select ${partners}::integer[])) as p(id) cross join lateral (
@@ -67,7 +63,16 @@ function lockStatement(name: string, whereHeld: SQL) {
              select subscription_id from outbox_sequences
               where subscription_id = s.id and s.delivery_kind = 'batch'
                 for key share ${whereHeld}) shared on true
-    )
+    )`;
+
+function lockStatement(name: string, whereHeld: SQL) {
+  return statement({
+    name,
+    // Raw SQL, because the statement runs with every accepted event and locks the rows of two kinds of subscriptions in
+    // one order.
+    params: { partners: list(webhookSubscriptions.partnerId) },
+    columns: { partnerId: webhookSubscriptions.partnerId },
+    text: ({ partners }) => sql`${held(partners, whereHeld)}
     select distinct partner_id as "partnerId" from held where id is null`,
   });
 }
@@ -86,39 +91,58 @@ export async function holdSequences(tx: Tx, partners: readonly number[], waits: 
   return new Set(others.map(({ partnerId }) => partnerId));
 }
 
-/** The name of the statement that appends entries. */
+const holdOrFail = statement({
+  name: "outbox.holdOrFail",
+  // Raw SQL, because `held` is.
+  params: { partners: list(webhookSubscriptions.partnerId) },
+  columns: { one: value("integer"), timeout: value("text"), group: value("text") },
+  text: ({ partners }) => sql`${held(partners, sql`skip locked`)}
+    select 1 / (count(*) = 0)::integer as one, set_config('lock_timeout', '100ms', true) as timeout,
+           set_config('reviewrelay.group', 'held', true) as group
+      from held where id is null`,
+});
+
+/**
+ * Locks the sequences of these partners until the commit, or fails with a division by zero, so that the statements that were
+ * sent behind it fail, too. It sets `reviewrelay.group` to `held` for the transaction, by which they know that it ran, and
+ * a lock timeout of 100 ms.
+ */
+export async function holdSequencesOrFail(tx: Tx, partners: readonly number[]): Promise<void> {
+  await tx.run(holdOrFail, { partners });
+}
+
+/** The name of the statement that appends entries, and the beginning of the names of statements that do more than that. */
 export const APPEND = "outbox.append";
 
-const append = statement({
-  name: APPEND,
-  // One statement instead of three reaches 2.3 to 2.9 times the transactions per second (measured), because it holds
-  // the sequence rows for less time.
-  params: {
-    given: rows({
-      ord: value("integer"),
-      eventId: reviewHistory.eventId,
-      event: reviewHistory.event,
-      inBatch: value("boolean"),
-      partnerId: reviewHistory.partnerId,
-      accountId: reviewHistory.accountId,
-      storeId: reviewHistory.storeId,
-      storeReviewSiteId: reviewHistory.storeReviewSiteId,
-      reviewId: reviewHistory.reviewId,
-      axis: reviewHistory.axis,
-      actor: reviewHistory.actor,
-      review: reviewHistory.review,
-      site: reviewHistory.site,
-      metadata: reviewHistory.metadata,
-      occurredAt: reviewHistory.occurredAt,
-    }),
-    partners: list(webhookSubscriptions.partnerId),
-    now: instant,
-  },
-  columns: { subscriptionId: webhookSubscriptions.id, shard: webhookSubscriptions.shard },
-  text: ({ given, partners, now }) => sql`
-    with input as materialized (
-      select * from ${given}
-    ), slots as materialized (
+/** The columns of an action as the statements that append entries take it. */
+export const ACTION = {
+  ord: value("integer"),
+  eventId: reviewHistory.eventId,
+  event: reviewHistory.event,
+  inBatch: value("boolean"),
+  partnerId: reviewHistory.partnerId,
+  accountId: reviewHistory.accountId,
+  storeId: reviewHistory.storeId,
+  storeReviewSiteId: reviewHistory.storeReviewSiteId,
+  reviewId: reviewHistory.reviewId,
+  axis: reviewHistory.axis,
+  actor: reviewHistory.actor,
+  review: reviewHistory.review,
+  site: reviewHistory.site,
+  metadata: reviewHistory.metadata,
+  occurredAt: reviewHistory.occurredAt,
+};
+
+/** The subscriptions that got an entry. */
+export const WOKEN = { subscriptionId: webhookSubscriptions.id, shard: webhookSubscriptions.shard };
+
+/**
+ * The end of a statement that appends entries: it follows a CTE `input` with the columns of `ACTION`. One statement instead
+ * of three reaches 2.3 to 2.9 times the transactions per second (measured), because it holds the sequence rows for less
+ * time.
+ */
+export const appendInput = (partners: SQL, now: SQL): SQL => sql`
+    slots as materialized (
       -- One look-up per partner, forced by the offset: a join would read all subscriptions while the planner believes
       -- that they are few. The array is a separate select, so that the cached plan fits any number of partners.
       select s.*
@@ -172,10 +196,21 @@ const append = statement({
         join input i on i."partnerId" = b.partner_id and i."inBatch"
         join history h on h.event_id = i."eventId"
     )
-    select id as "subscriptionId", shard from numbered`,
+    select id as "subscriptionId", shard from numbered`;
+
+const append = statement({
+  name: APPEND,
+  // Raw SQL, because `appendInput` is.
+  params: { given: rows(ACTION), partners: list(webhookSubscriptions.partnerId), now: instant },
+  columns: WOKEN,
+  text: ({ given, partners, now }) => sql`
+    with input as materialized (
+      select * from ${given}
+    ), ${appendInput(partners, now)}`,
 });
 
-function toInput({ about, ...action }: RecordedAction, ord: number) {
+/** Converts an action to the columns of `ACTION`. */
+export function toInput({ about, ...action }: RecordedAction, ord: number) {
   const axis = "site" in about ? about.site.axis : null;
   const inBatch = BATCH_EVENTS.includes(action.event);
   return { ...action, ord, inBatch, axis, review: null, site: null, ...about };

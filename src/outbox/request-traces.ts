@@ -91,7 +91,7 @@ export class RequestTraces {
     const { runLast } = tx;
     const watched: Run = async (statement, given) => {
       const rows = await runLast(statement, given);
-      if (statement.name !== APPEND) return rows;
+      if (!statement.name.startsWith(APPEND)) return rows;
       for (const { eventId, occurredAt } of appendedBy(given)) {
         const trace = this.#byInstant.get(occurredAt) ?? this.#current.getStore();
         if (trace !== undefined) recorded.set(eventId, trace);

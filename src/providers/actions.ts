@@ -9,11 +9,7 @@ import type { Signed } from "./decide-batch.ts";
 import { readEvents } from "./input.ts";
 import { PROVIDER_SLUG, providerSecretContext } from "./model.ts";
 import { checkTexts, createProfanityFinder } from "./profanity.ts";
-import {
-  createCredentialsFinder,
-  createPartnerFinder,
-  type Credentials,
-} from "./queries/finders.ts";
+import { createCredentialsFinder, createSiteFinder, type Credentials } from "./queries/finders.ts";
 
 const SLUG = new RegExp(PROVIDER_SLUG);
 /**
@@ -116,7 +112,7 @@ export function createIngestDeps(deps: IngestDeps) {
     clock: deps.clock,
     traces: deps.traces,
     signatures: createSignatures(deps),
-    partners: createPartnerFinder(deps.db),
+    sites: createSiteFinder(deps.db),
     profanity: createProfanityFinder(),
     submit: createBatcher(deps),
   };
@@ -139,10 +135,10 @@ export async function takeEvents(
   // Texts are checked before the transaction, because long texts take long and all writers of the partners would wait
   // for its locks.
   const profanity = await checkTexts(deps.profanity, read.events);
-  const partners = await deps.partners(read.references.flatMap(({ siteId }) => siteId ?? []));
+  const sites = await deps.sites(read.references.flatMap(({ siteId }) => siteId ?? []));
   const submit = () => {
     const request = { slug, signed: deps.signatures.signedOf(signed.raw), read };
-    return deps.submit({ ...request, profanity, partners });
+    return deps.submit({ ...request, profanity, sites });
   };
   let result = await submit();
   if (result.kind === "deferred" && result.reason === "secret") {

@@ -1,5 +1,3 @@
-import { ulid } from "ulid";
-
 import type { Db, Tx } from "../../db/client.ts";
 import {
   isDeadlock,
@@ -13,13 +11,11 @@ import { inBatches } from "../lib/batches.ts";
 import type { Key } from "../lib/kind-key.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
-import type { RecordedAction, SiteFacts } from "../outbox/event.ts";
 import type { WriterPool } from "../outbox/writer-pool.ts";
 import { MAIL_WAKE } from "../outbox/mail.ts";
 import { holdSequences, recordActions } from "../outbox/queries.ts";
 import type { Wake, Waker } from "../outbox/schedule.ts";
 import { queueHomeownerNotices, suppressingPartners } from "../reviews/actions/notices.ts";
-import { reviewFacts } from "../reviews/model.ts";
 import {
   type BatchDecision,
   decideBatch,
@@ -27,12 +23,16 @@ import {
   claimKey,
   type BatchLookup,
   isInvalid,
+  partnersOf,
+  type RequestResult,
 } from "./decide-batch.ts";
-import { type Cause, decideEvents, type Recorded } from "./decide.ts";
-import { reasonOf, reviewKey } from "./model.ts";
+import { decideEvents } from "./decide.ts";
+import { createNewWriter } from "./new-reviews.ts";
+import { reviewKey } from "./model.ts";
 import { charsOf } from "./profanity.ts";
 import { lookUp, type ReviewState, type Site, waitForRows } from "./queries/look-up.ts";
 import { insertNew, updateReviews, updateSites } from "./queries/write.ts";
+import { toAction } from "./record.ts";
 
 export interface ProviderDeps {
   readonly db: Db;
@@ -49,13 +49,6 @@ export interface ProviderDeps {
 }
 
 type BatcherDeps = Pick<ProviderDeps, "writerPool" | "clock" | "box" | "schedule" | "log">;
-
-/** The result of one request. Its events are written only if the request was accepted. */
-export type RequestResult =
-  | { readonly kind: "accepted"; readonly accepted: number }
-  | Exclude<BatchDecision, { kind: "accepted" }>
-  /** The batch could not be written. `lost` is what it decided, if the answer to its commit was lost. */
-  | { readonly kind: "deferred"; readonly reason: "write"; readonly lost?: BatchDecision };
 
 type Submit = (request: ProviderRequest) => Promise<RequestResult>;
 
@@ -76,7 +69,7 @@ async function writeBatch(
 ): Promise<RequestResult[]> {
   const now = deps.clock.now();
   const writing = requests.filter(({ read }) => !isInvalid(read));
-  const partners = [...new Set(writing.flatMap((one) => one.partners))];
+  const partners = partnersOf(writing);
   let decided: readonly BatchDecision[] = [];
   const work = async (tx: Tx) => {
     const found = await findAll(tx, requests, { partners, lockWait });
@@ -138,7 +131,7 @@ async function findAll(
     lockWait === "rows and sequences" && waitForRows(tx, named),
     holdSequences(tx, partners, lockWait !== "nothing"),
     lookUp(tx, named),
-    suppressingPartners(tx, [...new Set(posting.flatMap((one) => one.partners))]),
+    suppressingPartners(tx, partnersOf(posting)),
   ]);
   const found = {
     accepted: new Map<string, (typeof known)[number]>(),
@@ -208,47 +201,6 @@ async function writeAll(
   return wakes;
 }
 
-/** Converts a decided event to an action as the history and the webhook bodies show it. */
-function toAction(
-  { event, metadata, site, review, cause, occurredAt }: Recorded,
-  now: Date,
-): RecordedAction {
-  return {
-    eventId: ulid(now.getTime()),
-    event,
-    partnerId: site.partnerId,
-    accountId: site.accountId,
-    storeId: site.storeId,
-    storeReviewSiteId: site.id,
-    reviewId: review?.id ?? null,
-    actor: { type: "system", id: null, name: site.slug },
-    about:
-      cause === undefined
-        ? { review: reviewFacts({ ...site, ...review, sourcePlatform: site.slug }) }
-        : { site: siteFacts(site, cause) },
-    metadata,
-    occurredAt,
-  };
-}
-
-/** Contract 8.3; connection_status and disconnect_reason are those of the event's axis (contract 8.5). */
-export function siteFacts(site: Site, { axis, errorCode }: Cause): SiteFacts {
-  const isConnected = site[`${axis}Connected` as const];
-  return {
-    store: { id: site.storeId },
-    review_site: {
-      store_review_site_id: site.id,
-      review_site_id: site.reviewSiteId,
-      name: site.name,
-      connection_status: isConnected ? "connected" : "disconnected",
-      disconnect_reason: site[`${axis}ErrorCode` as const],
-    },
-    axis,
-    error_code: errorCode,
-    reason: reasonOf(errorCode),
-  };
-}
-
 export const EVENTS_PER_BATCH = 256;
 /**
  * The most characters of text in one batch: a few hundred reviews of usual length, or six of the longest. The bound
@@ -286,13 +238,24 @@ const AGAIN_MS = 2_000;
  *   individually and waits for all its locks.
  */
 export function createBatcher(deps: BatcherDeps): Submit {
-  const batches = (lockWait: LockWait, options: typeof LIMITS & { gatherMs?: number }): Submit =>
-    inBatches(deps.clock, (requests) => writeBatch(deps, requests, lockWait), options);
-  const submit = batches("nothing", { ...LIMITS, gatherMs: 3 });
+  const asNew = createNewWriter(deps);
+  const submit: Submit = inBatches(
+    deps.clock,
+    async (requests: readonly ProviderRequest[]) =>
+      (await asNew(requests)) ?? writeBatch(deps, requests, "nothing"),
+    { ...LIMITS, gatherMs: 3 },
+  );
   /** The queues that have requests, by their partners. A queue writes one batch at a time. */
   const queues = new Map<string, { submit: Submit; requests: number }>();
   const submitToQueue = async (partners: string, request: ProviderRequest) => {
-    const queue = queues.get(partners) ?? { submit: batches("sequences", LIMITS), requests: 0 };
+    const queue = queues.get(partners) ?? {
+      submit: inBatches(
+        deps.clock,
+        (given: readonly ProviderRequest[]) => writeBatch(deps, given, "sequences"),
+        LIMITS,
+      ),
+      requests: 0,
+    };
     queues.set(partners, queue);
     queue.requests++;
     try {
@@ -303,8 +266,9 @@ export function createBatcher(deps: BatcherDeps): Submit {
     }
   };
   return async (request) => {
-    const partners = request.partners.toSorted((a, b) => a - b).join();
-    const isBlocked = queues.has(partners) || deps.writerPool.isBlocked(request.partners);
+    const own = partnersOf([request]);
+    const partners = own.join();
+    const isBlocked = queues.has(partners) || deps.writerPool.isBlocked(own);
     let result: RequestResult = { kind: "deferred", reason: "sequence" };
     if (!isBlocked && !isLarge(request)) result = await submit(request);
     if (result.kind === "deferred" && result.reason === "sequence")

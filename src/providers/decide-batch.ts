@@ -3,7 +3,7 @@ import type { FieldErrors } from "../lib/problem.ts";
 import { type Known, referenceErrors } from "./decide.ts";
 import type { ReadEvents, Reference } from "./input.ts";
 import { type ProviderEvent, reviewKey } from "./model.ts";
-import type { LookedUp } from "./queries/look-up.ts";
+import type { LookedUp, Site } from "./queries/look-up.ts";
 
 /** How a request was verified: with which sealed secret, and whether its signature covered a timestamp. */
 export interface Signed {
@@ -21,8 +21,8 @@ export interface ProviderRequest {
   readonly read: ReadEvents;
   /** Maps each text of the request to the profane words in it. */
   readonly profanity: Known["profanity"];
-  /** The partners that own the connections named in the request. */
-  readonly partners: readonly number[];
+  /** The connections named in the request, by their ids. Their axes are as they were when they were first read. */
+  readonly sites: ReadonlyMap<number, Site>;
 }
 
 /** All data that a batch reads before it writes. `reviews` has only the rows that this transaction has locked. */
@@ -45,8 +45,21 @@ export type BatchDecision =
   | { readonly kind: "deferred"; readonly reason: "sequence" | "row" | "secret" }
   | { readonly kind: "rejected"; readonly fieldErrors: FieldErrors };
 
+/** The result of one request. Its events are written only if the request was accepted. */
+export type RequestResult =
+  | { readonly kind: "accepted"; readonly accepted: number }
+  | Exclude<BatchDecision, { kind: "accepted" }>
+  /** The batch could not be written. `lost` is what it decided, if the answer to its commit was lost. */
+  | { readonly kind: "deferred"; readonly reason: "write"; readonly lost?: BatchDecision };
+
 export function claimKey(slug: string, id: string): Key<"provider-event"> {
   return keyOf("provider-event", slug, id);
+}
+
+/** Returns the partners that own the connections named in requests, each once and in their order. */
+export function partnersOf(requests: readonly Pick<ProviderRequest, "sites">[]): number[] {
+  const all = requests.flatMap(({ sites }) => [...sites.values()].map((one) => one.partnerId));
+  return [...new Set(all)].toSorted((a, b) => a - b);
 }
 
 export function isInvalid({ fieldErrors }: ReadEvents): boolean {
@@ -64,14 +77,15 @@ export function decideBatch(
 ): BatchDecision[] {
   const claimed = new Set(found.seen);
   const existing = new Set(found.existing);
-  return requests.map(({ slug, signed, read, partners }) => {
+  return requests.map((request) => {
+    const { slug, signed, read } = request;
     if (!isStillAccepted(signed, found.accepted.get(slug)))
       return { kind: "deferred", reason: "secret" };
     const isNew = newEventsIn(read, slug, claimed);
     const newEvents = read.events.filter(isNew);
     // Locks defer only a valid request, because a rejected one writes nothing.
     if (!isInvalid(read)) {
-      if (newEvents.length > 0 && partners.some((one) => found.heldPartners.has(one)))
+      if (newEvents.length > 0 && partnersOf([request]).some((one) => found.heldPartners.has(one)))
         return { kind: "deferred", reason: "sequence" };
       if (newEvents.some((event) => isHeld(event, found)))
         return { kind: "deferred", reason: "row" };

@@ -5,7 +5,7 @@ import { parseInstant } from "../lib/clock.ts";
 import { Problem } from "../lib/problem.ts";
 import { type RecordedAction, siteStateOf } from "../outbox/event.ts";
 import { holdSequences, recordActions } from "../outbox/queries.ts";
-import { siteFacts } from "../providers/batch.ts";
+import { siteFacts } from "../providers/record.ts";
 import { decideAxis } from "../providers/decide.ts";
 import { updateSites } from "../providers/queries/write.ts";
 import { decideEvent } from "../reviews/events.ts";

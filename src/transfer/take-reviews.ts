@@ -7,7 +7,7 @@ import { examine } from "../http/fields.ts";
 import { parseInstant } from "../lib/clock.ts";
 import { siteStateOf, type RecordedAction } from "../outbox/event.ts";
 import { holdSequences, recordActions } from "../outbox/queries.ts";
-import { siteFacts } from "../providers/batch.ts";
+import { siteFacts } from "../providers/record.ts";
 import { withAxis } from "../providers/decide.ts";
 import type { ProfanityFinder } from "../providers/profanity.ts";
 import { reviewFacts } from "../reviews/model.ts";

@@ -1,10 +1,11 @@
-import { getTableColumns } from "drizzle-orm";
+import { eq, getTableColumns } from "drizzle-orm";
 
 import type { Db, DbOrTx } from "../../../db/client.ts";
 import { anyOf } from "../../../db/conditions.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { inBatches } from "../../lib/batches.ts";
+import { SITE, type Site } from "./look-up.ts";
 
 const { id: _id, name: _name, ...CREDENTIALS } = getTableColumns(reviewSites);
 
@@ -40,26 +41,35 @@ export function createCredentialsFinder(db: Db, clock: Clock) {
   };
 }
 
-function partnersOf(db: Db, siteIds: Iterable<number>) {
-  const { id, partnerId } = storeReviewSites;
-  return db.select({ id, partnerId }).from(storeReviewSites).where(anyOf(id, siteIds));
+function sitesOf(db: Db, siteIds: Iterable<number>): Promise<Site[]> {
+  return db
+    .select(SITE)
+    .from(storeReviewSites)
+    .innerJoin(reviewSites, eq(reviewSites.id, storeReviewSites.reviewSiteId))
+    .where(anyOf(storeReviewSites.id, siteIds));
 }
 
 const SITES_REMEMBERED = 100_000;
 
 /**
- * Creates a cached loader for the partners that own connections. The loader returns each partner once, and none for a
- * connection that does not exist. Cached partners never expire, because a connection never changes its partner; at
- * the limit the cache is cleared.
+ * Creates a cached loader for connections, by their ids; it returns none for a connection that does not exist. They never
+ * expire, because a connection never changes its store and its review site, and nobody reads their axes. At the limit the
+ * cache is cleared.
  */
-export function createPartnerFinder(db: Db): (siteIds: readonly number[]) => Promise<number[]> {
-  const known = new Map<number, number>();
+export function createSiteFinder(
+  db: Db,
+): (siteIds: readonly number[]) => Promise<ReadonlyMap<number, Site>> {
+  const known = new Map<number, Site>();
   return async (siteIds) => {
-    const remembered = siteIds.flatMap((id) => known.get(id) ?? []);
-    const unknown = new Set(siteIds.filter((id) => !known.has(id)));
-    const found = unknown.size === 0 ? [] : await partnersOf(db, unknown);
+    const found = new Map<number, Site>();
+    for (const one of siteIds.flatMap((id) => known.get(id) ?? [])) found.set(one.id, one);
+    const unknown = new Set(siteIds.filter((id) => !found.has(id)));
+    const read = unknown.size === 0 ? [] : await sitesOf(db, unknown);
     if (known.size > SITES_REMEMBERED) known.clear();
-    for (const { id, partnerId } of found) known.set(id, partnerId);
-    return [...new Set([...remembered, ...found.map(({ partnerId }) => partnerId)])];
+    for (const one of read) {
+      known.set(one.id, one);
+      found.set(one.id, one);
+    }
+    return found;
   };
 }

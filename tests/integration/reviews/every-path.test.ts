@@ -316,6 +316,7 @@ describe("the table has", () => {
     const written =
       /(update|insert)\((reviews|storeReviewSites)\)|(update|into) (reviews|store_review_sites)\b/;
     expect(sourcesWith(written)).toEqual([
+      "src/providers/queries/insert-reviews.ts",
       "src/providers/queries/write.ts",
       "src/reviews/queries/reviews.ts",
       "src/tenants/queries/erase.ts",

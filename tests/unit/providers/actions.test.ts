@@ -10,8 +10,9 @@ import type { RequestContext } from "../../../src/http/request-context.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";
 import { createSignatures, hasSignature, takeEvents } from "../../../src/providers/actions.ts";
-import type { RequestResult } from "../../../src/providers/batch.ts";
+import type { RequestResult } from "../../../src/providers/decide-batch.ts";
 import type { Credentials } from "../../../src/providers/queries/finders.ts";
+import type { Site } from "../../../src/providers/queries/look-up.ts";
 import type { ProviderRequest } from "../../../src/providers/decide-batch.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
@@ -210,7 +211,7 @@ describe("a request", () => {
             verifyAgain: async () => void verified++,
             signedOf: () => ({ sealedSecret: `sealed ${verified}`, isTimed: false }),
           },
-          partners: async (sites) => sites.map((site) => site * 10),
+          sites: async (ids) => new Map(ids.map((id) => [id, { id, partnerId: id * 10 } as Site])),
           profanity: () => [],
           async submit(request) {
             asked.push(request);
@@ -230,7 +231,8 @@ describe("a request", () => {
     const { answer, asked, came, verified } = await reported([event("a"), event("b")], took(1));
     expect(answer).toEqual({ accepted: 1, duplicates: 1 });
     const signed = { sealedSecret: "sealed 0" };
-    expect(asked).toMatchObject([{ slug: "google", signed, partners: [50, 50] }]);
+    expect(asked).toMatchObject([{ slug: "google", signed }]);
+    expect(asked.map(({ sites }) => [...sites.keys()])).toEqual([[5]]);
     expect(verified).toBe(0);
     // Traces find an event by the identity of its Date object.
     expect(came).toEqual(asked[0]?.read.events.map(({ occurredAt }) => occurredAt) ?? []);

@@ -3,13 +3,14 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import type { Log } from "../../../src/lib/log.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";
 import type { WriterPool } from "../../../src/outbox/writer-pool.ts";
-import {
-  CHARS_PER_BATCH,
-  createBatcher,
-  type RequestResult,
-} from "../../../src/providers/batch.ts";
-import type { BatchDecision, ProviderRequest } from "../../../src/providers/decide-batch.ts";
+import { CHARS_PER_BATCH, createBatcher } from "../../../src/providers/batch.ts";
+import type {
+  BatchDecision,
+  ProviderRequest,
+  RequestResult,
+} from "../../../src/providers/decide-batch.ts";
 import { readEvents } from "../../../src/providers/input.ts";
+import type { Site } from "../../../src/providers/queries/look-up.ts";
 import { createFakeClock, type FakeClock } from "../../support/clock.ts";
 
 describe("a request", () => {
@@ -29,7 +30,7 @@ describe("a request", () => {
     blocked.add(1);
     await submit(request([2, 1]));
     await submit(request([2]));
-    expect(transactions).toEqual(["of 2 1", "group"]);
+    expect(transactions).toEqual(["of 1 2", "group"]);
   });
 
   test("moves to the queue of its partners if its batch finds the sequence locked", async () => {
@@ -82,7 +83,7 @@ describe("while a request waits in its partners' queue", () => {
     expect(transactions).toEqual(["of 1 2"]);
     end();
     await Promise.all([first, next]);
-    expect(transactions).toEqual(["of 1 2", "of 2 1"]);
+    expect(transactions).toEqual(["of 1 2", "of 1 2"]);
   });
 
   test("requests of other partners enter a batch", async () => {
@@ -163,7 +164,7 @@ function request(partners: readonly number[], { events = 1, chars = 1 } = {}): P
     signed: { sealedSecret: "sealed", isTimed: false },
     read,
     profanity: new Map(),
-    partners,
+    sites: new Map(partners.map((partnerId) => [partnerId, { partnerId } as Site])),
   };
 }
 

@@ -178,7 +178,7 @@ const request = (
   signed: { sealedSecret: slug, isTimed: false, ...signed },
   read: readEvents({ events }, NOW),
   profanity: new Map(),
-  partners: [PARTNER],
+  sites: new Map([[SITE, { id: SITE, slug: "google", partnerId: PARTNER } as Site]]),
 });
 
 function found(given: Partial<BatchLookup> = {}): BatchLookup {

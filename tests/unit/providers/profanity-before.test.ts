@@ -43,7 +43,7 @@ async function transactionsOf(requests: readonly ProviderRequest[]): Promise<num
   };
   const deps = {
     clock,
-    partners: async () => [],
+    sites: async () => new Map(),
     schedule: { wake: async () => {} },
     writerPool: {
       isBlocked: () => false,
@@ -98,7 +98,7 @@ const UNSIGNED = { sealedSecret: "", isTimed: false };
 
 const requestOf = (contents: readonly string[]): ProviderRequest => {
   const read = readEvents({ events: contents.map(created) }, clock.now());
-  return { slug: "google", signed: UNSIGNED, read, profanity: new Map(), partners: [] };
+  return { slug: "google", signed: UNSIGNED, read, profanity: new Map(), sites: new Map() };
 };
 
 function created(content: string) {
@@ -128,11 +128,11 @@ async function stepsOf(events: readonly object[]): Promise<string[]> {
   const deps = {
     clock,
     profanity,
-    partners: async () => [],
+    sites: async () => new Map(),
     signatures: { signedOf: () => UNSIGNED },
     submit: async () => {
       steps.push("submitted");
-      return { kind: "accepted", accepted: events.length, woken: Promise.resolve() };
+      return { kind: "accepted", accepted: events.length };
     },
   };
   const request = Object.assign(Object.create(null), { body: { events } });

@@ -1,0 +1,99 @@
+import { sql } from "drizzle-orm";
+
+import type { Tx } from "../../../db/client.ts";
+import { providerEvents, reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
+import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
+import { instant, list, rows, statement, value } from "../../../db/statement.ts";
+import type { RecordedAction } from "../../outbox/event.ts";
+import { ACTION, APPEND, appendInput, toInput, WOKEN } from "../../outbox/queries.ts";
+import { REVIEW_STATE, type ReviewState } from "./look-up.ts";
+
+const REQUEST = {
+  slug: reviewSites.slug,
+  sealedSecret: reviewSites.sealedSecret,
+  /** Whether the signature covered a timestamp. */
+  isTimed: value("boolean"),
+};
+const CLAIM = { slug: reviewSites.slug, id: providerEvents.id, siteId: storeReviewSites.id };
+
+const insertion = statement({
+  name: `${APPEND}.newReviews`,
+  // Raw SQL, because one statement instead of three, without a look-up before it, is the whole work of the commonest batch.
+  params: {
+    requests: rows(REQUEST),
+    claims: rows(CLAIM),
+    created: rows(REVIEW_STATE),
+    given: rows(ACTION),
+    partners: list(webhookSubscriptions.partnerId),
+    now: instant,
+  },
+  columns: WOKEN,
+  text: ({ requests, claims, created, given, partners, now }) => sql`
+    with asked as materialized (
+      select p.id is not null as is_accepted
+        from ${requests} left join lateral (
+               select id from review_sites
+                where slug = requests.slug and requests."sealedSecret" in (sealed_secret, sealed_previous_secret)
+                  and (requests."isTimed" or not requires_timestamp) offset 0) p on true
+    ), claimed_ids as materialized (
+      select p.id as review_site_id, claims.id, l.id is not null as is_own_site
+        from ${claims}
+        left join lateral (select id from review_sites where slug = claims.slug offset 0) p on true
+        left join lateral (
+             select id from store_review_sites where id = claims."siteId" and review_site_id = p.id offset 0) l on true
+    ), proved as materialized (
+      -- A division by zero ends the transaction if a signature is not accepted any more, a connection does not exist, or the
+      -- statement before this one did not hold the sequences in the same transaction.
+      select 1 / (coalesce(current_setting('reviewrelay.group', true), '') = 'held'
+                  and (select bool_and(is_accepted) from asked)
+                  and (select bool_and(is_own_site) from claimed_ids))::integer as one
+    ), fresh as materialized (
+      select created.*, nextval('reviews_id_seq')::integer as "newId"
+        from proved cross join ${created} where proved.one = 1
+    ), claimed as (
+      insert into provider_events (review_site_id, id, received_at)
+      select review_site_id, id, ${now} from claimed_ids order by review_site_id, id collate "C"
+    ), added as (
+      insert into reviews (id, partner_id, account_id, store_id, store_review_site_id, external_review_id, rate, reviewer,
+                           reviewer_email, content, profanity, reviewed_at, removed_at, created_at, updated_at)
+      overriding system value
+      select f."newId", l.partner_id, l.account_id, l.store_id, l.id, f."externalReviewId", f.rate, f.reviewer,
+             f."reviewerEmail", f.content, f.profanity, f."reviewedAt", f."removedAt", ${now}, ${now}
+        from fresh f cross join lateral (
+               select id, partner_id, account_id, store_id from store_review_sites where id = f."siteId" offset 0) l
+       order by f."siteId", f."externalReviewId" collate "C"
+    ), input as materialized (
+      select given.ord, given."eventId", given.event, given."inBatch", given."partnerId", given."accountId",
+             given."storeId", given."storeReviewSiteId", f."newId" as "reviewId", given.axis, given.actor,
+             regexp_replace(given.review::text, '"id":[0-9]+', '"id":' || f."newId")::json as review, given.site,
+             given.metadata, given."occurredAt"
+        from ${given} join fresh f on f.id = given."reviewId"
+    ), ${appendInput(partners, now)}`,
+});
+
+interface NewReviews {
+  /** How each request was verified. */
+  readonly requests: readonly {
+    readonly slug: string;
+    readonly sealedSecret: string;
+    readonly isTimed: boolean;
+  }[];
+  readonly claims: readonly {
+    readonly slug: string;
+    readonly id: string;
+    readonly siteId: number;
+  }[];
+  /** The reviews; their ids tie the actions to them and are replaced by new ones. */
+  readonly created: readonly ReviewState[];
+  readonly actions: readonly RecordedAction[];
+  readonly partners: readonly number[];
+}
+
+/**
+ * Claims event ids, inserts reviews, and appends the actions on them, as the last statement of a transaction that
+ * `holdSequencesOrFail` began. It fails if an id is known, a review exists, a connection does not, or a signature is not
+ * accepted any more. Returns the subscriptions to wake.
+ */
+export function insertReviews(tx: Tx, { actions, ...given }: NewReviews, now: Date) {
+  return tx.runLast(insertion, { ...given, given: actions.map(toInput), now });
+}
