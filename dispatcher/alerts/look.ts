@@ -46,7 +46,7 @@ export async function lookForTrouble(deps: LookDeps, everywhere: boolean, stop: 
   const partnerIds = [...unmailed, ...raised.map(({ partnerId }) => partnerId)];
   await inBatches({ log, stop, field: "partner_id" }, partnerIds, async (group) => {
     if (await db.transaction((tx) => mailAlerts(tx, deps, { partnerIds: group, at })))
-      void schedule.wake([MAIL_WAKE]);
+      schedule.wake([MAIL_WAKE]);
   });
   return raised;
 }

@@ -97,14 +97,15 @@ const holdOrFail = statement({
   params: { partners: list(webhookSubscriptions.partnerId) },
   columns: { one: value("integer"), timeout: value("text"), group: value("text") },
   text: ({ partners }) => sql`${held(partners, sql`skip locked`)}
-    select 1 / (count(*) = 0)::integer as one, set_config('lock_timeout', '100ms', true) as timeout,
+    select case when count(*) = 0 then 1 else ('sequences that are not free: ' || count(*))::integer end as one,
+           set_config('lock_timeout', '100ms', true) as timeout,
            set_config('reviewrelay.group', 'held', true) as group
       from held where id is null`,
 });
 
 /**
- * Locks the sequences of these partners until the commit, or fails with a division by zero, so that the statements that were
- * sent behind it fail, too. It sets `reviewrelay.group` to `held` for the transaction, by which they know that it ran, and
+ * Locks the sequences of these partners until the commit, or fails: the cast of a text to a number ends the transaction, and with it
+ * the statements that were sent behind. It sets `reviewrelay.group` to `held` for the transaction, by which they know that it ran, and
  * a lock timeout of 100 ms.
  */
 export async function holdSequencesOrFail(tx: Tx, partners: readonly number[]): Promise<void> {

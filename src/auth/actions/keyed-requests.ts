@@ -64,10 +64,7 @@ export function creating<T>(
 }
 
 /** Does what follows the commit of `creating`, such as a wake of the dispatcher. */
-export function afterCreating(
-  { requestContext: { creation } }: Creating,
-  work: () => void,
-): void {
+export function afterCreating({ requestContext: { creation } }: Creating, work: () => void): void {
   if (creation === undefined) work();
   else creation.afterCommit(work);
 }

@@ -42,11 +42,13 @@ const insertion = statement({
         left join lateral (
              select id from store_review_sites where id = claims."siteId" and review_site_id = p.id offset 0) l on true
     ), proved as materialized (
-      -- A division by zero ends the transaction if a signature is not accepted any more, a connection does not exist, or the
-      -- statement before this one did not hold the sequences in the same transaction.
-      select 1 / (coalesce(current_setting('reviewrelay.group', true), '') = 'held'
-                  and (select bool_and(is_accepted) from asked)
-                  and (select bool_and(is_own_site) from claimed_ids))::integer as one
+      -- The cast of a text to a number ends the transaction if a signature is not accepted any more, a connection does not
+      -- exist, or the statement before this one did not hold the sequences in the same transaction.
+      select case when coalesce(current_setting('reviewrelay.group', true), '') = 'held'
+                       and (select bool_and(is_accepted) from asked)
+                       and (select bool_and(is_own_site) from claimed_ids)
+                  then 1
+                  else ('not a batch of new reviews, of ' || (select count(*) from claimed_ids))::integer end as one
     ), fresh as materialized (
       select created.*, nextval('reviews_id_seq')::integer as "newId"
         from proved cross join ${created} where proved.one = 1
