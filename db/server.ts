@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx, RawDb } from "./client.ts";
 import { isEnded } from "./errors.ts";
-import { sessionFault } from "./session-settings.ts";
+import { serverFault, sessionFault } from "./session-settings.ts";
 import { onlyRow, statement, value } from "./statement.ts";
 
 /** A table of one row without columns, for a query that reads no table. */
@@ -121,4 +121,9 @@ export async function poolingFault(db: RawDb): Promise<string | undefined> {
       await db.sql`select 1`;
     }
   return STATEMENT_POOLED;
+}
+
+/** Returns an error message if the server, a pooler before it or its sessions cannot do what the service relies on. */
+export async function groundFault(db: RawDb): Promise<string | undefined> {
+  return (await serverFault(db)) ?? (await poolingFault(db)) ?? (await sessionFault(db));
 }

@@ -5,9 +5,8 @@ import { driverError } from "../db/driver.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";
 import { schemaError } from "../db/migrate.ts";
-import { serverFault, sessionFault } from "../db/session-settings.ts";
 import { PoolWatches } from "../db/pool-watch.ts";
-import { poolingFault, serverTime, writable } from "../db/server.ts";
+import { groundFault, serverTime, writable } from "../db/server.ts";
 import { systemClock } from "./lib/clock.ts";
 import {
   configOrExit,
@@ -66,12 +65,7 @@ export function poolOpener<Name extends string>(
 export async function openStores({ role, config, log, box }: ProcessBase, db: RawDb) {
   const masterKeys = new MasterKeyWatch({ db, box, clock: systemClock, log, role });
   const clock = await untilDatabaseAnswers(async () => {
-    exitIfFaulty(
-      (await serverFault(db)) ??
-        (await poolingFault(db)) ??
-        (await sessionFault(db)) ??
-        (await schemaError(db)),
-    );
+    exitIfFaulty((await groundFault(db)) ?? (await schemaError(db)));
     await masterKeys.begin();
     return PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
   });

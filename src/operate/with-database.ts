@@ -4,8 +4,7 @@ import { connect, type RawDb } from "../../db/client.ts";
 import { driverError } from "../../db/driver.ts";
 import { causeOf, rightsFault } from "../../db/errors.ts";
 import { schemaError } from "../../db/migrate.ts";
-import { poolingFault } from "../../db/server.ts";
-import { serverFault, sessionFault } from "../../db/session-settings.ts";
+import { groundFault } from "../../db/server.ts";
 import { type Config, ConfigError, EXIT_CONFIG, readConfig } from "../lib/config.ts";
 import { createSecretBox, type SecretBox } from "../lib/secret-box.ts";
 
@@ -71,11 +70,7 @@ async function run(
   const config = readConfig();
   const db = connect(config.maintenanceDatabaseUrl, { max: 1, name: `reviewrelay-${name}` });
   try {
-    const lacking =
-      (await serverFault(db)) ??
-      (await poolingFault(db)) ??
-      (await sessionFault(db)) ??
-      (await schemaError(db));
+    const lacking = (await groundFault(db)) ?? (await schemaError(db));
     if (lacking !== undefined) throw new ConfigError([lacking]);
     const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
     return await work({ db, box, config }, given);

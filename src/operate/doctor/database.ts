@@ -2,8 +2,8 @@
 import type { RawDb } from "../../../db/client.ts";
 import { describe, schemaFault, schemaState } from "../../../db/migrate.ts";
 import { poolsOf, sumOf } from "../../../db/pools.ts";
-import { poolingFault, serverTime } from "../../../db/server.ts";
-import { OLDEST_MAJOR, serverFault, sessionFault } from "../../../db/session-settings.ts";
+import { groundFault, serverTime } from "../../../db/server.ts";
+import { OLDEST_MAJOR } from "../../../db/session-settings.ts";
 import type { Config } from "../../lib/config.ts";
 import { createSecretBox } from "../../lib/secret-box.ts";
 import { commandLine } from "../../../db/executable.ts";
@@ -35,7 +35,7 @@ export async function lookAtServer(db: RawDb, { connections }: Config): Promise<
       `PostgreSQL ${row.name} accepts no writes`,
       "Name the primary in DATABASE_URL, or all hosts: postgres://user@one,two/name.",
     );
-  const ground = (await serverFault(db)) ?? (await poolingFault(db)) ?? (await sessionFault(db));
+  const ground = await groundFault(db);
   if (ground !== undefined)
     return fault(`PostgreSQL ${row.name} as this user's sessions find it`, ground);
   const pools = poolsOf(connections);
