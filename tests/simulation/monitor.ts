@@ -120,8 +120,7 @@ export class Monitor {
     const room = DISABLE_AFTER_FAILURES - watch.failures;
     const { size } = watch.inFlight;
     if (size >= Math.min(PARALLEL_REVIEWS, room)) watch.saturatedMs = this.#world.nowMs;
-    let tests = 0;
-    for (const one of watch.inFlight) if (one.entry.isTest) tests += 1;
+    const tests = [...watch.inFlight].filter(({ entry }) => entry.isTest).length;
     if (tests >= PARALLEL_TESTS || size >= room) watch.testsSaturatedMs = this.#world.nowMs;
     watch.inFlight.delete(post);
     watch.laneProgressMs.set(laneOf(post.ordering, post.entry), this.#world.nowMs);
