@@ -1,5 +1,6 @@
 // Follows docs/operations/moving-in.md with a small platform of each shape, whose ids begin with 1, and takes the ways back.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createHmac } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -102,8 +103,11 @@ describe.skipIf(lacks("bash", "psql", "openssl", "curl")).each(SHAPES)(
     });
 
     test("5: takes actions over from the platform's transactions, while the platform sends its webhooks", async () => {
+      const between = await platform.addReview();
       await run("5");
-      const notes = [await platform.addNote(), await platform.addNote()];
+      const notes = [await platform.addNote(), await platform.addNote({ review: between })];
+      const later = await platform.addReview();
+      notes.push(await platform.addNote({ review: later }));
       await until("the notes are in the history", async () => {
         const known = await notesInHistory();
         return notes.every((note) => known.includes(note));
@@ -111,35 +115,63 @@ describe.skipIf(lacks("bash", "psql", "openssl", "curl")).each(SHAPES)(
       expect(await notesInHistory()).toContain("Called back.");
       const without = await platform.addNote({ inserts: false });
       expect(await notesInHistory()).not.toContain(without);
-      expect(deliveries()).toEqual([...notes, without].map((note) => ["platform", note]));
+      const [first = "", second = "", third = ""] = notes;
+      const sent = [`Review ${between}`, first, second, `Review ${later}`, third, without];
+      expect(deliveries()).toEqual(sent.map((text) => ["platform", text]));
     });
 
-    test("6: switches the webhooks of a partner under its old secret, and back", async () => {
+    test("6: switches the webhooks of a partner under its old secret, and back, and announces each new review once", async () => {
       await proxy.move(["tokens", "sign-in", "webhooks"]);
       const before = deliveries().length;
-      await run("6");
-      const note = await platform.addNote();
-      await until("the note is delivered", () => deliveries().length > before);
-      expect(deliveries().slice(before)).toEqual([["ReviewRelay", note]]);
+      const [prepare = "", change = ""] = blocks("moving-in", "6");
+      // Without an owner the first block is refused, and nothing has changed.
+      await query`update ${query(name)}.users set role = 'partner_admin' where id = ${PLATFORM.userId}`;
+      const refused = await shell.run(`set +e; (set -e\n${prepare}\n) 2>&1; set -e`);
+      expect(refused).toContain("409");
+      expect(refused).not.toContain("webhooks:write");
+      const owner = { kind: "user", id: 9, external_id: "u9", partner_id: "p1", name: "Olga" };
+      await importLine({ ...owner, email: "olga@northwind.example", role: "partner_owner" });
+      const stays = await platform.addReview();
 
+      expect(await shell.run(prepare)).toEndWith("webhooks:read webhooks:write");
+      await shell.run(change);
+      const review = await platform.addReview();
+      const note = await platform.addNote({ review });
+      await until("the note is delivered", () => deliveries().length > before + 2);
+      expect(deliveries().slice(before)).toEqual([
+        ["platform", `Review ${stays}`],
+        ["ReviewRelay", `Review ${review}`],
+        ["ReviewRelay", note],
+      ]);
+
+      const last = await platform.addReview();
       await run("6", "back");
+      // The other way to an owner.
+      await query`update ${query(name)}.users set role = 'partner_admin' where role = 'partner_owner'`;
+      const asOwner = `-H 'Content-Type: application/json' -d '{"role": "partner_owner"}'`;
+      const patch = `curl -fsS -X PATCH "$API/admin/users/${PLATFORM.userId}" ${asOwner}`;
+      await shell.run(`${patch} -H "Authorization: Bearer $TOKEN"; echo`);
+      await until("the last review is delivered", () => deliveries().length > before + 3);
       const isRecorded = async (text: string) => (await notesInHistory()).includes(text);
-      const sent = await platform.addNote();
+      const back = await platform.addReview();
+      const sent = await platform.addNote({ review: back });
       await until("it is recorded", () => isRecorded(sent));
-      // A note between the instant of the platform and the enable is held, skipped, and queued by the recovery.
-      const [stop = "", enable = ""] = blocks("moving-in", "6")
-        .join("")
-        .split(/^(?=WEBHOOKS=)/m);
-      await shell.run(stop);
-      const between = await platform.addNote();
-      await until("it is recorded", () => isRecorded(between));
+      // What comes between the instant of the platform and the enable is held, skipped, and queued by the recovery.
+      const [stop = "", enable = ""] = change.split(/^(?=send )/m);
+      await shell.run(prepare + stop);
+      const between = await platform.addReview();
+      const held = await platform.addNote({ review: between });
+      await until("it is recorded", () => isRecorded(held));
       await shell.run(enable);
-      const last = await platform.addNote();
-      await until("the last note is delivered", () => deliveries().length > before + 3);
-      expect(deliveries().slice(before + 1)).toEqual([
+      const end = await platform.addNote();
+      await until("the last note is delivered", () => deliveries().length > before + 8);
+      expect(deliveries().slice(before + 3)).toEqual([
+        ["ReviewRelay", `Review ${last}`],
+        ["platform", `Review ${back}`],
         ["platform", sent],
-        ["ReviewRelay", between],
-        ["ReviewRelay", last],
+        ["ReviewRelay", `Review ${between}`],
+        ["ReviewRelay", held],
+        ["ReviewRelay", end],
       ]);
     });
 
@@ -148,7 +180,26 @@ describe.skipIf(lacks("bash", "psql", "openssl", "curl")).each(SHAPES)(
       expect(said.split("\n")).toEqual(
         expect.arrayContaining(["Northwind Group", "p1 Northwind Group", "p9 A new partner"]),
       );
+      // A record that a `PUT` creates takes the id of the platform's next one.
+      const put = `put admin/partners/external/other '{"name": "Other"}' | field id`;
+      const drawn = Number(await shell.run(put));
+      expect(drawn).toBe(Math.max(9, ACCOUNT_ID[shape]) + 1);
+      const line = { kind: "partner", id: drawn, external_id: "next", name: "Next" };
+      const refused = await importLine(line);
+      expect(refused).toContain(`partner ${drawn}: id is that of the partner ${drawn} "Other"`);
       expect(await shell.run("bun run doctor 2>&1")).not.toContain("FAULT");
+    });
+
+    test("8: takes the reports of the pullers over, and gives reviews ids above those of the platform", async () => {
+      const before = deliveries().length;
+      const last = await platform.addReview();
+      await run("8");
+      await proxy.move(["tokens", "sign-in", "webhooks", "reviews"]);
+      await until("a report is taken", async () => (await report(`Review ${last + 1}`)) === 200);
+      await until("the review is delivered", () => deliveries().length > before + 1);
+      expect(deliveries().slice(before)).toEqual(
+        [last, last + 1].map((id) => ["ReviewRelay", `Review ${id}`]),
+      );
     });
   },
 );
@@ -263,6 +314,11 @@ async function run(step: string, kind: Kind = shape): Promise<string> {
   return shell.run(blocks("moving-in", step, kind).join("\n"));
 }
 
+/** Imports a record, and answers what the import prints, also of a refusal. */
+const importLine = (line: Readonly<Record<string, unknown>>) =>
+  shell.run(`echo '${JSON.stringify(line)}' > "$PRIVATE/line.ndjson"
+    bun run import "$PRIVATE/line.ndjson" 2>&1 || true`);
+
 /** Follows step 1, with the steps of production.md that it names. */
 async function install(): Promise<void> {
   const [schema = "", setup = "", service = ""] = blocks("moving-in", "1");
@@ -308,6 +364,26 @@ async function login(): Promise<{ token: string }> {
   return Object(await answer.json());
 }
 
+/** Reports a review as the puller of its site. Answers the status. */
+async function report(content: string): Promise<number> {
+  const reviewed_at = "2025-09-01T12:00:00Z";
+  const review = {
+    external_review_id: "site-last",
+    rate: 4,
+    reviewer: "Sam",
+    content,
+    reviewed_at,
+  };
+  const event = { id: "last", type: "review.created", occurred_at: reviewed_at, review };
+  const body = JSON.stringify({ events: [{ ...event, store_review_site_id: SHOWN.site }] });
+  const digest = createHmac("sha256", PLATFORM.pullerSecret).update(body).digest("hex");
+  const headers = {
+    "Content-Type": "application/json",
+    "X-Provider-Signature": `sha256=${digest}`,
+  };
+  return (await call("/providers/google/events", { method: "POST", headers, body })).status;
+}
+
 const visit = async (path: string, token: string) =>
   (await call(path, { headers: { Authorization: `Bearer ${token}` } })).status;
 
@@ -338,16 +414,19 @@ async function notesInHistory(): Promise<string[]> {
 }
 
 /**
- * Returns the sender and the note of each webhook, after a check of its signature with the partner's old secret and of its
- * ids, which are the same from both senders.
+ * Returns the sender and the text of each webhook, after a check of its signature with the partner's old secret and of its
+ * ids, which are the same from both senders. The texts end with the id of their review.
  */
 function deliveries(): [string, string][] {
   return receiver.received.map(({ body, headers }) => {
     const signature = headers["x-svc-signature"];
     expect([body, isSigned(PLATFORM.secret, body, signature)]).toEqual([body, true]);
-    const { from = "ReviewRelay", metadata, partner, actor, review } = JSON.parse(body);
-    const ids = { partner: partner.id, actor: actor.id, review: review.id };
-    expect({ ...ids, store: review.store_id, site: review.review_site_id }).toEqual(SHOWN);
-    return [from, metadata.body];
+    const { event, from = "ReviewRelay", metadata, partner, actor, review } = JSON.parse(body);
+    const ids = { partner: partner.id, store: review.store_id, site: review.review_site_id };
+    const { actor: author, ...shown } = SHOWN;
+    expect([ids, actor.id]).toEqual([shown, event === "note_added" ? author : null]);
+    const text: string = metadata.body ?? metadata.content;
+    expect(text.toLowerCase()).toEndWith(`review ${review.id}`);
+    return [from, text];
   });
 }

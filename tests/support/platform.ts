@@ -39,7 +39,8 @@ const TABLES = `
     role varchar(255) not null, password_hash varchar(255), is_active smallint not null default 1, deleted_at timestamp(0));
   create table reviews (id bigserial primary key, store_review_site_id bigint not null references store_review_sites,
     site_review_id varchar(255) not null, rate smallint not null, reviewer varchar(255), content text,
-    reviewed_at timestamp(0) not null, deleted_at timestamp(0));
+    reviewed_at timestamp(0) not null, created_at timestamp(0) default (now() at time zone 'UTC'), deleted_at timestamp(0),
+    webhooks_moved boolean not null default false);
   create table notes (id bigserial primary key, review_id bigint not null references reviews,
     user_id bigint not null references users, body text not null)`;
 
@@ -51,13 +52,15 @@ export const PLATFORM = {
   password: "an old password",
   /** The secret that the partner has for the platform's webhooks. */
   secret: "whsec_5eb3f0c2a1",
+  /** The secret of the puller of the review site. */
+  pullerSecret: "secret of the puller",
   subscriptionId: "01JABCDEFGHJKMNPQRSTVWXYZ0",
   /** The user whose address another user has in other upper and lower case. */
   doubledId: 3,
 } as const;
 
-/** The ids that a webhook about a note shows. */
-export const SHOWN = { partner: 1, actor: 2, review: 1, store: 1, site: 1 } as const;
+/** The ids that a webhook shows besides that of its review; the actor is that of notes. */
+export const SHOWN = { partner: 1, actor: 2, store: 1, site: 1 } as const;
 
 const PARTNER_ROW = `'${PLATFORM.subscriptionId}', $URL, '${PLATFORM.secret}'`;
 
@@ -90,7 +93,7 @@ function rowsOf(shape: Shape): string {
   const ofAccount = shape === "one" ? account : `null, ${account}`;
   return `${COMPANY_ROWS[shape]};
     insert into plans (name) values ('Growth');
-    insert into review_sites (slug, name, secret) values ('google', 'Google', 'secret of the puller');
+    insert into review_sites (slug, name, secret) values ('google', 'Google', '${PLATFORM.pullerSecret}');
     insert into stores (account_id, name) values (${account}, 'Alder Plumbing East'), (${left}, 'Of a deleted partner');
     insert into stores (account_id, name, deleted_at) values (${account}, 'Closed', now());
     insert into store_review_sites (store_id, review_site_id) values (1, 1), (2, 1), (3, 1);
@@ -121,11 +124,25 @@ interface Settings {
 /** The user whom a token is of by the key set, and by introspection; `-` for none. */
 export type Verdict = Readonly<{ keys: string; asked: string }>;
 
+interface Partner {
+  /** Whether ReviewRelay sends its webhooks. */
+  readonly isMoved: boolean;
+  readonly url: string;
+}
+
+/** The parts of the platform's webhooks that differ. `id` is that of the review. */
+interface Sent {
+  readonly event: "review_received" | "note_added";
+  readonly id: number;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
 export class Platform {
   readonly #settings: Settings;
   readonly #sql: postgres.Sql;
   readonly #server: Bun.Server<undefined>;
   #notes = 100;
+  #reviews = 100;
   /** The platform's service at ReviewRelay, and its token. */
   service = { id: 0, token: "" };
 
@@ -162,30 +179,74 @@ export class Platform {
   }
 
   /**
-   * Adds a note in a transaction with the action for ReviewRelay, unless `inserts` is false, and then sends the platform's
-   * own webhook if the partner has not moved. Answers the text of the note.
+   * Adds a review that a puller reports, and then sends the platform's own webhook if the partner has not moved. Answers the
+   * id of the review.
    */
-  async addNote({ inserts = true } = {}): Promise<string> {
-    const id = ++this.#notes;
-    const body = `Note ${id}`;
-    const { schema, shape } = this.#settings;
-    const partner = await this.#sql.begin(async (tx) => {
-      await tx`insert into notes values (${id}, ${SHOWN.review}, ${SHOWN.actor}, ${body})`;
-      if (inserts)
-        await tx`
-          insert into ${tx(schema)}.inbox (service_id, action)
-          select ${this.service.id}::int, jsonb_build_object('id', 'note-' || ${id}::int,
-            'event', 'note_added', 'occurred_at', now(),
-            'actor', jsonb_build_object('type', 'user', 'user_id', ${SHOWN.actor}::int),
-            'review_id', id, 'metadata', jsonb_build_object('body', ${body}::text))
-            from ${tx(schema)}.reviews where external_review_id = 'site-1'`;
-      const [row] = await tx<{ moved: boolean; url: string }[]>`
-        select webhooks_moved_at is not null as moved, webhook_url as url
-          from ${tx(PARTNERS[shape])} where id = ${SHOWN.partner} for share`;
-      return row;
+  async addReview(): Promise<number> {
+    const id = ++this.#reviews;
+    const content = `Review ${id}`;
+    const { isMoved, url } = await this.#sql.begin(async (tx) => {
+      const partner = await this.#partner(tx);
+      await tx`
+        insert into reviews (id, store_review_site_id, site_review_id, rate, content, reviewed_at, webhooks_moved)
+        values (${id}, 1, ${`site-${id}`}, 4, ${content}, '2025-08-01 12:00:00', ${partner.isMoved})`;
+      return partner;
     });
-    if (partner?.moved === false) await this.#send(partner.url, body);
+    if (!isMoved) await this.#send(url, { event: "review_received", id, metadata: { content } });
+    return id;
+  }
+
+  /**
+   * Adds a note in a transaction with the action for ReviewRelay, unless `inserts` is false, and then sends the platform's
+   * own webhook if the partner has not moved. Repeats the transaction until ReviewRelay has the review. Answers the text of
+   * the note.
+   */
+  async addNote({ inserts = true, review = 1 } = {}): Promise<string> {
+    const id = ++this.#notes;
+    const body = `Note ${id} of review ${review}`;
+    const write = () =>
+      this.#sql
+        .begin(async (tx) => {
+          await tx`insert into notes values (${id}, ${review}, ${SHOWN.actor}, ${body})`;
+          if (inserts) await this.#insertAction(tx, id);
+          return this.#partner(tx);
+        })
+        .catch((error: unknown) => {
+          if (error instanceof postgres.PostgresError && error.column_name === "action")
+            return "review is missing" as const;
+          throw error;
+        });
+    let partner = await write();
+    while (partner === "review is missing") {
+      await Bun.sleep(200);
+      partner = await write();
+    }
+    if (!partner.isMoved)
+      await this.#send(partner.url, { event: "note_added", id: review, metadata: { body } });
     return body;
+  }
+
+  /** Inserts the action of a note, as the guide does. */
+  async #insertAction(tx: postgres.TransactionSql, note: number): Promise<void> {
+    const { schema } = this.#settings;
+    await tx`
+      insert into ${tx(schema)}.inbox (service_id, action)
+      select ${this.service.id}::int, case when r.id is not null then jsonb_build_object('id', 'note-' || n.id,
+        'event', 'note_added', 'occurred_at', now(),
+        'actor', jsonb_build_object('type', 'user', 'user_id', n.user_id),
+        'review_id', r.id, 'metadata', jsonb_build_object('body', n.body)) end
+        from notes n join reviews own on own.id = n.review_id left join ${tx(schema)}.reviews r
+          on r.store_review_site_id = own.store_review_site_id and r.external_review_id = own.site_review_id
+       where n.id = ${note}`;
+  }
+
+  /** Reads whether the partner has moved, and holds that until the end of the transaction. */
+  async #partner(tx: postgres.TransactionSql): Promise<Partner> {
+    const [row] = await tx<Partner[]>`
+      select webhooks_moved_at is not null as "isMoved", webhook_url as url
+        from ${tx(PARTNERS[this.#settings.shape])} where id = ${SHOWN.partner} for share`;
+    if (row === undefined) throw new Error("The platform has no partner.");
+    return row;
   }
 
   /** Merges the two users of one mailbox, as the import asks for. */
@@ -200,14 +261,14 @@ export class Platform {
     await this.#sql.end();
   }
 
-  async #send(url: string, note: string): Promise<void> {
-    const { partner, actor, review, store, site } = SHOWN;
+  async #send(url: string, { event, id, metadata }: Sent): Promise<void> {
+    const { partner, actor, store, site } = SHOWN;
     const body = JSON.stringify({
-      event: "note_added",
+      event,
       partner: { id: partner },
-      actor: { id: actor },
-      review: { id: review, store_id: store, review_site_id: site },
-      metadata: { body: note },
+      actor: { id: event === "note_added" ? actor : null },
+      review: { id, store_id: store, review_site_id: site },
+      metadata,
       from: "platform",
     });
     const digest = createHmac("sha256", PLATFORM.secret).update(body).digest("hex");
