@@ -1,11 +1,11 @@
-import { sql, type SQL } from "drizzle-orm";
+import { sql, type SQL, Subquery } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 
 import type { DbOrTx } from "./client.ts";
 import { nullable, statement, type Value, value } from "./statement.ts";
 
 /** The bytes of large columns after which a statement reads no further row, so that many large rows fit into memory. */
-const READ_BYTES = 4 * 1024 * 1024;
+export const READ_BYTES = 4 * 1024 * 1024;
 
 const ids: Value<readonly number[]> = { type: "bigint[]", isNullable: false };
 
@@ -41,4 +41,64 @@ export function measuring(
       select id, bytes from walked where nth > 0 order by nth`,
   });
   return async (db, given) => (given.length === 0 ? [] : db.run(measure, { given }));
+}
+
+/**
+ * The bytes of columns of a row. The size of a text is known without reading it, and that of JSON if it is stored
+ * uncompressed, so small values, which are never compressed, cost next to nothing.
+ */
+export function bytesOf(row: string, columns: readonly PgColumn[]): SQL {
+  const sizes = columns.map((column) => {
+    const name = `${row}.${column.name}`;
+    const size =
+      column.getSQLType() === "text"
+        ? `octet_length(${name})`
+        : `case when pg_column_compression(${name}) is null then pg_column_size(${name}) else octet_length(${name}::text) end`;
+    return `coalesce(${size}, 0)`;
+  });
+  return sql.raw(sizes.join(" + "));
+}
+
+/**
+ * Columns of a sorted query that tell which rows a statement may read together, as `measuring` does: the bytes `before` a
+ * row, and whether another one `follows` it.
+ */
+export const fitting = (bytes: SQL, order: SQL): SQL => sql`
+  coalesce(sum(${bytes}) over (order by ${order} rows between unbounded preceding and 1 preceding), 0) as before,
+  lead(true, 1, false) over (order by ${order}) as follows`;
+
+/** Whether the statement may read the row of `fitting`. */
+export const FITS: SQL = sql.raw(`before < ${READ_BYTES}`);
+
+/** A sorted query of a bounded number of rows. */
+export interface SortedQuery<Row> extends PromiseLike<Row[]> {
+  readonly as: (alias: string) => Subquery;
+}
+
+/** The first rows of a query, and whether rows behind them were left out. */
+export interface FirstRows<Row> {
+  readonly rows: Row[];
+  readonly isCut: boolean;
+}
+
+/**
+ * Runs a sorted query, and returns those first rows that a statement may read together. `large` are the selected columns
+ * that may be large; `order` is that of the query, by names of selected columns.
+ */
+export async function readFitting<Row>(
+  db: DbOrTx,
+  query: SortedQuery<Row>,
+  { large, order }: { readonly large: readonly PgColumn[]; readonly order: SQL },
+): Promise<FirstRows<Row>> {
+  const listed = query.as("listed");
+  const fields = listed._.selectedFields;
+  const measured = sql`select *, ${fitting(bytesOf("listed", large), order)} from ${listed}`;
+  const found = await db
+    .select({ ...fields, follows: sql`follows`.mapWith(Boolean) })
+    .from(new Subquery(measured, fields, "listed"))
+    .where(FITS)
+    .orderBy(order);
+  // The statement selects the fields of the query.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return { rows: found as Row[], isCut: found.at(-1)?.follows === true };
 }

@@ -2,7 +2,9 @@ import { type SQL, sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
 import { lookAt, walkedPast } from "../../db/log.ts";
+import { bytesOf } from "../../db/measure.ts";
 import { outbox, outboxOffsets, outboxSequences } from "../../db/schema/outbox.ts";
+import { reviewHistory } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { nullable, rows, statement, table, value, type ValuesOf } from "../../db/statement.ts";
 import type { LoadRequest } from "../actor/event.ts";
@@ -50,16 +52,9 @@ const LOG_LINE = line(
   PARTS.map(([, ofEvent]) => ofEvent),
   ["h.id", ...HISTORY.map((name) => `h.${name}`)],
 );
-/**
- * The bytes of the JSON of an event. The size of a text that is stored uncompressed is known without reading it, so small
- * events, which are never compressed, cost next to nothing.
- */
-const BYTES = sql.raw(
-  JSON_COLUMNS.map(
-    (name) =>
-      `coalesce(case when pg_column_compression(h.${name}) is null then pg_column_size(h.${name}) else octet_length(h.${name}::text) end, 0)`,
-  ).join(" + "),
-);
+/** The bytes of the JSON of an event. */
+const { actor, review, site, metadata } = reviewHistory;
+const BYTES = bytesOf("h", [actor, review, site, metadata]);
 
 /** Whether the entries before this one have fewer bytes than the load may bring; `fitting` applies the same rule. */
 const FITS = sql`coalesce(before, 0) < a.max_bytes`;

@@ -1,3 +1,4 @@
+import type { FirstRows } from "../../db/measure.ts";
 import { Problem } from "../lib/problem.ts";
 import { Kind, type SchemaOptions, Type, TypeRegistry, type TSchema } from "@sinclair/typebox";
 
@@ -64,6 +65,15 @@ export interface Found<Row> {
   readonly end: string | undefined;
 }
 
+/** Ends a page at its last row if rows behind it were left out, because those of the page are large. */
+export function endingEarly<Row>(
+  { rows, isCut }: FirstRows<Row>,
+  key: (row: Row) => string,
+): Found<Row> {
+  const last = rows.at(-1);
+  return { rows, end: isCut && last !== undefined ? key(last) : undefined };
+}
+
 /**
  * Makes the response with a page of search results that ends where the search ended, even if the page is not full.
  * `next` is undefined at the end of the list.
@@ -76,9 +86,9 @@ export function lookOf<Shown>(
 }
 
 /**
- * Makes the response with a page of a search through a bounded number of the newest rows. If the search found less
- * than a page, the next page continues where the search ended. `end` is the key of the last row that was read,
- * undefined if there are no further rows.
+ * Makes the response with a page of a search through a bounded number of rows or bytes. If the search found less than a
+ * page, the next page continues where the search ended. `end` is the key of the last row that was read, undefined if
+ * there are no further rows.
  */
 export function foundOf<Row, Shown>(
   { rows, end }: Found<Row>,

@@ -16,7 +16,7 @@ import {
   type ValuesOf,
 } from "../../db/statement.ts";
 import { tryLock } from "../../db/server.ts";
-import type { Found, Page } from "../http/list.ts";
+import { endingEarly, type Found, type Page } from "../http/list.ts";
 import type { InboxRow, Service } from "./model.ts";
 import { MAX_ACTION_BYTES } from "./sizes.ts";
 
@@ -335,7 +335,7 @@ export async function inboxOf(
     .orderBy(position)
     .limit(page.limit + 1);
   const rows = await withActions(db, all);
-  return { rows, end: rows.length < all.length ? rows.at(-1)?.position.toString() : undefined };
+  return endingEarly({ rows, isCut: rows.length < all.length }, (row) => String(row.position));
 }
 
 const countOf = (wanted: InboxRow["state"]) =>

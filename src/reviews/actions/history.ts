@@ -1,5 +1,5 @@
 import type { Db } from "../../../db/client.ts";
-import type { Page } from "../../http/list.ts";
+import type { Found, Page } from "../../http/list.ts";
 import { type Clock, parseInstant } from "../../lib/clock.ts";
 import { settledThrough } from "../../outbox/settled-ids.ts";
 import type { PartnerHistoryQuery, PartnerHistoryRow } from "../model.ts";
@@ -19,7 +19,7 @@ export async function listHistory(
   partnerId: number,
   query: PartnerHistoryQuery,
   page: Page,
-): Promise<PartnerHistoryRow[]> {
+): Promise<Found<PartnerHistoryRow>> {
   const through = await settledThrough(deps, "review_history");
   return partnerHistory(deps.db, {
     partnerId,

@@ -2,7 +2,9 @@ import { and, asc, desc, eq, getTableColumns, lt, lte, sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
 import { idAfter } from "../../../db/conditions.ts";
+import { readFitting } from "../../../db/measure.ts";
 import { reviewHistory } from "../../../db/schema/reviews.ts";
+import { endingEarly, type Found } from "../../http/list.ts";
 import { fieldsShown } from "../../http/shown.ts";
 import { PartnerHistoryObject, type PartnerHistoryRow } from "../model.ts";
 
@@ -39,17 +41,24 @@ async function idBeforeInstant(
   return row && String(row.id);
 }
 
-/** Lists a slice. With `since` it begins up to `RECORDING_MS` earlier, because a filter would need another index. */
+/**
+ * Lists a slice, which ends early if its rows are large. With `since` it begins up to `RECORDING_MS` earlier, because a
+ * filter would need another index.
+ */
 export async function partnerHistory(
   db: DbOrTx,
   { partnerId, since, through, limit, ...slice }: Slice,
-): Promise<PartnerHistoryRow[]> {
-  const { id } = reviewHistory;
+): Promise<Found<PartnerHistoryRow>> {
+  const { id, actor, review, site, metadata } = reviewHistory;
   const after = slice.after ?? (since && (await idBeforeInstant(db, partnerId, since)));
-  return db
+  const listed = db
     .select(fieldsShown(PartnerHistoryObject, getTableColumns(reviewHistory)))
     .from(reviewHistory)
     .where(and(eq(reviewHistory.partnerId, partnerId), idAfter(id, after), lte(id, through)))
     .orderBy(asc(id))
     .limit(limit);
+  const large = [actor, review, site, metadata];
+  return endingEarly(await readFitting(db, listed, { large, order: sql`id` }), (row) =>
+    String(row.id),
+  );
 }

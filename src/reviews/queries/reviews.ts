@@ -18,16 +18,18 @@ import { type PgColumn, QueryBuilder } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { anyOf, idAfter, idBefore, instantAfter, nthId, someHas } from "../../../db/conditions.ts";
+import { readFitting } from "../../../db/measure.ts";
 import { stores, users, userStores } from "../../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
 import { list, rows as tableOf, statement, type ValuesOf } from "../../../db/statement.ts";
-import type { Found, Page } from "../../http/list.ts";
+import { endingEarly, type Found, type Page } from "../../http/list.ts";
 import type { Axis } from "../../outbox/event.ts";
 import { isConnectionEvent } from "../../outbox/queries.ts";
 import type { ReviewChanges } from "../events.ts";
 import { fieldsShown } from "../../http/shown.ts";
 import {
+  changeKeyOf,
   type Colleague,
   type ColleagueQuery,
   type HistoryEntry,
@@ -84,12 +86,15 @@ export function lockReviews(
     .for("no key update", { of: reviews, ...(skipLocked && { skipLocked }) });
 }
 
+/** The columns of a review that may be large. */
+const TEXTS = [reviews.content, reviews.responseBody, reviews.flagReason];
+
 /** The number of reviews that a text search reads for one page; no index covers the texts. */
 const READ_FOR_TEXT = 5_000;
 
 /**
  * Returns the reviews that match the filter, newest first. A text search stops after `READ_FOR_TEXT` reviews of the
- * account.
+ * account, and the page ends early if its texts are large.
  */
 export async function reviewsOf(
   db: DbOrTx,
@@ -105,7 +110,7 @@ export async function reviewsOf(
           nth: READ_FOR_TEXT,
           where: and(ofAccount, idBefore(reviews.id, page.after)),
         });
-  const rows = await selectReviews(db)
+  const listed = selectReviews(db)
     .where(
       and(
         ofAccount,
@@ -115,7 +120,8 @@ export async function reviewsOf(
     )
     .orderBy(desc(reviews.id))
     .limit(page.limit + 1);
-  return { rows, end: end?.toString() };
+  const { rows, isCut } = await readFitting(db, listed, { large: TEXTS, order: sql`id desc` });
+  return { rows, end: (isCut ? rows.at(-1)?.id : end)?.toString() };
 }
 
 function reviewConditions(view: View, query: ReviewQuery, page: Page): (SQL | undefined)[] {
@@ -136,15 +142,18 @@ function reviewConditions(view: View, query: ReviewQuery, page: Page): (SQL | un
   ];
 }
 
-/** Returns the reviews of a partner that changed at `since` or later, in the order of their last changes. */
-export function partnerReviewsOf(
+/**
+ * Returns the reviews of a partner that changed at `since` or later, in the order of their last changes. The page ends
+ * early if its texts are large.
+ */
+export async function partnerReviewsOf(
   db: DbOrTx,
   partnerId: number,
   since: Date | undefined,
   page: Page,
-): Promise<Review[]> {
+): Promise<Found<Review>> {
   const { updatedAt, id } = reviews;
-  return selectReviews(db)
+  const listed = selectReviews(db)
     .where(
       and(
         eq(reviews.partnerId, partnerId),
@@ -154,6 +163,10 @@ export function partnerReviewsOf(
     )
     .orderBy(asc(updatedAt), asc(id))
     .limit(page.limit + 1);
+  return endingEarly(
+    await readFitting(db, listed, { large: TEXTS, order: sql`updated_at, id` }),
+    changeKeyOf,
+  );
 }
 
 /**
@@ -172,13 +185,20 @@ function respondedIs(responded: boolean): SQL {
   return responded ? isNotNull(reviews.responseBody) : isNull(reviews.responseBody);
 }
 
-/** Returns the history of a review, oldest first. */
-export function historyOf(db: DbOrTx, reviewId: number): Promise<HistoryEntry[]> {
-  return db
+/** The most rows of its history that a review contains, the newest ones. */
+const HISTORY_ROWS = 10_000;
+
+/** Returns the history of a review, oldest first. It begins later if its rows are too many, or large. */
+export async function historyOf(db: DbOrTx, reviewId: number): Promise<HistoryEntry[]> {
+  const { id, actor, metadata } = reviewHistory;
+  const listed = db
     .select(fieldsShown(HistoryObject, getTableColumns(reviewHistory)))
     .from(reviewHistory)
     .where(eq(reviewHistory.reviewId, reviewId))
-    .orderBy(asc(reviewHistory.id));
+    .orderBy(desc(id))
+    .limit(HISTORY_ROWS);
+  const large = [actor, metadata];
+  return (await readFitting(db, listed, { large, order: sql`id desc` })).rows.toReversed();
 }
 
 export async function updateReview(

@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import { partnerAdmin } from "../../auth/guard.ts";
 import { BASE_PATH } from "../../http/access.ts";
 import { errorResponse } from "../../http/errors.ts";
-import { listOf, listSchema, pageOf } from "../../http/list.ts";
+import { foundOf, listSchema, pageOf } from "../../http/list.ts";
 import { tenantOf } from "../../http/principal.ts";
 import { loads } from "../../http/request-state.ts";
 import { shownAs } from "../../http/shown.ts";
@@ -33,8 +33,8 @@ export function partnerReviewRoutes(deps: ReviewRouteDeps) {
       async ({ principal, query }) => {
         const page = pageOf(query);
         const since = parseInstant(query.updated_since);
-        const rows = await partnerReviewsOf(deps.db, tenantOf(principal), since, page);
-        return listOf(rows, page, { key: model.changeKeyOf, show: model.showPartnerReview });
+        const found = await partnerReviewsOf(deps.db, tenantOf(principal), since, page);
+        return foundOf(found, page, { key: model.changeKeyOf, show: model.showPartnerReview });
       },
       {
         access: reading,
@@ -70,9 +70,9 @@ export function partnerReviewRoutes(deps: ReviewRouteDeps) {
       "/review-history",
       async ({ principal, query }) => {
         const page = pageOf(query);
-        const rows = await listHistory(deps, tenantOf(principal), query, page);
+        const found = await listHistory(deps, tenantOf(principal), query, page);
         const show = shownAs(model.PartnerHistoryObject);
-        return listOf(rows, page, { key: ({ id }) => String(id), show });
+        return foundOf(found, page, { key: ({ id }) => String(id), show });
       },
       {
         access: reading,

@@ -5,7 +5,7 @@ import { bookmarkOf, messageOf, type EventSink } from "../../http/event-stream.t
 import { addMs, fromMs, type Clock } from "../../lib/clock.ts";
 import { shownAs } from "../../http/shown.ts";
 import { AttemptObject, AttemptSummaryObject } from "../delivery-model.ts";
-import { attemptIdsFrom, attemptsById, withRequests } from "../queries/attempts.ts";
+import { attemptIdsFrom, attemptsById, firstById } from "../queries/attempts.ts";
 import type { WebhookDeps } from "./deps.ts";
 
 /**
@@ -16,7 +16,7 @@ import type { WebhookDeps } from "./deps.ts";
 export const LOOK_BACK_MS = 30_000;
 /** The number of ids that one read returns: all of the last 30 s at 650 attempts a second. */
 const IDS_AT_ONCE = 20_000;
-/** The number of attempts that are sent together to a stream, because their bodies are in memory at the same time. */
+/** The most attempts that are sent together to a stream, because they are in memory at the same time. */
 const ATTEMPTS_PER_SEND = 100;
 
 export interface FeedOptions {
@@ -101,19 +101,24 @@ export class AttemptFeed {
   }
 
   async #send(sink: EventSink, ids: readonly string[]): Promise<void> {
-    for (let i = 0; i < ids.length && !this.#signal.aborted; i += ATTEMPTS_PER_SEND) {
-      const attempts = await this.#show(ids.slice(i, i + ATTEMPTS_PER_SEND));
-      sink.send(Buffer.concat(attempts.map((one) => messageOf("attempt", one, one.id))));
+    for (let from = 0; from < ids.length && !this.#signal.aborted;) {
+      const some = ids.slice(from, from + ATTEMPTS_PER_SEND);
+      const { rows, isCut } = await this.#show(some);
+      sink.send(Buffer.concat(rows.map((one) => messageOf("attempt", one, one.id))));
       await sink.drained();
+      const last = rows.at(-1);
+      from += isCut && last !== undefined ? some.indexOf(last.id) + 1 : some.length;
     }
   }
 
   async #show(ids: readonly string[]) {
     const { db } = this.#deps;
     const { subscriptionId, withBodies } = this.#options;
-    const rows = await attemptsById(db, subscriptionId, ids);
-    return withBodies
-      ? (await withRequests(db, rows)).map(shownAs(AttemptObject))
-      : rows.map(shownAs(AttemptSummaryObject));
+    if (!withBodies) {
+      const rows = await attemptsById(db, subscriptionId, ids);
+      return { rows: rows.map(shownAs(AttemptSummaryObject)), isCut: false };
+    }
+    const { rows, isCut } = await firstById(db, subscriptionId, ids);
+    return { rows: rows.map(shownAs(AttemptObject)), isCut };
   }
 }

@@ -2,11 +2,21 @@ import { and, asc, desc, eq, getTableColumns, gte, inArray, lt, sql, type SQL } 
 import type { SelectedFields } from "drizzle-orm/pg-core";
 
 import type { DbOrTx } from "../../../db/client.ts";
-import { anyOf, hashOfValue, isAttemptOf } from "../../../db/conditions.ts";
+import { hashOfValue, isAttemptOf } from "../../../db/conditions.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
+import {
+  bytesOf,
+  type FirstRows,
+  FITS,
+  fitting,
+  READ_BYTES,
+  readFitting,
+  type SortedQuery,
+} from "../../../db/measure.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { reviewHistory } from "../../../db/schema/reviews.ts";
-import type { Page } from "../../http/list.ts";
+import { nullable, selected, statement, value } from "../../../db/statement.ts";
+import { endingEarly, type Found, type Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
 import {
   digestOf,
@@ -98,13 +108,16 @@ function literalOf(value: string): SQL {
   return sql.raw(`'${known.value}'`);
 }
 
-/** Lists attempts with their requests, the newest first by id. Only the partitions between the bounds are read. */
+/**
+ * Lists attempts with their requests, the newest first by id. Only the partitions between the bounds are read. The page
+ * ends early if the requests are large.
+ */
 export async function attemptsOf(
   db: DbOrTx,
   subscription: string,
   { since, until, ...filter }: AttemptFilter,
   page: Page,
-): Promise<Attempt[]> {
+): Promise<Found<Attempt>> {
   const firstId = since && ulidFloor(since);
   const endId = until && ulidFloor(addMs(until, ID_AHEAD_MS));
   const more = and(
@@ -112,23 +125,42 @@ export async function attemptsOf(
     until && lt(startedAt, until),
     page.after === undefined ? undefined : lt(id, page.after),
   );
-  const rows = await attemptsWithin(db, WHOLE, subscription, { ...filter, firstId, endId, more })
+  const listed = attemptsWithin(db, WHOLE, subscription, { ...filter, firstId, endId, more })
     .orderBy(desc(id))
     .limit(page.limit + 1);
-  return withRequests(db, rows);
+  return endingEarly(await readFirst(db, listed, sql`id desc`), (one) => one.id);
 }
 
-/** Reads the newest attempts of one event with their requests, in ascending order. */
+/** Reads the newest attempts of one event with their requests, in ascending order; fewer if the requests are large. */
 export async function attemptsOfEvent(
   db: DbOrTx,
   subscription: string,
   wanted: string,
   limit: number,
 ): Promise<Attempt[]> {
-  const rows = await attemptsWithin(db, WHOLE, subscription, { eventId: wanted })
+  const listed = attemptsWithin(db, WHOLE, subscription, { eventId: wanted })
     .orderBy(desc(id))
     .limit(limit);
-  return withRequests(db, rows.toReversed());
+  return (await readFirst(db, listed, sql`id desc`)).rows.toReversed();
+}
+
+/** The columns of an attempt that may be large. */
+const TEXTS = [
+  deliveryAttempts.requestHeaders,
+  deliveryAttempts.requestBody,
+  deliveryAttempts.responseHeaders,
+  deliveryAttempts.responseExcerpt,
+];
+
+/** Reads the first attempts of a query with their requests, as many as `readFitting` and `withRequests` read. */
+async function readFirst(
+  db: DbOrTx,
+  listed: SortedQuery<StoredAttempt>,
+  order: SQL,
+): Promise<FirstRows<Attempt>> {
+  const { rows, isCut } = await readFitting(db, listed, { large: TEXTS, order });
+  const shown = await withRequests(db, rows);
+  return { rows: shown, isCut: isCut || shown.length < rows.length };
 }
 
 /** Reads the first ids of attempts from `firstId` on, in ascending order. */
@@ -144,10 +176,14 @@ export async function attemptIdsFrom(
   return rows.map((row) => row.id);
 }
 
-/** Reads attempts by id, in ascending order, with the columns that `withRequests` needs. */
+/** Reads attempts by id, in ascending order. */
 export function attemptsById(db: DbOrTx, subscription: string, ids: readonly string[]) {
   return attemptsWithin(db, WHOLE, subscription, { more: inArray(id, [...ids]) }).orderBy(asc(id));
 }
+
+/** Reads attempts by id with their requests, in ascending order; only the first ones if the requests are large. */
+export const firstById = (db: DbOrTx, subscription: string, ids: readonly string[]) =>
+  readFirst(db, attemptsById(db, subscription, ids), sql`id`);
 
 /** Finds the first of the newest `count` permanent failures of a subscription; undefined if there are fewer. */
 export async function firstOfFailures(db: DbOrTx, subscription: string, count: number) {
@@ -160,36 +196,71 @@ export async function firstOfFailures(db: DbOrTx, subscription: string, count: n
   return row;
 }
 
-const {
-  id: reviewHistoryId,
-  actor,
-  review,
-  site,
-  metadata,
-  ...ofHistory
-} = getTableColumns(reviewHistory);
 const FACTS = {
-  ...ofHistory,
-  reviewHistoryId,
-  // JSON is read as the stored text, because the body contains it unchanged.
-  actorJson: sql`${actor}::text`.mapWith(String),
-  reviewJson: sql`${review}::text`.mapWith(String),
-  siteJson: sql`${site}::text`.mapWith(String),
-  metadataJson: sql`${metadata}::text`.mapWith(String),
+  eventId: reviewHistory.eventId,
+  reviewHistoryId: reviewHistory.id,
+  partnerId: reviewHistory.partnerId,
+  storeId: reviewHistory.storeId,
+  storeReviewSiteId: reviewHistory.storeReviewSiteId,
+  reviewId: reviewHistory.reviewId,
+  event: reviewHistory.event,
+  axis: reviewHistory.axis,
+  occurredAt: reviewHistory.occurredAt,
+  recordedAt: reviewHistory.recordedAt,
+  erasedAt: reviewHistory.erasedAt,
 };
+const { actor, review, site, metadata } = reviewHistory;
+const nullableText = nullable(value("text"));
+
+const facts = statement({
+  name: "attempts.facts",
+  // Raw SQL, because the statement looks up the events in the given order, and stops after a number of bytes.
+  params: { given: value("text[]") },
+  columns: {
+    ...FACTS,
+    // JSON is read as the stored text, because the body contains it unchanged.
+    actorJson: value("text"),
+    reviewJson: nullableText,
+    siteJson: nullableText,
+    metadataJson: value("text"),
+    nth: value("bigint"),
+    follows: value("boolean"),
+  },
+  text: ({ given }) => sql`
+    select ${selected(FACTS)}, actor::text as "actorJson", review::text as "reviewJson", site::text as "siteJson",
+           metadata::text as "metadataJson", nth, follows
+      from (select review_history.*, nth, ${fitting(bytesOf("review_history", [actor, review, site, metadata]), sql`nth`)}
+              from unnest(${given}::text[]) with ordinality as given(wanted, nth)
+             cross join lateral (select * from review_history
+                                  where event_id = wanted collate "C" offset 0) review_history) review_history
+     where ${FITS} order by nth`,
+});
 
 type KnownEvent = EventFacts & { readonly erasedAt: Date | null };
 
-/** Adds the exact request to each attempt, with one query of the history for all of them. */
-export async function withRequests(db: DbOrTx, attempts: readonly StoredAttempt[]) {
+/**
+ * Adds the exact request to each attempt, with one query of the history for all of them. Returns the first attempts only,
+ * at least one, if the bodies of all are too large to be read together.
+ */
+export async function withRequests(
+  db: DbOrTx,
+  attempts: readonly StoredAttempt[],
+): Promise<Attempt[]> {
   const composed = attempts.filter(({ payloadFormat }) => payloadFormat !== null);
-  const eventIds = new Set(composed.map((one) => one.eventId));
-  const found =
-    eventIds.size === 0
-      ? []
-      : await db.select(FACTS).from(reviewHistory).where(anyOf(reviewHistory.eventId, eventIds));
+  const eventIds = [...new Set(composed.map((one) => one.eventId))];
+  const found = eventIds.length === 0 ? [] : await db.run(facts, { given: eventIds });
   const known = new Map<string, KnownEvent>(found.map((one) => [one.eventId, one]));
-  return attempts.map((one) => ({ ...one, ...requestOf(one, known.get(one.eventId)) }));
+  const last = found.at(-1);
+  const unread = new Set(last?.follows === true ? eventIds.slice(last.nth) : []);
+  const shown: Attempt[] = [];
+  let bytes = 0;
+  for (const one of attempts) {
+    if (bytes >= READ_BYTES || unread.has(one.eventId)) break;
+    const request = requestOf(one, known.get(one.eventId));
+    shown.push({ ...one, ...request });
+    bytes += Buffer.byteLength(request.requestBody ?? "");
+  }
+  return shown;
 }
 
 /** An attempt with the stored parts of its request: the request itself, or the values from which it is composed again. */

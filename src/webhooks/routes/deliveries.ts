@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 
 import { NO_FIELDS } from "../../http/fields.ts";
 import { loads } from "../../http/request-state.ts";
-import { isUlid, listOf, listSchema, lookOf, pageOf, pageQuery } from "../../http/list.ts";
+import { foundOf, isUlid, listSchema, lookOf, pageOf, pageQuery } from "../../http/list.ts";
 import { errorResponse } from "../../http/errors.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import { shown, shownAs } from "../../http/shown.ts";
@@ -72,8 +72,8 @@ export function deliveryReadRoutes<const L extends string, const O extends strin
           since: parseInstant(query.since),
           until: parseInstant(query.until),
         };
-        const rows = await attemptsOf(deps.db, subscription.id, filter, page);
-        return listOf(rows, page, {
+        const found = await attemptsOf(deps.db, subscription.id, filter, page);
+        return foundOf(found, page, {
           key: (one) => one.id,
           show: shownAs(AttemptObject),
         });
@@ -184,7 +184,7 @@ export function redeliveryRoutes(deps: WebhookRouteDeps) {
     );
 }
 
-/** The most attempts that a delivery contains, the newest ones. The list of attempts has all of them. */
+/** The most attempts that a delivery contains, the newest ones; fewer if they are large. The list of attempts has all. */
 const ATTEMPTS_SHOWN = 100;
 
 /**

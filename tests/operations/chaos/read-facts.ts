@@ -106,8 +106,14 @@ async function readBodies(db: RawDb): Promise<Map<string, string | null>> {
   const composed = await db.sql`
     select from pg_attribute where attrelid = 'delivery_attempts'::regclass and attname in ('composer', 'payload_format')`;
   if (composed.length === 0) return new Map();
-  const shown = await withRequests(db, await db.select().from(deliveryAttempts));
-  return new Map(shown.map(({ id, requestBody }) => [id, requestBody]));
+  const bodies = new Map<string, string | null>();
+  let rest = await db.select().from(deliveryAttempts);
+  while (rest.length > 0) {
+    const shown = await withRequests(db, rest);
+    for (const { id, requestBody } of shown) bodies.set(id, requestBody);
+    rest = rest.slice(shown.length);
+  }
+  return bodies;
 }
 
 /** Counts the remaining entries of active subscriptions. */
