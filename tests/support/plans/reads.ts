@@ -8,7 +8,7 @@ import type { BacklogOrder } from "../../../src/tenants/dispatcher-model.ts";
 import { addMs, systemClock } from "../../../src/lib/clock.ts";
 import { findTrouble, seeSubscriptions } from "../../../dispatcher/alerts/queries.ts";
 import { partnerHistory } from "../../../src/reviews/queries/history.ts";
-import { partnerReviewsOf } from "../../../src/reviews/queries/reviews.ts";
+import { historyOf, partnerReviewsOf } from "../../../src/reviews/queries/reviews.ts";
 import { showHealth, showIncident, showStats } from "../../../src/webhooks/actions/stats.ts";
 import { listMessages } from "../../../src/webhooks/actions/messages.ts";
 import type { AttemptFilter } from "../../../src/webhooks/delivery-model.ts";
@@ -179,6 +179,12 @@ function ofPartner(): PlanCase[] {
       name: "history of a partner, since an instant",
       bound: 100,
       run: (db) => partnerHistory(db, { ...slice, after: undefined, since }),
+    },
+    {
+      name: "history of a review",
+      // Each of its 100 rows is in its own block.
+      bound: 150,
+      run: (db) => historyOf(db, 7),
     },
     {
       name: "attempts of 20 events, as an erasure finds them",
