@@ -95,3 +95,11 @@ export const reviewHistory = pgTable(
     uniqueWhere("review_history_log", sql`sequence is not null`, t.subscriptionNumber, t.sequence),
   ],
 );
+
+/** The columns of an event that may be large. */
+export const EVENT_JSON = [
+  reviewHistory.actor,
+  reviewHistory.review,
+  reviewHistory.site,
+  reviewHistory.metadata,
+] as const;

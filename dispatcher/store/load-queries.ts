@@ -4,7 +4,7 @@ import type { DbOrTx } from "../../db/client.ts";
 import { lookAt, walkedPast } from "../../db/log.ts";
 import { bytesOf } from "../../db/measure.ts";
 import { outbox, outboxOffsets, outboxSequences } from "../../db/schema/outbox.ts";
-import { reviewHistory } from "../../db/schema/reviews.ts";
+import { EVENT_JSON } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { nullable, rows, statement, table, value, type ValuesOf } from "../../db/statement.ts";
 import type { LoadRequest } from "../actor/event.ts";
@@ -53,8 +53,7 @@ const LOG_LINE = line(
   ["h.id", ...HISTORY.map((name) => `h.${name}`)],
 );
 /** The bytes of the JSON of an event. */
-const { actor, review, site, metadata } = reviewHistory;
-const BYTES = bytesOf("h", [actor, review, site, metadata]);
+const BYTES = bytesOf("h", EVENT_JSON);
 
 /** Whether the entries before this one have fewer bytes than the load may bring; `fitting` applies the same rule. */
 const FITS = sql`coalesce(before, 0) < a.max_bytes`;

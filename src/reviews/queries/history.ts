@@ -3,7 +3,7 @@ import { and, asc, desc, eq, getTableColumns, lt, lte, sql } from "drizzle-orm";
 import type { DbOrTx } from "../../../db/client.ts";
 import { idAfter } from "../../../db/conditions.ts";
 import { readFitting } from "../../../db/measure.ts";
-import { reviewHistory } from "../../../db/schema/reviews.ts";
+import { EVENT_JSON, reviewHistory } from "../../../db/schema/reviews.ts";
 import { endingEarly, type Found } from "../../http/list.ts";
 import { fieldsShown } from "../../http/shown.ts";
 import { PartnerHistoryObject, type PartnerHistoryRow } from "../model.ts";
@@ -49,7 +49,7 @@ export async function partnerHistory(
   db: DbOrTx,
   { partnerId, since, through, limit, ...slice }: Slice,
 ): Promise<Found<PartnerHistoryRow>> {
-  const { id, actor, review, site, metadata } = reviewHistory;
+  const { id } = reviewHistory;
   const after = slice.after ?? (since && (await idBeforeInstant(db, partnerId, since)));
   const listed = db
     .select(fieldsShown(PartnerHistoryObject, getTableColumns(reviewHistory)))
@@ -57,8 +57,6 @@ export async function partnerHistory(
     .where(and(eq(reviewHistory.partnerId, partnerId), idAfter(id, after), lte(id, through)))
     .orderBy(asc(id))
     .limit(limit);
-  const large = [actor, review, site, metadata];
-  return endingEarly(await readFitting(db, listed, { large, order: sql`id` }), (row) =>
-    String(row.id),
-  );
+  const found = await readFitting(db, listed, { large: EVENT_JSON, order: sql`id` });
+  return endingEarly(found, (row) => String(row.id));
 }

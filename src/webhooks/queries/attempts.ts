@@ -14,7 +14,7 @@ import {
   type SortedQuery,
 } from "../../../db/measure.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
-import { reviewHistory } from "../../../db/schema/reviews.ts";
+import { EVENT_JSON, reviewHistory } from "../../../db/schema/reviews.ts";
 import { nullable, selected, statement, value } from "../../../db/statement.ts";
 import { endingEarly, type Found, type Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
@@ -59,10 +59,10 @@ export function attemptsWithin<C extends SelectedFields>(
   subscription: string,
   { firstId, endId, more, ...range }: AttemptRange,
 ) {
-  const value = range.event === undefined ? undefined : literalOf(range.event);
+  const literal = range.event === undefined ? undefined : literalOf(range.event);
   const isOwn =
     range.eventId === undefined
-      ? and(eq(subscriptionId, subscription), value && hashOfValue(subscription, value))
+      ? and(eq(subscriptionId, subscription), literal && hashOfValue(subscription, literal))
       : // This form of the comparison matches no index. Otherwise the planner might read all attempts of the subscription
         // instead of the few of the event.
         and(
@@ -75,7 +75,7 @@ export function attemptsWithin<C extends SelectedFields>(
     .where(
       and(
         isOwn,
-        value && sql`${event} = ${value}`,
+        literal && sql`${event} = ${literal}`,
         range.outcome && eq(outcome, range.outcome),
         // The literal selects the partial index. Without it, the plan would read all attempts to find a rare outcome.
         range.outcome && range.outcome !== "delivered" ? sql`${outcome} <> 'delivered'` : undefined,
@@ -102,8 +102,8 @@ export async function newestFirst<T extends { readonly id: string }>(
  * Renders an event as a literal. The planner knows from statistics how rare a literal is. With a parameter it would
  * read all attempts of a past day, although these partitions have an index by event.
  */
-function literalOf(value: string): SQL {
-  const known = CATALOG.find((one) => one.value === value);
+function literalOf(wanted: string): SQL {
+  const known = CATALOG.find((one) => one.value === wanted);
   if (known === undefined) throw new Error("The catalog has no such event.");
   return sql.raw(`'${known.value}'`);
 }
@@ -209,10 +209,9 @@ const FACTS = {
   recordedAt: reviewHistory.recordedAt,
   erasedAt: reviewHistory.erasedAt,
 };
-const { actor, review, site, metadata } = reviewHistory;
 const nullableText = nullable(value("text"));
 
-const facts = statement({
+const factsOfEvents = statement({
   name: "attempts.facts",
   // Raw SQL, because the statement looks up the events in the given order, and stops after a number of bytes.
   params: { given: value("text[]") },
@@ -229,7 +228,7 @@ const facts = statement({
   text: ({ given }) => sql`
     select ${selected(FACTS)}, actor::text as "actorJson", review::text as "reviewJson", site::text as "siteJson",
            metadata::text as "metadataJson", nth, follows
-      from (select review_history.*, nth, ${fitting(bytesOf("review_history", [actor, review, site, metadata]), sql`nth`)}
+      from (select review_history.*, nth, ${fitting(bytesOf("review_history", EVENT_JSON), sql`nth`)}
               from unnest(${given}::text[]) with ordinality as given(wanted, nth)
              cross join lateral (select * from review_history
                                   where event_id = wanted collate "C" offset 0) review_history) review_history
@@ -248,7 +247,7 @@ export async function withRequests(
 ): Promise<Attempt[]> {
   const composed = attempts.filter(({ payloadFormat }) => payloadFormat !== null);
   const eventIds = [...new Set(composed.map((one) => one.eventId))];
-  const found = eventIds.length === 0 ? [] : await db.run(facts, { given: eventIds });
+  const found = eventIds.length === 0 ? [] : await db.run(factsOfEvents, { given: eventIds });
   const known = new Map<string, KnownEvent>(found.map((one) => [one.eventId, one]));
   const last = found.at(-1);
   const unread = new Set(last?.follows === true ? eventIds.slice(last.nth) : []);
