@@ -254,7 +254,7 @@ export async function withRequests(
   const shown: Attempt[] = [];
   let bytes = 0;
   for (const one of attempts) {
-    if (bytes >= READ_BYTES || unread.has(one.eventId)) break;
+    if (bytes >= READ_BYTES || (one.payloadFormat !== null && unread.has(one.eventId))) break;
     const request = requestOf(one, known.get(one.eventId));
     shown.push({ ...one, ...request });
     bytes += Buffer.byteLength(request.requestBody ?? "");

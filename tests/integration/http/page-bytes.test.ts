@@ -1,5 +1,5 @@
 // Pages of lists whose rows may be large (contract 2.4): they end after about 4 MiB of stored text.
-import { beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { digestOf, payloadFormatOf } from "../../../src/outbox/payload-format.ts";
@@ -104,42 +104,64 @@ describe.each(LARGE)("%s", (list, token) => {
 });
 
 describe("a page of attempts", () => {
-  test("ends early although few events have many attempts", async () => {
+  afterEach(async () => {
+    await world.database.db.sql`delete from delivery_attempts where id like '%ZZZZ___'`;
+  });
+
+  test("ends early although one event has all attempts, and so does its delivery", async () => {
     await fill(LARGEST, 1);
-    const { sql } = world.database.db;
-    const { id } = known;
-    await sql`
-      insert into delivery_attempts
-      select (jsonb_populate_record(a, jsonb_build_object('id', left(a.id, 22) || 'Z' || to_char(n, 'FM000')))).*
-        from (select a from delivery_attempts a where subscription_id = ${id} order by a.id limit 1) first,
-             lateral (select (first.a).*) a, generate_series(1, 60) n`;
-    try {
-      const [{ event_id: eventId } = { event_id: "" }] = (
-        await everyPage<Row>(
-          world.api,
-          `/partner/webhooks/${id}/deliveries?limit=100`,
-          world.tokens.owner,
-        )
-      )
-        .flat()
-        .slice(-1);
-      const found = await everyPage<Row>(
-        world.api,
-        `/partner/webhooks/${id}/deliveries?limit=100&event_id=${eventId}`,
-        world.tokens.owner,
-      );
-      expect(found.map((page) => page.length)).toEqual([FIT, FIT, FIT, 61 - 3 * FIT]);
-      expect(found.flat().every((one) => (one.request_body?.length ?? 0) > LARGEST)).toBe(true);
-      const { body } = await world.ask("GET", `/${id}/deliveries/${eventId}`);
-      const newest = found.flat().slice(0, FIT);
-      expect((body["attempts"] as Row[]).map((one) => one.id)).toEqual(
-        newest.map((one) => one.id).toReversed(),
-      );
-    } finally {
-      await sql`delete from delivery_attempts where id like '______________________Z%'`;
-    }
+    const eventId = await copyAttempt(1, { count: 60 });
+    const found = await attempts(`limit=100&event_id=${eventId}`);
+    expect(found.map((page) => page.length)).toEqual([FIT, FIT, FIT, 61 - 3 * FIT]);
+    expect(found.flat().every((one) => (one.request_body?.length ?? 0) > LARGEST)).toBe(true);
+    const { body } = await world.ask("GET", `/${known.id}/deliveries/${eventId}`);
+    const newest = found.flat().slice(0, FIT);
+    expect((body["attempts"] as Row[]).map((one) => one.id)).toEqual(
+      newest.map((one) => one.id).toReversed(),
+    );
+  });
+
+  test("begins with an attempt that stores its request, whose event is large", async () => {
+    await fill(OVER_PAGE, 2);
+    await copyAttempt(1, { after: 2, stored: "{}" });
+    const found = await attempts("limit=100");
+    expect(found.map((page) => page.length)).toEqual([ROWS, 1]);
+    expect((await attempts(`limit=${ROWS - 2}`)).map((page) => page.length)).toEqual([
+      ROWS - 2,
+      2,
+      1,
+    ]);
   });
 });
+
+const attempts = (query: string) =>
+  everyPage<Row>(
+    world.api,
+    `/partner/webhooks/${known.id}/deliveries?${query}`,
+    world.tokens.owner,
+  );
+
+/** Copies the nth attempt, to ids behind that of another one, and returns its event id. */
+async function copyAttempt(
+  nth: number,
+  { after = nth, count = 1, stored }: { after?: number; count?: number; stored?: string },
+): Promise<string> {
+  const { sql } = world.database.db;
+  const rows = await sql<{ id: string; event_id: string }[]>`
+    select id, event_id from delivery_attempts where subscription_id = ${known.id} order by id`;
+  const [copied, behind] = [rows[nth - 1], rows[after - 1]];
+  await sql`
+    insert into delivery_attempts
+    select (jsonb_populate_record(a, jsonb_build_object('id', left(${behind?.id ?? ""}, 19) || 'ZZZZ' || to_char(n, 'FM000')))).*
+      from delivery_attempts a, generate_series(1, ${count}) n where id = ${copied?.id ?? ""}`;
+  if (stored !== undefined)
+    await sql`
+      update delivery_attempts
+         set payload_format = null, host = null, signature = null, body_digest = null, request_headers = '{}',
+             request_body = ${stored}
+       where id like '%ZZZZ___'`;
+  return copied?.event_id ?? "";
+}
 
 describe("the history inside of a review", () => {
   test.each([
