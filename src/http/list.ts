@@ -1,4 +1,3 @@
-import type { FirstRows } from "../../db/measure.ts";
 import { Problem } from "../lib/problem.ts";
 import { Kind, type SchemaOptions, Type, TypeRegistry, type TSchema } from "@sinclair/typebox";
 
@@ -67,7 +66,7 @@ export interface Found<Row> {
 
 /** Ends a page at its last row if rows behind it were left out, because those of the page are large. */
 export function endingEarly<Row>(
-  { rows, isCut }: FirstRows<Row>,
+  { rows, isCut }: { readonly rows: readonly Row[]; readonly isCut: boolean },
   key: (row: Row) => string,
 ): Found<Row> {
   const last = rows.at(-1);
