@@ -113,12 +113,12 @@ const POOLING_TRIES = 3;
 export async function poolingFault(db: RawDb): Promise<string | undefined> {
   for (let tried = 0; tried < POOLING_TRIES; tried++)
     try {
-      await db.transaction((tx) => tx.sql`select 1`);
+      await db.transaction((tx) => tx.execute(sql`select 1`));
       return undefined;
     } catch (error) {
       if (!isEnded(error)) throw error;
       // Without an answer to a single statement, the database is away.
-      await db.sql`select 1`;
+      await db.execute(sql`select 1`);
     }
   return STATEMENT_POOLED;
 }

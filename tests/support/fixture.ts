@@ -31,7 +31,8 @@ export function lazy<T extends object>(read: () => T): T {
     get(_, key) {
       const object = read();
       const value: unknown = Reflect.get(object, key, object);
-      return typeof value === "function" ? value.bind(object) : value;
+      // The function of the driver has others as properties, such as `unsafe`.
+      return typeof value === "function" ? Object.assign(value.bind(object), value) : value;
     },
     set: (_, key, value) => Reflect.set(read(), key, value),
     has: (_, key) => Reflect.has(read(), key),
