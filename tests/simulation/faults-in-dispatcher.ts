@@ -87,6 +87,9 @@ export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
       replaceFunction(loadRequest, (real) => (actor, limit) => {
         return { ...real(actor, limit), maxBytes: Number.MAX_SAFE_INTEGER };
       });
+      // The loader limits a load as well, to its share of what is left.
+      const { Actors } = await import("../../dispatcher/actors.ts");
+      Object.defineProperty(Actors.prototype, "bytesToReadAhead", { get: () => Infinity });
     },
     breaks: ["bounded bytes"],
   },
