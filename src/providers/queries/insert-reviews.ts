@@ -49,12 +49,15 @@ const insertion = statement({
                        and (select bool_and(is_own_site) from claimed_ids)
                   then 1
                   else ('not a batch of new reviews, of ' || (select count(*) from claimed_ids))::integer end as one
-    ), fresh as materialized (
-      select created.*, nextval('reviews_id_seq')::integer as "newId"
-        from proved cross join ${created} where proved.one = 1
     ), claimed as (
       insert into provider_events (review_site_id, id, received_at)
       select review_site_id, id, ${now} from claimed_ids order by review_site_id, id collate "C"
+      returning review_site_id
+    ), fresh as materialized (
+      -- The claims come first, so that a repeated report uses up no ids of reviews.
+      select created.*, nextval('reviews_id_seq')::integer as "newId"
+        from proved cross join (select count(*) as events from claimed) claims cross join ${created}
+       where proved.one = 1 and claims.events > 0
     ), added as (
       insert into reviews (id, partner_id, account_id, store_id, store_review_site_id, external_review_id, rate, reviewer,
                            reviewer_email, content, profanity, reviewed_at, removed_at, created_at, updated_at)

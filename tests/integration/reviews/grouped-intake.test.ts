@@ -543,6 +543,16 @@ describe("a batch that seems to report only new reviews is written with a look-u
   });
 });
 
+test("a report that is repeated uses up no ids of reviews", async () => {
+  await endPause();
+  const event = created(site(0), fresh());
+  expect((await report([event])).body).toEqual(ONE);
+  const last = async () => (await database.db.sql`select last_value from reviews_id_seq`)[0];
+  const before = await last();
+  expect((await report([event])).body).toEqual(REPEATED);
+  expect(await last()).toEqual(before);
+});
+
 test("new reviews are not written outside of the transaction that holds the sequences, as after a `begin` that failed", async () => {
   const { db } = database;
   const name = fresh();
