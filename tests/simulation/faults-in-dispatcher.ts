@@ -105,7 +105,7 @@ export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
   },
   {
     name: "unbounded-failures",
-    seed: 2,
+    seed: 16,
     bug: "An actor with a lane per review sends as many deliveries before the 20th failure as at any other time.",
     async inject() {
       const { roomForFailures } = await import("../../dispatcher/actor/state.ts");
@@ -129,7 +129,7 @@ export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
   },
   {
     name: "ahead-of-failure",
-    seed: 3,
+    seed: 6,
     bug: "An actor sends the next entry before a failure is committed.",
     async inject() {
       const { takeDecision } = await import("../../dispatcher/actor/lane.ts");
@@ -239,7 +239,7 @@ export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
   },
   {
     name: "forgotten-test",
-    seed: 43,
+    seed: 7,
     bug: "A test event that was delivered during a load is sent again.",
     async inject() {
       const { hasWork } = await import("../../dispatcher/actor/lane.ts");
@@ -269,7 +269,7 @@ export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
   },
   {
     name: "unplanned-wait",
-    seed: 1782,
+    seed: 78,
     bug: "An actor that is busy in one lane plans no wake for a retry in another.",
     async inject() {
       const { step } = await import("../../dispatcher/actor/step.ts");
