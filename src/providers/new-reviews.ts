@@ -1,4 +1,4 @@
-import { isDeadlock, isOutcomeUnknown, isStoreFailure, isLockTimeout } from "../../db/errors.ts";
+import { isDeadlock, isLockTimeout, isOutcomeUnknown, isStoreFailure } from "../../db/errors.ts";
 import type { Key } from "../lib/kind-key.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -68,8 +68,9 @@ async function writeNew(
 ): Promise<RequestResult[] | undefined> {
   const now = deps.clock.now();
   const events = requests.flatMap(({ read }) => read.events);
+  const sites = new Map(requests.flatMap((one) => [...one.sites]));
   const { recorded, created } = decideEvents(events, {
-    sites: new Map(requests.flatMap(({ sites }) => [...sites])),
+    sites,
     reviews: new Map(),
     newIds: new Map(events.map((event, i) => [newReviewKey(event), i + 1])),
     suppressing: new Set(),
@@ -79,7 +80,12 @@ async function writeNew(
   const given = {
     requests: requests.map(({ slug, signed }) => ({ slug, ...signed })),
     claims: requests.flatMap(({ slug, read }) =>
-      read.events.map(({ id, siteId }) => ({ slug, id, siteId })),
+      read.events.flatMap(({ id, siteId }) => {
+        const site = sites.get(siteId);
+        if (site === undefined) return [];
+        const { storeId, accountId, partnerId } = site;
+        return [{ slug, id, siteId, storeId, accountId, partnerId }];
+      }),
     ),
     created,
     actions: recorded.map((one) => toAction(one, now)),

@@ -53,8 +53,9 @@ const SITES_REMEMBERED = 100_000;
 
 /**
  * Creates a cached loader for connections, by their ids; it returns none for a connection that does not exist. They never
- * expire, because a connection never changes its store and its review site, and nobody reads their axes. At the limit the
- * cache is cleared.
+ * expire: a connection never changes its store and its review site, and nobody reads their axes. Only an import can give the
+ * id of a deleted connection to another one, so a statement that writes what is cached compares it. At the limit the cache
+ * is cleared.
  */
 export function createSiteFinder(
   db: Db,

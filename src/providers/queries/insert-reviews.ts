@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import type { Tx } from "../../../db/client.ts";
 import { providerEvents, reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
-import { instant, list, rows, statement, value } from "../../../db/statement.ts";
+import { instant, list, rows, statement, value, type ValuesOf } from "../../../db/statement.ts";
 import type { RecordedAction } from "../../outbox/event.ts";
 import { ACTION, APPEND, appendInput, toInput, WOKEN } from "../../outbox/queries.ts";
 import { REVIEW_STATE, type ReviewState } from "./look-up.ts";
@@ -14,7 +14,14 @@ const REQUEST = {
   /** Whether the signature covered a timestamp. */
   isTimed: value("boolean"),
 };
-const CLAIM = { slug: reviewSites.slug, id: providerEvents.id, siteId: storeReviewSites.id };
+const CLAIM = {
+  slug: reviewSites.slug,
+  id: providerEvents.id,
+  siteId: storeReviewSites.id,
+  storeId: storeReviewSites.storeId,
+  accountId: storeReviewSites.accountId,
+  partnerId: storeReviewSites.partnerId,
+};
 
 const insertion = statement({
   name: `${APPEND}.newReviews`,
@@ -40,10 +47,12 @@ const insertion = statement({
         from ${claims}
         left join lateral (select id from review_sites where slug = claims.slug offset 0) p on true
         left join lateral (
-             select id from store_review_sites where id = claims."siteId" and review_site_id = p.id offset 0) l on true
+             select id from store_review_sites
+              where id = claims."siteId" and review_site_id = p.id and store_id = claims."storeId"
+                and account_id = claims."accountId" and partner_id = claims."partnerId" offset 0) l on true
     ), proved as materialized (
-      -- The cast of a text to a number ends the transaction if a signature is not accepted any more, a connection does not
-      -- exist, or the statement before this one did not hold the sequences in the same transaction.
+      -- The cast of a text to a number ends the transaction if a signature is not accepted any more, a connection is not what
+      -- the actions say, or the statement before this one did not hold the sequences in the same transaction.
       select case when coalesce(current_setting('reviewrelay.group', true), '') = 'held'
                        and (select bool_and(is_accepted) from asked)
                        and (select bool_and(is_own_site) from claimed_ids)
@@ -78,16 +87,9 @@ const insertion = statement({
 
 interface NewReviews {
   /** How each request was verified. */
-  readonly requests: readonly {
-    readonly slug: string;
-    readonly sealedSecret: string;
-    readonly isTimed: boolean;
-  }[];
-  readonly claims: readonly {
-    readonly slug: string;
-    readonly id: string;
-    readonly siteId: number;
-  }[];
+  readonly requests: readonly ValuesOf<typeof REQUEST>[];
+  /** The ids of events, each with its connection as the actions have it. */
+  readonly claims: readonly ValuesOf<typeof CLAIM>[];
   /** The reviews; their ids tie the actions to them and are replaced by new ones. */
   readonly created: readonly ReviewState[];
   readonly actions: readonly RecordedAction[];
@@ -96,8 +98,8 @@ interface NewReviews {
 
 /**
  * Claims event ids, inserts reviews, and appends the actions on them, as the last statement of a transaction that
- * `holdSequencesOrFail` began. It fails if an id is known, a review exists, a connection does not, or a signature is not
- * accepted any more. Returns the subscriptions to wake.
+ * `holdSequencesOrFail` began. It fails if an id is known, a review exists, a connection is gone or of another
+ * store, or a signature is not accepted any more. Returns the subscriptions to wake.
  */
 export function insertReviews(tx: Tx, { actions, ...given }: NewReviews, now: Date) {
   return tx.runLast(insertion, { ...given, given: actions.map(toInput), now });

@@ -470,6 +470,7 @@ test.each([
 );
 
 describe("a batch that seems to report only new reviews is written with a look-up after all", () => {
+  const second = fixture(() => addProvider(database.db, box, "second-provider"));
   const known = async () => {
     const name = fresh();
     const event = created(site(0), name);
@@ -477,7 +478,14 @@ describe("a batch that seems to report only new reviews is written with a look-u
     return { name, event };
   };
 
-  test.each<[string, () => Promise<{ readonly event: object; readonly body: Answer["body"] }>]>([
+  interface Conflict {
+    readonly event: Record<string, unknown>;
+    readonly body: Answer["body"];
+    readonly by?: TestProvider;
+    readonly partnerId?: number | undefined;
+  }
+
+  test.each<[string, () => Promise<Conflict>]>([
     [
       "if an event is known",
       async () => ({ event: (await known()).event, body: { accepted: 0, duplicates: 1 } }),
@@ -504,8 +512,25 @@ describe("a batch that seems to report only new reviews is written with a look-u
         return { event: created(store, fresh()), body: expect.objectContaining({ errors }) };
       },
     ],
+    [
+      "if a connection of the same id belongs to another partner",
+      async () => {
+        const { sql } = database.db;
+        const [other] = await sql<{ store_id: number; account_id: number; partner_id: number }[]>`
+          select store_id, account_id, partner_id from store_review_sites where id = ${site(1)}`;
+        const old = await connectStore(database.db, account, { provider: second, store: 0 });
+        expect((await send(api, second, { events: [created(old, fresh())] })).body).toEqual(ONE);
+        await sql`update store_review_sites set ${sql(other ?? {})} where id = ${old}`;
+        return {
+          event: created(old, fresh()),
+          body: ONE,
+          by: second,
+          partnerId: other?.partner_id,
+        };
+      },
+    ],
   ])("%s, and the others of the batch are written once", async (_, make) => {
-    const { event, body } = await make();
+    const { event, body, by = provider, partnerId } = await make();
     const other = created(site(1), fresh());
     await endPause();
     const tried: string[] = [];
@@ -518,8 +543,17 @@ describe("a batch that seems to report only new reviews is written with a look-u
         };
         return work(Object.assign(tx, { runLast: watched }));
       });
-    const asked = await inOneBatch([() => report([event]), () => report([other])]);
+    const asked = await inOneBatch([
+      () => send(api, by, { events: [event] }),
+      () => report([other]),
+    ]);
     expect(bodies(await Promise.all(asked))).toEqual([body, ONE]);
+    if (partnerId !== undefined) {
+      const rows = await database.db.sql`
+        select partner_id from review_history where store_review_site_id = ${Number(event["store_review_site_id"])}
+         order by id desc limit 1`;
+      expect(rows.map((row) => row["partner_id"])).toEqual([partnerId]);
+    }
     // The first batch of all only occupies the batcher.
     expect(tried).toEqual(["outbox.append.newReviews", "outbox.append"]);
     expect((await report([other])).body).toEqual(REPEATED);

@@ -13,8 +13,9 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import type { Log } from "../../../src/lib/log.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import type { RecordedAction } from "../../../src/outbox/event.ts";
-import { holdSequences, recordActions } from "../../../src/outbox/queries.ts";
-import { credentialsOf } from "../../../src/providers/queries/finders.ts";
+import { holdSequences, holdSequencesOrFail, recordActions } from "../../../src/outbox/queries.ts";
+import { createSiteFinder, credentialsOf } from "../../../src/providers/queries/finders.ts";
+import { insertReviews } from "../../../src/providers/queries/insert-reviews.ts";
 import { lookUp, waitForRows } from "../../../src/providers/queries/look-up.ts";
 import { insertNew, updateReviews } from "../../../src/providers/queries/write.ts";
 import { SHARDS } from "../../../src/outbox/schedule.ts";
@@ -220,6 +221,16 @@ function appends(): PlanCase[] {
   return [append(1, 150), append(100, 100 * 90)];
 }
 
+const FACTS = {
+  rate: 4,
+  reviewer: "Ada",
+  reviewerEmail: null,
+  content: "Fine.",
+  profanity: [],
+  removedAt: null,
+  erasedAt: null,
+};
+
 /** Statements for a batch of this many events; half of their reviews exist and change. */
 function group(count: number, bound: number): PlanCase {
   const asked = Array.from({ length: count }, (_, n) => ({
@@ -231,15 +242,6 @@ function group(count: number, bound: number): PlanCase {
     createsReview: true,
     changesSite: n === 1,
   }));
-  const facts = {
-    rate: 4,
-    reviewer: "Ada",
-    reviewerEmail: null,
-    content: "Fine.",
-    profanity: [],
-    removedAt: null,
-    erasedAt: null,
-  };
   return {
     name: `batch of ${count}`,
     bound,
@@ -252,7 +254,7 @@ function group(count: number, bound: number): PlanCase {
         await holdSequences(tx, [HOT.partnerId], true);
         const known = await lookUp(tx, asked);
         const created = known.flatMap(({ newId: id, siteId, externalReviewId }) =>
-          id === null ? [] : { ...facts, id, siteId, externalReviewId, reviewedAt: now },
+          id === null ? [] : { ...FACTS, id, siteId, externalReviewId, reviewedAt: now },
         );
         await insertNew(tx, { claims: asked, created, now });
         const changed = known.flatMap(({ review }) => (review ? { ...review, rate: 5 } : []));
@@ -285,8 +287,51 @@ function connections(): PlanCase {
   };
 }
 
+/** The statements of a batch of this many new reviews. */
+function newReviews(count: number, bound: number): PlanCase {
+  return {
+    name: `batch of ${count} new reviews`,
+    bound,
+    run: async (db) => {
+      const connection = (await createSiteFinder(db)([1])).get(1);
+      const site = (await credentialsOf(db, ["site"])).get("site");
+      if (connection === undefined || site === undefined) throw new Error("There is no site.");
+      const { sealedSecret } = site;
+      await db.transaction(async (tx) => {
+        const now = new Date();
+        await holdSequencesOrFail(tx, [HOT.partnerId]);
+        const numbers = Array.from({ length: count }, (_, n) => n + 1);
+        await insertReviews(
+          tx,
+          {
+            requests: [{ slug: "site", sealedSecret, isTimed: true }],
+            claims: numbers.map((n) => ({ ...connection, id: `new-${n}`, siteId: 1 })),
+            created: numbers.map((id) => ({
+              ...FACTS,
+              id,
+              siteId: 1,
+              externalReviewId: `brand-new-${id}`,
+              reviewedAt: now,
+            })),
+            actions: numbers.map((n) => ({ ...action(n), reviewId: n })),
+            partners: [HOT.partnerId],
+          },
+          now,
+        );
+      });
+    },
+  };
+}
+
 function groups(): PlanCase[] {
-  return [group(1, 160), group(64, 64 * 80), group(500, 500 * 80), connections()];
+  return [
+    group(1, 160),
+    group(64, 64 * 80),
+    group(500, 500 * 80),
+    newReviews(1, 160),
+    newReviews(64, 64 * 80),
+    connections(),
+  ];
 }
 
 function shards({ others, batches }: PlanSizes): PlanCase[] {
