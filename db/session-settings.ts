@@ -229,7 +229,7 @@ export async function serverFault({ sql }: Raw): Promise<string | undefined> {
   return undefined;
 }
 
-/** What a statement outside of transactions finds without a schema in a name, and what it has to find. */
+/** Reads the search path of a session, the schema of our tables, and whether names without a schema are looked up there. */
 const FOUND_SCHEMA = `
   select pg_catalog.current_setting('search_path') as path, own.name as schema,
          pg_catalog.current_schema() operator(pg_catalog.=) own.name

@@ -1,6 +1,6 @@
 import { type Deadline, type Expiring, startDeadline } from "../../src/lib/waiter.ts";
 import { hasRoute } from "../../src/lib/network.ts";
-import { isWritten } from "../../src/lib/name-resolver.ts";
+import { isFromHostsFile } from "../../src/lib/name-resolver.ts";
 import { type Resolution, resolveChecked, type WebhookTarget } from "../../src/lib/egress.ts";
 import type { TlsReason } from "../../src/outbox/tls-reason.ts";
 import type { Connection, ConnectionPhase, ConnectionUser } from "./connection.ts";
@@ -288,7 +288,10 @@ class Exchange implements ConnectionUser, Expiring {
       .then((resolution) => {
         if (this.#resolve === undefined) return;
         if (resolution.kind === "unresolved") return this.#unresolved(resolution);
-        if (!isLiteral && !(resolution.kind === "resolved" && isWritten(resolution.addresses)))
+        if (
+          !isLiteral &&
+          !(resolution.kind === "resolved" && isFromHostsFile(resolution.addresses))
+        )
           this.#works.push("names");
         if (resolution.kind === "refused") return this.#fail("blocked_address", resolution.reason);
         const addresses = this.#client.addresses.inOrder(origin, resolution.addresses);

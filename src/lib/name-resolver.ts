@@ -106,7 +106,7 @@ export class NameResolver {
     refuseAborted(signal);
     const written = this.#hosts().get(host);
     if (written !== undefined) {
-      WRITTEN.add(written);
+      FROM_HOSTS_FILE.add(written);
       return written;
     }
     const flight = this.#flights.get(host);
@@ -274,10 +274,11 @@ export function formsOf(host: string, { search, ndots }: ResolvConf): string[] {
 }
 
 /** The addresses of the hosts file, of which no name server was asked. */
-const WRITTEN = new WeakSet<readonly string[]>();
+const FROM_HOSTS_FILE = new WeakSet<readonly string[]>();
 
 /** Whether a look-up found these addresses in the hosts file, so that they say nothing about DNS. */
-export const isWritten = (addresses: readonly string[]): boolean => WRITTEN.has(addresses);
+export const isFromHostsFile = (addresses: readonly string[]): boolean =>
+  FROM_HOSTS_FILE.has(addresses);
 
 /** Reads the addresses of each host name from all lines of hosts(5) that contain it. */
 export function readHosts(text: string): ReadonlyMap<string, readonly string[]> {

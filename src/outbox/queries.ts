@@ -42,8 +42,8 @@ export const isConnectionEvent = (event: SQLWrapper): SQL =>
 const SEVERAL_LOCK_MS = 1_000;
 
 /**
- * Locks the sequences of partners in the order of their subscriptions, so that writers cannot deadlock: a CTE `held` with a
- * row for each subscription, whose `id` is null if it could not be locked.
+ * Makes the CTE `held`, which locks the sequences of partners in the order of their subscriptions, so that writers cannot
+ * deadlock. It has a row for each subscription, with a null `id` if the sequence was not locked.
  */
 const held = (partners: SQL, whereHeld: SQL): SQL => sql`
     with slots as materialized (

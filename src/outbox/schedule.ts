@@ -25,7 +25,7 @@ const MAX_SENDING = 64;
 
 /**
  * Sends wakes in the background, so that no request waits for Redis. While Redis does not answer, at most `MAX_SENDING`
- * pipelines wait, each for the time limit of a command; the sweep of the dispatcher finds what the dropped wakes named.
+ * pipelines wait, each for the time limit of a command. The sweep of the dispatcher finds the subscriptions of dropped wakes.
  */
 export class BackgroundWaker implements Waker {
   readonly #schedule: Pick<Schedule, "wake">;

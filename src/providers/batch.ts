@@ -27,7 +27,7 @@ import {
   type RequestResult,
 } from "./decide-batch.ts";
 import { decideEvents } from "./decide.ts";
-import { createNewWriter } from "./new-reviews.ts";
+import { createNewReviewsWriter } from "./new-reviews.ts";
 import { reviewKey } from "./model.ts";
 import { charsOf } from "./profanity.ts";
 import { lookUp, type ReviewState, type Site, waitForRows } from "./queries/look-up.ts";
@@ -238,7 +238,7 @@ const AGAIN_MS = 2_000;
  *   individually and waits for all its locks.
  */
 export function createBatcher(deps: BatcherDeps): Submit {
-  const asNew = createNewWriter(deps);
+  const asNew = createNewReviewsWriter(deps);
   const submit: Submit = inBatches(
     deps.clock,
     async (requests: readonly ProviderRequest[]) =>

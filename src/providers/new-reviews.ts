@@ -17,7 +17,7 @@ import { type ProviderEvent, reviewKey } from "./model.ts";
 import { insertReviews } from "./queries/insert-reviews.ts";
 import { toAction } from "./record.ts";
 
-interface NewWriterDeps {
+interface NewReviewsDeps {
   readonly writerPool: Pick<WriterPool, "group">;
   readonly clock: Clock;
   readonly schedule: Waker;
@@ -32,14 +32,14 @@ const MAX_PAUSE = 16;
  * no conflict proves it. The whole batch is then one round trip. It returns undefined, and has written nothing, if the batch
  * has other events or if anything conflicts. After each conflict the next batches are not tried, twice as many as before.
  */
-export function createNewWriter(deps: NewWriterDeps) {
+export function createNewReviewsWriter(deps: NewReviewsDeps) {
   let [pause, skipped] = [0, 0];
   return async (requests: readonly ProviderRequest[]): Promise<RequestResult[] | undefined> => {
     if (skipped < pause) {
       skipped++;
       return undefined;
     }
-    const isNew = areNew(requests);
+    const isNew = areNewReviews(requests);
     const result = isNew ? await writeNew(deps, requests) : undefined;
     if (isNew) pause = result === undefined ? Math.min(2 * pause + 1, MAX_PAUSE) : 0;
     skipped = 0;
@@ -48,7 +48,7 @@ export function createNewWriter(deps: NewWriterDeps) {
 }
 
 /** Whether each event of these requests may be the first report of a review, at a connection of its provider. */
-export function areNew(requests: readonly ProviderRequest[]): boolean {
+export function areNewReviews(requests: readonly ProviderRequest[]): boolean {
   const ids = new Set<Key<"provider-event" | "review">>();
   let events = 0;
   for (const { slug, read, sites } of requests) {
@@ -63,7 +63,7 @@ export function areNew(requests: readonly ProviderRequest[]): boolean {
 }
 
 async function writeNew(
-  deps: NewWriterDeps,
+  deps: NewReviewsDeps,
   requests: readonly ProviderRequest[],
 ): Promise<RequestResult[] | undefined> {
   const now = deps.clock.now();

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 
 import type { ProviderRequest } from "../../../src/providers/decide-batch.ts";
 import { readEvents } from "../../../src/providers/input.ts";
-import { areNew } from "../../../src/providers/new-reviews.ts";
+import { areNewReviews } from "../../../src/providers/new-reviews.ts";
 import type { Site } from "../../../src/providers/queries/look-up.ts";
 
 const NOW = new Date("2026-06-01T12:00:00.000Z");
@@ -31,7 +31,7 @@ test.each<[string, boolean, readonly ProviderRequest[]]>([
   ["a connection that was not found", false, [request([created("a", "r", 7)])]],
   ["a connection of another provider", false, [request([created("a", "r")], "yelp")]],
 ])("a batch with %s is written as new: %p", (_, expected, requests) => {
-  expect(areNew(requests)).toBe(expected);
+  expect(areNewReviews(requests)).toBe(expected);
 });
 
 function request(events: readonly unknown[], slug = "google"): ProviderRequest {
