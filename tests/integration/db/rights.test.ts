@@ -230,7 +230,9 @@ async function partners(): Promise<number[]> {
 
 /** Runs statements in one session of the platform's role. */
 async function withPlatform(work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
-  const sql = postgres(world.platformUrl, { max: 1, onnotice: () => {} });
+  // One session for all statements: a default of the database must not end it at the first error.
+  const connection = { exit_on_error: "off" };
+  const sql = postgres(world.platformUrl, { max: 1, onnotice: () => {}, connection });
   try {
     await work(sql);
   } finally {
