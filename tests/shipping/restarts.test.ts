@@ -106,9 +106,10 @@ for (const file of FILES)
       const proxy = await startShipped(file, { port, platform, apis: [gone, there] });
       const post = (path: string) =>
         fetch(`${proxy.root}${BASE_PATH}${path}`, { method: "POST", body: "{}" });
-      // Caddy learns by its checks which APIs are there, and holds a request until then.
-      const isSeen = () => proxy.log().split("HTTP request failed").length > 2;
-      if (file !== "nginx.conf") await until("Caddy has asked both", isSeen);
+      // Caddy learns by its checks which APIs are there, and holds a request until then. Each handler checks for itself.
+      const handlers = file === "Caddyfile.platform" ? 4 : 1;
+      const isSeen = () => proxy.log().split("HTTP request failed").length > 2 * handlers;
+      if (file !== "nginx.conf") await until("each handler has asked both", isSeen);
       const held = file === "nginx.conf" ? undefined : post("/login");
       const servers: Server[] = [];
       const listen = (at: number) => servers.push(createServer(answer).listen(at, "127.0.0.1"));
