@@ -59,6 +59,13 @@ export const FAULTS_IN_COMMITS: readonly InjectedFault[] = [
         };
       });
     },
-    breaks: ["committed in order", "no repeat", "order", "bounded send-ahead", "no starvation"],
+    breaks: [
+      "committed in order",
+      "no repeat",
+      "order",
+      "bounded send-ahead",
+      "no starvation",
+      "possible repeats flagged",
+    ],
   },
 ];
