@@ -280,7 +280,8 @@ export function createBatcher(deps: BatcherDeps): Submit {
       result.reason !== "secret" &&
       deps.clock.monotonicMs() <= untilMs
     ) {
-      if (result.reason === "write") lost ??= result.lost;
+      // A later try finds new events only if none of the tries before it was committed.
+      if (result.reason === "write" && hasNewEvents(result.lost)) ({ lost } = result);
       [result = result] = await writeBatch(deps, [request], "rows and sequences");
     }
     // None of the events is new any more, so the try whose outcome was unknown has written them.
@@ -288,6 +289,10 @@ export function createBatcher(deps: BatcherDeps): Submit {
       ? { ...result, accepted: lost.newEvents.length }
       : result;
   };
+}
+
+function hasNewEvents(decision: BatchDecision | undefined): boolean {
+  return decision?.kind === "accepted" && decision.newEvents.length > 0;
 }
 
 function isLarge({ read }: ProviderRequest): boolean {

@@ -40,7 +40,7 @@ interface Counts {
 /** A request, and what the transaction that tries to take it has counted. */
 interface TakingRequest extends Given {
   tried?: Counts | undefined;
-  /** The counts of the first try whose outcome is unknown. */
+  /** The counts of the last try with new actions whose outcome is unknown. */
   lost?: Counts | undefined;
 }
 
@@ -95,7 +95,8 @@ async function takeAloneAgain(deps: TogetherDeps, request: TakingRequest): Promi
       return await takeAlone(deps, request);
     } catch (error) {
       if (!isOutcomeUnknown(error)) throw error;
-      request.lost ??= request.tried;
+      // A later try finds new actions only if none of the tries before it was committed.
+      if (request.tried !== undefined && request.tried.accepted > 0) request.lost = request.tried;
     }
   // The service repeats the request, whose ids are known if it was taken.
   throw unavailable();

@@ -85,6 +85,28 @@ describe("events of a provider and actions of a service", () => {
     });
   });
 
+  test.each([
+    ["events", (id: string) => send(api, world.provider, { events: [changeOf(id)] })],
+    ["actions", (id: string) => take([actionOf(id, "note_added")])],
+  ])(
+    "%s are answered as by the try that wrote them, after one that met a locked row",
+    async (_, request) => {
+      const [id = ""] = newIds(1);
+      const answer = await losing(2, async (firstIsLost) => {
+        let asked: Promise<Answer> | undefined;
+        await world.database.db.transaction(async (tx) => {
+          await tx.sql`select from reviews where id = ${reviewId} for update`;
+          asked = request(id);
+          await firstIsLost;
+        });
+        return asked;
+      });
+      expect([answer?.status, answer?.body["accepted"], answer?.body["duplicates"]]).toEqual([
+        200, 1, 0,
+      ]);
+    },
+  );
+
   test("count the actions that changed nothing", async () => {
     const [one = "", two = ""] = newIds(2);
     const actions = [actionOf(one, "note_added"), actionOf(two, "response_deleted")];
@@ -184,6 +206,7 @@ const lost: RawDb = new Proxy(
 const AT = "2026-06-01T12:00:00.000Z";
 let count = 0;
 const newIds = (size: number) => Array.from({ length: size }, () => `id-${++count}`);
+const changeOf = (id: string) => ({ ...created(world.siteId, "known", { content: id }), id });
 const reportOf = (id: string) => ({ ...created(world.siteId, `review-${id}`), id });
 
 function actionOf(id: string, event: string) {
@@ -196,11 +219,18 @@ const take = (actions: readonly object[]) =>
   api.call("POST", "/platform/actions", { token: service, body: { actions } });
 
 /** Loses the answers to the next commits while `work` runs. */
-async function losing<T>(commits: number, work: () => Promise<T>): Promise<T> {
+async function losing<T>(
+  commits: number,
+  work: (firstIsLost: Promise<void>) => Promise<T>,
+): Promise<T> {
   let left = commits;
-  proxy.losesCommit = () => left-- > 0;
+  const { promise: firstIsLost, resolve } = Promise.withResolvers<void>();
+  proxy.losesCommit = () => {
+    resolve();
+    return left-- > 0;
+  };
   try {
-    return await work();
+    return await work(firstIsLost);
   } finally {
     proxy.losesCommit = () => false;
   }
