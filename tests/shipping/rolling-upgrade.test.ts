@@ -60,7 +60,7 @@ test.skipIf(lacks("caddy"))(
     const [first] = fleet;
     if (first === undefined) throw new Error("There is no API.");
     const endpoints = await subscribe(drill, first.api, partners);
-    const load = startLoad(first.api, endpoints, { root: proxy.root });
+    const load = startLoad(first.api, endpoints, { root: proxy.root, paceMs: REPORTS_EACH_MS });
     const readers = partners.map((partner) => startReader(proxy.root, partner));
     drill.atEnd(() => Promise.all([load.stop(), ...readers.map((reader) => reader.stop())]));
     const more = async () => {
@@ -100,6 +100,12 @@ test.skipIf(lacks("caddy"))(
 
 /** Every request of a receiver with a multiple of this number fails, so that retries are always in progress. */
 const FAILS_EACH = 25;
+/**
+ * The pauses of the two clients and of the inserter of an endpoint. Its receiver takes at least 60 events a second,
+ * because each 25th one waits 300 ms for its retry. However fast the machine is, at most 50 come in.
+ */
+const REPORTS_EACH_MS = 50;
+const INSERTS_EACH_MS = 100;
 /** The number of events in each phase. */
 const EVENTS = 300;
 /** The time in milliseconds after which the proxy, which asks every two seconds, has seen that a new process is ready. */
@@ -221,8 +227,6 @@ async function startInbox({ atEnd }: Drill, databaseUrl: string, endpoints: read
     },
   };
 }
-
-const INSERTS_EACH_MS = 20;
 
 /** Formats the figures of docs/operations/upgrades.md. */
 async function table(
