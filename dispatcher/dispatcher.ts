@@ -2,8 +2,7 @@ import { once } from "node:events";
 
 import { errorFields } from "../src/lib/log.ts";
 import type { PostgresClock } from "../src/lib/postgres-clock.ts";
-import { MAIL_WAKE } from "../src/outbox/mail.ts";
-import type { Schedule, Wake } from "../src/outbox/schedule.ts";
+import type { DueTimes, Wake } from "../src/outbox/schedule.ts";
 import type { ActorEvent, Effect } from "./actor/event.ts";
 import { InDoubtShards } from "./actor/in-doubt.ts";
 import type { Actor } from "./actor/state.ts";
@@ -12,7 +11,7 @@ import { Actors } from "./actors.ts";
 import { LIMITS, type Limits } from "./delivery/limits.ts";
 import { type AttemptDeps, Sender, type SendEvent } from "./delivery/sender.ts";
 import { SLOW_HOSTS, Slots } from "./delivery/slots.ts";
-import type { Mailer } from "./mail/mailer.ts";
+import { MAIL_SHARD, type Mailer } from "./mail/mailer.ts";
 import { Quarantine } from "./store/quarantine.ts";
 import { Holdings, type HoldingsEvent } from "./shards/holdings.ts";
 import type { Leases } from "./shards/lease-queries.ts";
@@ -23,7 +22,7 @@ import type { DispatchStore } from "./store/store.ts";
 
 export interface DispatcherDeps extends AttemptDeps {
   readonly clock: PostgresClock;
-  readonly schedule: Schedule;
+  readonly schedule: DueTimes;
   readonly leases: Leases;
   readonly store: DispatchStore;
   /** Sends mails; undefined if no mail server is configured, so that mails wait. */
@@ -121,6 +120,7 @@ export class Dispatcher {
     const working = Promise.all([
       this.#holdings.run(ended.signal),
       this.#scheduler.run(ended.signal),
+      this.#deps.mailer?.run(ended.signal, () => this.#holdings.serves(MAIL_SHARD)),
     ]);
     await Promise.race([working, signal.aborted || once(signal, "abort")]);
     await this.#shutDown();
@@ -152,10 +152,13 @@ export class Dispatcher {
     switch (event.kind) {
       case "woken":
         return this.#wake(event.wake, event.isSwept);
+      case "mailer_woken":
+        return this.#holdings.serves(MAIL_SHARD) ? this.#deps.mailer?.wake() : undefined;
       case "shards_swept":
         return this.#inDoubt.swept(event.shards);
       case "shards_claimed":
         this.#inDoubt.begin(event.shards, event.unclean, this.#deps.clock.now());
+        if (event.shards.includes(MAIL_SHARD)) this.#deps.mailer?.wake();
         return this.#scheduler.claimed(event.shards);
       case "shard_closed":
         this.#stopActors((actor) => actor.shard === event.shard);
@@ -174,7 +177,9 @@ export class Dispatcher {
         this.#unpark(event.host);
         return this.#unpark(SLOW_HOSTS);
       case "subscriptions_disabled":
-        return this.#reportDisabled(event.subscriptionIds);
+        for (const id of event.subscriptionIds)
+          this.#deps.log.warn("subscription.disabled", { subscription_id: id });
+        return;
       case "shutdown_requested":
         this.#holdings.stop();
         return this.#stopActors(() => true);
@@ -187,8 +192,6 @@ export class Dispatcher {
    */
   #wake(wake: Wake, isSwept: boolean): void {
     const isServed = this.#holdings.serves(wake.shard);
-    if (wake.subscriptionId === MAIL_WAKE.subscriptionId)
-      return isServed ? this.#deps.mailer?.wake() : undefined;
     // The subscription is noted even if it has to wait for its turn or its shard is not served any more, because the
     // next holder of the shard has to learn that attempts are in doubt.
     this.#inDoubt.note(wake);
@@ -287,13 +290,6 @@ export class Dispatcher {
   #stopActors(which: (actor: Actor) => boolean): void {
     for (const actor of this.#actors.all().filter(which)) this.#advance(actor, { kind: "stopped" });
     this.#loader.release();
-  }
-
-  #reportDisabled(subscriptionIds: readonly string[]): void {
-    const { log, schedule } = this.#deps;
-    for (const id of subscriptionIds) log.warn("subscription.disabled", { subscription_id: id });
-    // Wakes the mailer of the dispatcher that holds the shard of mails, which may be another process.
-    void schedule.wake([MAIL_WAKE]);
   }
 
   /**

@@ -2,7 +2,7 @@ import type { Db, RawDb } from "../../db/client.ts";
 import { addMs, type Clock, isoInstant } from "../../src/lib/clock.ts";
 import { hmacSha256Hex } from "../../src/lib/secrets.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
-import { ALERT_EVENT, alertSecretAssociatedData, MAIL_WAKE } from "../../src/outbox/mail.ts";
+import { ALERT_EVENT, alertSecretAssociatedData } from "../../src/outbox/mail.ts";
 import { requestHeaders } from "../../src/outbox/payload-format.ts";
 import { postErrorOf } from "../../src/outbox/tls-reason.ts";
 import type { Waker } from "../../src/outbox/schedule.ts";
@@ -18,7 +18,7 @@ export interface LookDeps extends MailDeps, RaiseDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly log: Log;
-  readonly schedule: Waker;
+  readonly schedule: Pick<Waker, "wakeMailer">;
 }
 
 const LOOK_S = 5;
@@ -46,7 +46,7 @@ export async function lookForTrouble(deps: LookDeps, everywhere: boolean, stop: 
   const partnerIds = [...unmailed, ...raised.map(({ partnerId }) => partnerId)];
   await inBatches({ log, stop, field: "partner_id" }, partnerIds, async (group) => {
     if (await db.transaction((tx) => mailAlerts(tx, deps, { partnerIds: group, at })))
-      schedule.wake([MAIL_WAKE]);
+      schedule.wakeMailer();
   });
   return raised;
 }

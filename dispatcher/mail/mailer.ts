@@ -2,7 +2,9 @@ import type { Clock } from "../../src/lib/clock.ts";
 import { isMailAddress } from "../../src/lib/email.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
+import { Waiter } from "../../src/lib/waiter.ts";
 import { openMail, type MailMessage } from "../../src/outbox/mail.ts";
+import { SWEEP_MS } from "../store/sweep.ts";
 import { decideMail, decideUnsent, type MailDecision, type MailOutcome } from "./decide.ts";
 import type { ClaimedMail, MailStore } from "./queries.ts";
 import { MAIL_CONNECTIONS, type MailTransport } from "./transport.ts";
@@ -24,6 +26,8 @@ const INACTIVE: MailOutcome = {
   lastError: "The recipient, or the company that the mail is about, is not active.",
 };
 
+/** The dispatcher that holds this shard sends the mails. */
+export const MAIL_SHARD = 0;
 /** The pause in milliseconds before a commit is retried while PostgreSQL does not answer. */
 const COMMIT_RETRY_MS = 100;
 
@@ -48,7 +52,30 @@ export class Mailer {
     return this.#looking || this.#underWay > 0;
   }
 
-  /** Claims due mails. If that fails, the sweep wakes the mailer again. */
+  /**
+   * Sweeps the queue until `ended` while `isInCharge` is true: claims the mails of lost wakes, and sleeps until the first
+   * retry is due.
+   */
+  async run(ended: AbortSignal, isInCharge: () => boolean): Promise<void> {
+    const { clock, log, store } = this.#deps;
+    let restMs = SWEEP_MS;
+    const sweep = async () => {
+      restMs = SWEEP_MS;
+      if (!isInCharge()) return;
+      try {
+        const nextAt = await store.nextAt();
+        if (nextAt === undefined) return;
+        const dueInMs = nextAt.getTime() - clock.now().getTime();
+        if (dueInMs <= 0) this.wake();
+        else restMs = Math.min(dueInMs, SWEEP_MS);
+      } catch (error) {
+        log.warn("mails.claim_failed", errorFields(error));
+      }
+    };
+    await new Waiter().repeat({ clock, ended }, () => restMs, sweep);
+  }
+
+  /** Claims due mails. If that fails, the sweep claims them. */
   wake(): void {
     this.#lookAgain = true;
     if (!this.#looking) void this.#look();

@@ -41,6 +41,7 @@ export type ClaimedMail = Awaited<ReturnType<typeof claimMails>>[number];
 export function createMailStore(db: Db) {
   return {
     claim: (at: Date, limit: number) => claimMails(db, at, limit),
+    nextAt: () => nextMailAt(db),
     isHeld: (mail: Addressed) => isHeld(db, mail),
     /** Writes the decision about a mail, unless the mail was claimed again since. */
     async commit({ id, attempt, dueAt }: ClaimedMail, decision: MailDecision, at: Date) {

@@ -1,7 +1,7 @@
 import { addMs } from "../../src/lib/clock.ts";
 import { errorFields } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
-import type { Schedule, Wake } from "../../src/outbox/schedule.ts";
+import type { DueTimes, Wake } from "../../src/outbox/schedule.ts";
 import type { DispatchStore } from "../store/store.ts";
 import { GroupRunner, type RunnerDeps } from "../store/group-runner.ts";
 import { SWEEP_MS, type SweptSubscription } from "../store/sweep.ts";
@@ -24,6 +24,8 @@ export type ScheduleEvent =
    * it.
    */
   | { readonly kind: "woken"; readonly wake: Wake; readonly isSwept: boolean }
+  /** A process has queued a mail. */
+  | { readonly kind: "mailer_woken" }
   /** A sweep has reported every due subscription of these shards. */
   | { readonly kind: "shards_swept"; readonly shards: readonly number[] };
 
@@ -45,7 +47,7 @@ const restMs = () => SWEEP_MS;
 interface SchedulerDeps extends RunnerDeps {
   /** The held shards, each with the claim under which it is held. */
   readonly holdings: { readonly shards: ReadonlyMap<number, unknown> };
-  readonly schedule: Schedule;
+  readonly schedule: DueTimes;
   readonly store: Pick<DispatchStore, "sweep">;
 }
 
@@ -101,7 +103,10 @@ export class Scheduler {
     ended.addEventListener("abort", () => this.#take.nudge());
     // If Redis cannot be reached yet, the sweep finds the due subscriptions meanwhile.
     void schedule
-      .onWake((wake) => this.#receive(wake))
+      .onWake(
+        (wake) => this.#receive(wake),
+        () => this.#report({ kind: "mailer_woken" }),
+      )
       .catch((error: unknown) => log.warn("schedule.subscribe_failed", errorFields(error)));
     await Promise.all([this.#takeLoop(ended), this.#sweepLoops(ended)]);
   }

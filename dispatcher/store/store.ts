@@ -3,13 +3,11 @@ import { CHUNK, holdQueued, passLogged, postponeBehind } from "../../db/log.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { openingOnce, type SecretBox } from "../../src/lib/secret-box.ts";
-import { MAIL_WAKE } from "../../src/outbox/mail.ts";
 import { webhookSecretAssociatedData } from "../../src/master-key.ts";
 import type { Loaded, LoadRequest, Subscription } from "../actor/event.ts";
 import { commitAttempts } from "./committer.ts";
 import type { AttemptRecord } from "./attempt-queries.ts";
 import { dispatchBatch, type BatchDispatch } from "./batch-queries.ts";
-import { nextMailAt } from "../mail/queries.ts";
 import { loadActive, type LoadedRows, type SubscriptionRow } from "./load-queries.ts";
 import { WINDOW } from "./loaded-entries.ts";
 import { sweepShards, type SweptSubscription } from "./sweep.ts";
@@ -77,13 +75,8 @@ export function createStore(deps: StoreDeps) {
      * Returns the subscriptions of each shard that have a due entry or batch: the first `limit` of each shard, or all
      * without `limit`.
      */
-    async sweep(shards: readonly number[], limit?: number): Promise<SweptSubscription[]> {
-      const found = await sweepShards(db, shards, limit);
-      const mailAt = shards.includes(MAIL_WAKE.shard) ? await nextMailAt(db) : undefined;
-      if (mailAt === undefined) return found;
-      const dueInMs = mailAt.getTime() - clock.now().getTime();
-      return [...found, { ...MAIL_WAKE, dueInMs, waitedMs: null }];
-    },
+    sweep: (shards: readonly number[], limit?: number): Promise<SweptSubscription[]> =>
+      sweepShards(db, shards, limit),
   };
 }
 

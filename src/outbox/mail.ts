@@ -4,7 +4,6 @@ import type { Tx } from "../../db/client.ts";
 import { mails } from "../../db/schema/alerts.ts";
 import { isMailAddress } from "../lib/email.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
-import type { Wake } from "./schedule.ts";
 
 /** The kind of a mail. Logs contain nothing else about a mail. */
 export type MailKind =
@@ -36,17 +35,12 @@ export interface NewMail extends MailMessage {
   readonly reviewId?: number;
 }
 
-/**
- * The wake that makes the mailer look for due mails. All mails belong to one shard, so that one dispatcher is woken.
- */
-export const MAIL_WAKE: Wake = Object.freeze({ subscriptionId: "mail", shard: 0 });
-
 /** Characters that could end a header line, and all other control characters and separators. */
 const BREAKS = /[\p{Cc}\p{Z}]+/gu;
 
 /**
- * Queues mails in the transaction of the action that causes them, with one statement. Returns the wake to send after
- * the commit. A recipient that is not one plain address, which an earlier version may have stored, is left out of its mail:
+ * Queues mails in the transaction of the action that causes them, with one statement. The caller wakes the mailer
+ * after the commit. A recipient that is not one plain address, which an earlier version may have stored, is left out of its mail:
  * the mailer gives that mail up with a log line and a count, and the others are sent.
  */
 export async function queueMails(
@@ -54,7 +48,7 @@ export async function queueMails(
   { box }: { readonly box: SecretBox },
   queued: readonly NewMail[],
   now: Date,
-): Promise<Wake> {
+): Promise<void> {
   const rows = queued.map(({ kind, expiresAt, reviewId, subject, ...mail }) => {
     const id = ulid(now.getTime());
     const oneLine = subject.toWellFormed().replace(BREAKS, " ").trim();
@@ -64,7 +58,6 @@ export async function queueMails(
     return { id, kind, sealedMessage, reviewId, expiresAt, dueAt: now, createdAt: now };
   });
   if (rows.length > 0) await tx.insert(mails).values(rows);
-  return MAIL_WAKE;
 }
 
 /** Opens a sealed mail. Throws if no key opens it. */

@@ -5,7 +5,7 @@ import type { Run } from "../../db/session.ts";
 import type { Spans } from "../lib/spans.ts";
 import type { WriterPool } from "./writer-pool.ts";
 import { APPEND } from "./queries.ts";
-import type { Schedule } from "./schedule.ts";
+import type { Schedule, Waker } from "./schedule.ts";
 
 /** A request in progress and the events that it has recorded. */
 interface RequestTrace {
@@ -102,8 +102,9 @@ export class RequestTraces {
     return Object.assign(tx, { runLast: watched });
   }
 
-  waker(schedule: Pick<Schedule, "wake">): Pick<Schedule, "wake"> {
+  waker(schedule: Pick<Schedule, keyof Waker>): Pick<Schedule, keyof Waker> {
     return {
+      ...schedule,
       wake: async (wakes) => {
         const end = this.#spans.begin();
         await schedule.wake(wakes);

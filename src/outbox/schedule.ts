@@ -18,7 +18,13 @@ export type Schedule = ReturnType<typeof createSchedule>;
 /** The part of the schedule that the API uses: it wakes dispatchers, and nobody waits for it. */
 export interface Waker {
   readonly wake: (wakes: readonly Wake[]) => void;
+  /** Wakes the mailer. Called after the commit that queued a mail. */
+  readonly wakeMailer: () => void;
 }
+
+/** The part of the schedule that dispatchers use. */
+export type DueTimes = Omit<Schedule, keyof Waker>;
+type Sending = Pick<Schedule, keyof Waker>;
 
 /** The most pipelines of wakes that may wait for Redis at the same time. Further wakes are dropped. */
 const MAX_SENDING = 64;
@@ -28,23 +34,30 @@ const MAX_SENDING = 64;
  * pipelines wait, each for the time limit of a command. The sweep of the dispatcher finds the subscriptions of dropped wakes.
  */
 export class BackgroundWaker implements Waker {
-  readonly #schedule: Pick<Schedule, "wake">;
+  readonly #schedule: Sending;
   readonly #log: Log;
   readonly #sending = new Set<Promise<void>>();
   #dropped = 0;
 
-  constructor(schedule: Pick<Schedule, "wake">, log: Log) {
+  constructor(schedule: Sending, log: Log) {
     this.#schedule = schedule;
     this.#log = log;
   }
 
   wake(wakes: readonly Wake[]): void {
-    if (wakes.length === 0) return;
+    if (wakes.length > 0) this.#send(wakes.length, () => this.#schedule.wake(wakes));
+  }
+
+  wakeMailer(): void {
+    this.#send(1, () => this.#schedule.wakeMailer());
+  }
+
+  #send(wakes: number, send: () => Promise<void>): void {
     if (this.#sending.size >= MAX_SENDING) {
-      this.#dropped += wakes.length;
+      this.#dropped += wakes;
       return;
     }
-    const sent = this.#schedule.wake(wakes).finally(() => {
+    const sent = send().finally(() => {
       this.#sending.delete(sent);
       if (this.#dropped > 0) this.#log.warn("schedule.dropped", { wakes: this.#dropped });
       this.#dropped = 0;
@@ -63,6 +76,9 @@ export class BackgroundWaker implements Waker {
  * not matter.
  */
 const AT_ONCE = 0;
+
+/** The message that wakes the mailer. A dispatcher of version 0.1.0 ignores it, and finds the mail by its sweep. */
+const MAIL = "mail";
 
 /**
  * Takes due subscriptions from a sorted set of due times in ms since the epoch. It uses one key, as Redis Cluster
@@ -145,6 +161,14 @@ export function createSchedule(redis: Redis, prefix: string, log: Log) {
         const all = wakes.map(({ shard, subscriptionId }) => `${shard} ${subscriptionId}`);
         pipeline.publish(channel, all.join(" "));
       }),
+    /** Wakes the mailer immediately. Never throws; the sweep of the mailer finds the mails of a lost wake. */
+    async wakeMailer(): Promise<void> {
+      try {
+        await redis.publish(channel, MAIL);
+      } catch (error) {
+        log.warn("schedule.failed", { wakes: 1, ...errorFields(error) });
+      }
+    },
     /** Plans wakes for subscriptions of the caller's own shards. Other processes are not notified. */
     plan: (wakes: readonly (Wake & { readonly at: Date })[]) =>
       run(wakes, (pipeline) => {
@@ -165,11 +189,12 @@ export function createSchedule(redis: Redis, prefix: string, log: Log) {
       return { due: ids, nextAt: score === "" ? undefined : fromMs(Number(score)) };
     },
     /**
-     * Calls the listener for every wake by any process while Redis is reachable. Resolves at the first subscription.
+     * Calls the listeners for every wake by any process while Redis is reachable. Resolves at the first subscription.
      */
-    onWake(listener: (wake: Wake) => void): Promise<void> {
+    onWake(listener: (wake: Wake) => void, onMail?: () => void): Promise<void> {
       const subscriber = openListener(redis);
       subscriber.on("message", (_channel: string, message: string) => {
+        if (message === MAIL) onMail?.();
         for (const [, shard, subscriptionId = ""] of message.matchAll(/(\d+) (\S+)/g))
           listener({ shard: Number(shard), subscriptionId });
       });

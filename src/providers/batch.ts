@@ -12,7 +12,6 @@ import type { Key } from "../lib/kind-key.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import type { WriterPool } from "../outbox/writer-pool.ts";
-import { MAIL_WAKE } from "../outbox/mail.ts";
 import { holdSequences, recordActions } from "../outbox/queries.ts";
 import type { Wake, Waker } from "../outbox/schedule.ts";
 import { queueHomeownerNotices, suppressingPartners } from "../reviews/actions/notices.ts";
@@ -75,15 +74,16 @@ async function writeBatch(
     const found = await findAll(tx, requests, { partners, lockWait });
     const decisions = decideBatch(requests, found);
     decided = decisions;
-    return { decisions, wakes: await writeAll(tx, deps, { requests, found, decisions, now }) };
+    return { decisions, ...(await writeAll(tx, deps, { requests, found, decisions, now })) };
   };
   try {
-    const { decisions, wakes } =
+    const { decisions, wakes, isMailed } =
       lockWait === "nothing"
         ? await deps.writerPool.group(work)
         : await deps.writerPool.transaction(partners, work, { readsFirst: true });
     // Wakes the dispatcher after the commit, because an earlier wake could find the entries still invisible.
     deps.schedule.wake(wakes);
+    if (isMailed) deps.schedule.wakeMailer();
     return decisions.map((one) =>
       one.kind === "accepted" ? { kind: "accepted", accepted: one.newEvents.length } : one,
     );
@@ -169,15 +169,15 @@ interface Batch {
   readonly now: Date;
 }
 
-/** Writes the events of all accepted requests, in order, and returns the wakes for the dispatcher. */
+/** Writes the events of all accepted requests, in order, and returns the wakes for the dispatcher and the mailer. */
 async function writeAll(
   tx: Tx,
   deps: Pick<BatcherDeps, "box">,
   { requests, found, decisions, now }: Batch,
-): Promise<Wake[]> {
+): Promise<{ wakes: Wake[]; isMailed: boolean }> {
   const newEvents = decisions.map((one) => (one.kind === "accepted" ? one.newEvents : []));
   const events = newEvents.flat();
-  if (events.length === 0) return [];
+  if (events.length === 0) return { wakes: [], isMailed: false };
   const claims = requests.flatMap(({ slug }, i) =>
     (newEvents[i] ?? []).map(({ id }) => ({ slug, id })),
   );
@@ -185,8 +185,7 @@ async function writeAll(
   const actions = outcome.recorded.map((one) => toAction(one, now));
   const finish = async () => {
     await queueHomeownerNotices(tx, deps, notices, now);
-    const recorded = await recordActions(tx, actions, now);
-    return notices.length > 0 ? [...recorded, MAIL_WAKE] : recorded;
+    return recordActions(tx, actions, now);
   };
   // The statements are pipelined together with the commit, unless mails must be sealed first.
   const [, , , wakes] = await Promise.all([
@@ -198,7 +197,7 @@ async function writeAll(
     const isCollision = isUniqueViolation(error) || isLockTimeout(error);
     throw isCollision ? new Collision("", { cause: error }) : error;
   });
-  return wakes;
+  return { wakes, isMailed: notices.length > 0 };
 }
 
 export const EVENTS_PER_BATCH = 256;

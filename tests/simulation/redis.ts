@@ -1,4 +1,4 @@
-import type { Schedule, Wake } from "../../src/outbox/schedule.ts";
+import type { DueTimes, Wake } from "../../src/outbox/schedule.ts";
 import { Server, type Network } from "./network.ts";
 import type { Process } from "./process.ts";
 import type { World } from "./world.ts";
@@ -59,7 +59,7 @@ export class Redis {
       });
   }
 
-  scheduleFor(network: Network, process: Process): Schedule {
+  scheduleFor(network: Network, process: Process): DueTimes {
     const { server } = this;
     const ask = <T>(name: string, serve: () => T) =>
       network.call(process, { server, name, timeoutMs: COMMAND_TIMEOUT_MS }, serve);
@@ -71,10 +71,6 @@ export class Redis {
       }
     };
     return {
-      wake: (wakes) =>
-        quietly("wake", () => {
-          for (const wake of wakes) this.#add(wake, AT_ONCE);
-        }),
       plan: async (wakes) => {
         if (wakes.length === 0) return;
         await quietly("plan", () => {

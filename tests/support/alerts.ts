@@ -55,7 +55,7 @@ export function lookForTrouble(
   deps: Omit<LookDeps, "schedule" | "standingOf" | "troubleSince">,
   everywhere: boolean,
 ): Promise<Raised[]> {
-  const schedule = { wake: () => Promise.resolve() };
+  const schedule = { wakeMailer: () => {} };
   const standing: LookDeps["standingOf"] = (one) => standingOf(deps, one);
   return look(
     { ...deps, schedule, standingOf: standing, troubleSince },

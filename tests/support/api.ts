@@ -121,7 +121,7 @@ export async function startApi({
     clock,
     log,
     box,
-    schedule: { wake: async () => {} },
+    schedule: { wake: () => {}, wakeMailer: () => {} },
     keys: overrides.keys ?? (await openKeyRing({ db, box, clock, log, config })),
     passwords: rememberingPasswords(),
     checks: { postgres: () => serverTime(db) },

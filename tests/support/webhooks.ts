@@ -24,7 +24,7 @@ export interface WebhookWorld {
   readonly provider: TestProvider;
   /** The id of a store review site of the first partner, to which the provider reports. */
   readonly siteId: number;
-  /** The ids of the subscriptions that the API woke, in order. */
+  /** The ids of the subscriptions that the API woke, in order; "mail" for the mailer. */
   readonly wakes: string[];
   /** Sends a request below `/partner/webhooks`, by default as the owner of the first partner. */
   ask(method: string, path: string, options?: { body?: unknown; as?: Who }): Promise<Answer>;
@@ -48,6 +48,10 @@ export async function startWebhooks(
     async wake(some: readonly Wake[]) {
       wakes.push(...some.map(({ subscriptionId }) => subscriptionId));
       await options.schedule?.wake(some);
+    },
+    wakeMailer() {
+      wakes.push("mail");
+      options.schedule?.wakeMailer();
     },
   };
   const api = await startApi({

@@ -7,8 +7,8 @@ import type { Config } from "../../lib/config.ts";
 import type { Digest } from "../../lib/kind-key.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { isMailAddress } from "../../lib/email.ts";
-import { MAIL_WAKE, queueMails } from "../../outbox/mail.ts";
-import type { Wake, Waker } from "../../outbox/schedule.ts";
+import { queueMails } from "../../outbox/mail.ts";
+import type { Waker } from "../../outbox/schedule.ts";
 import type { CodeMac } from "../code-mac.ts";
 import {
   codeBudget,
@@ -98,9 +98,9 @@ export function digestsOfEmail(email: string): Digest[] {
 /**
  * Replaces the code for an email and purpose, and queues its mail in the same transaction. If the code must not be
  * mailed, the mail is queued and rolled back, so that the response time does not reveal whether a mail was sent
- * (contract 4.14). Returns the wake-up to send after the commit.
+ * (contract 4.14). The caller wakes the mailer after the commit.
  */
-export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<Wake> {
+export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<void> {
   const { type, digest, email, userId, now } = one;
   const ttlS = deps.config.otpTtlS;
   const code = String(randomInt(CODES)).padStart(CODE_DIGITS, "0");
@@ -118,7 +118,6 @@ export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<W
     now,
   );
   await (isMailed ? keepTrial : undoTrial)(tx);
-  return MAIL_WAKE;
 }
 
 /**
@@ -151,22 +150,22 @@ export async function resendCode(
     ip: requestContext.ip,
     now: deps.clock.now(),
   };
-  const wake = await deps.db.transaction((tx) => startOrRepeat(tx, deps, request));
-  if (wake !== undefined) deps.schedule.wake([wake]);
+  await deps.db.transaction((tx) => startOrRepeat(tx, deps, request));
+  deps.schedule.wakeMailer();
 }
 
 async function startOrRepeat(
   tx: Tx,
   deps: ResendDeps,
   { email, type, ip, now }: ResendBody & { ip: string; now: Date },
-): Promise<Wake | undefined> {
+): Promise<void> {
   const isKnownAddress = await hasSignedInFrom(tx, email, ip);
   const held = await holdCodes(tx, { type, email }, { isKnownAddress, now });
   if (!hasCodesLeft(held.budget, now) || isCoolingDown(held.limits, now, deps.config.otpCooldownS))
-    return undefined;
+    return;
   const last = await findCode(tx, held.digest, type);
   const recipient = await findCodeRecipient(tx, email);
-  return issueCode(tx, deps, {
+  await issueCode(tx, deps, {
     ...held,
     now,
     ...addresseeOf(type, { recipient, last, now, signup: deps.config.signupCodes }),

@@ -60,7 +60,7 @@ export async function makeInvitation(
 
 /**
  * Mails the user instructions for the first sign-in: a link that sets a password or, if the company's domain allows
- * no passwords, a link to sign in through its identity provider. The caller must wake `MAIL_WAKE` after the commit.
+ * no passwords, a link to sign in through its identity provider. The caller wakes the mailer after the commit.
  * Throws `rate_limited` if the address got too many such mails. Returns false, and does nothing, while the user or the
  * company is not active, because the link would not work.
  */

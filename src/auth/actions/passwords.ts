@@ -6,8 +6,8 @@ import type { Config } from "../../lib/config.ts";
 import type { Passwords } from "../../lib/password.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
-import { MAIL_WAKE, queueMails } from "../../outbox/mail.ts";
-import type { Wake, Waker } from "../../outbox/schedule.ts";
+import { queueMails } from "../../outbox/mail.ts";
+import type { Waker } from "../../outbox/schedule.ts";
 import { hasCodesLeft } from "../decide.ts";
 import { emailDigest } from "../email.ts";
 import type { KeyRing } from "../key-ring.ts";
@@ -68,7 +68,7 @@ export async function resetPassword(
     await tellOfReset(tx, deps, person, now);
     return freshSession(tx, deps, person, { requestContext, now });
   });
-  deps.schedule.wake([MAIL_WAKE]);
+  deps.schedule.wakeMailer();
   return signedInOr(answer);
 }
 
@@ -155,19 +155,19 @@ export async function requestPasswordChange(
       },
     });
   }
-  if (outcome.value !== undefined) deps.schedule.wake([outcome.value]);
+  deps.schedule.wakeMailer();
 }
 
 async function mailCode(
   tx: Tx,
   deps: ChangeDeps,
   { email, userId, now }: { email: string; userId: number; now: Date },
-): Promise<Wake | undefined> {
+): Promise<void> {
   // A correct password is stronger evidence than a known network address, so the code is taken from the budget for
   // known addresses.
   const request = { type: "change_password", email } as const;
   const held = await holdCodes(tx, request, { isKnownAddress: true, now });
-  if (!hasCodesLeft(held.budget, now)) return undefined;
+  if (!hasCodesLeft(held.budget, now)) return;
   const brand = (await findCodeRecipient(tx, email))?.brand ?? null;
-  return issueCode(tx, deps, { ...held, isMailed: true, userId, brand, now });
+  await issueCode(tx, deps, { ...held, isMailed: true, userId, brand, now });
 }

@@ -18,7 +18,7 @@ export async function suppressingPartners(
   return partnerIds.length === 0 ? new Set() : queries.suppressingPartners(tx, partnerIds);
 }
 
-/** Queues a mail about each posted response. The caller sends the wake `MAIL_WAKE` after the commit. */
+/** Queues a mail about each posted response. The caller wakes the mailer after the commit. */
 export async function queueHomeownerNotices(
   tx: Tx,
   deps: SealingDeps,
@@ -52,8 +52,8 @@ export async function planFlagNotice(
 }
 
 /**
- * Queues the mail about a moved flag to the owner that `planFlagNotice` returned. The caller sends the wake
- * `MAIL_WAKE` after the commit.
+ * Queues the mail about a moved flag to the owner that `planFlagNotice` returned. The caller wakes the
+ * mailer after the commit.
  */
 export async function queueFlagNotice(
   tx: Tx,

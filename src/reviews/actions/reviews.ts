@@ -10,7 +10,6 @@ import { invalid, Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { planFlagNotice, queueFlagNotice } from "./notices.ts";
 import type { RecordedAction } from "../../outbox/event.ts";
-import { MAIL_WAKE } from "../../outbox/mail.ts";
 import type { WriterPool } from "../../outbox/writer-pool.ts";
 import { recordActions } from "../../outbox/queries.ts";
 import type { Waker } from "../../outbox/schedule.ts";
@@ -179,20 +178,20 @@ async function act(
     if (current === undefined) throw new Problem("not_found");
     const decision = await rule(current, { userId: principal.userId, at: now }, tx);
     if (decision.kind === "refuse") throw new Problem(decision.code);
-    if (decision.kind === "nothing") return { review: current, wakes: [] };
+    if (decision.kind === "nothing") return { review: current, wakes: [], isMailed: false };
     const { changes } = decision;
     await queries.updateReview(tx, id, changes, now);
     const changed = { ...current, ...changes, updatedAt: now };
     const action = actionOf(changed, decision.event, { principal, now });
-    const recorded = await recordActions(tx, [action], now);
-    return {
-      review: changed,
-      wakes: isMailed(decision.event) ? [...recorded, MAIL_WAKE] : recorded,
-    };
+    const wakes = await recordActions(tx, [action], now);
+    return { review: changed, wakes, isMailed: isMailed(decision.event) };
   };
-  const { review, wakes } = await deps.writerPool.transaction(partners, work, { readsFirst: true });
+  const { review, wakes, ...done } = await deps.writerPool.transaction(partners, work, {
+    readsFirst: true,
+  });
   // Wakes the dispatcher after the commit, because an earlier wake could find the entries still invisible.
   deps.schedule.wake(wakes);
+  if (done.isMailed) deps.schedule.wakeMailer();
   return review;
 }
 

@@ -16,7 +16,6 @@ import { findRow, type Found, type Page } from "../../http/list.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import { Problem } from "../../lib/problem.ts";
-import { MAIL_WAKE } from "../../outbox/mail.ts";
 import type { NewTeammate, NewUser, ROLES_OF, User, UserQuery, UserUpdate } from "../model.ts";
 import * as queries from "../queries/users.ts";
 import { EMAIL_TAKEN, userErrors } from "../user-rules.ts";
@@ -88,7 +87,7 @@ export async function createUser(
       return { result: existing(await queries.userById(tx, id)) };
     },
   );
-  const wake = () => deps.schedule.wake([MAIL_WAKE]);
+  const wake = () => deps.schedule.wakeMailer();
   if (passwordHash === null) afterCreating({ requestContext }, wake);
   return user;
 }
@@ -156,7 +155,7 @@ export async function changeUser(
     const details = { ...ids, fields, changes: changesOf(NOT_PERSONAL, before, result) };
     return { result, change: { action: "USER_UPDATED", details } };
   });
-  if (isMoved) deps.schedule.wake([MAIL_WAKE]);
+  if (isMoved) deps.schedule.wakeMailer();
   return changed;
 }
 
@@ -192,7 +191,7 @@ export async function inviteAgain(
     if (!(await inviteUser(tx, deps, invited))) throw new Problem("company_inactive");
     return existing(await queries.userById(tx, id));
   });
-  deps.schedule.wake([MAIL_WAKE]);
+  deps.schedule.wakeMailer();
   return user;
 }
 
@@ -286,7 +285,7 @@ export async function resetFactors(
     await recordAudit(tx, { at: now, action, actor, requestContext, details });
     await tellOfLostFactors(tx, deps, { userId: id, now });
   });
-  deps.schedule.wake([MAIL_WAKE]);
+  deps.schedule.wakeMailer();
 }
 
 /** Removes a user's sign-in lock (contract 4.8) before it expires. */

@@ -31,7 +31,7 @@ interface Confirmation {
 
 /**
  * Mails each address a link that confirms it as a recipient of alerts. Throws `rate_limited` after too many such
- * mails. The caller must wake `MAIL_WAKE` after the commit.
+ * mails. The caller wakes the mailer after the commit.
  */
 export async function askRecipients(
   tx: Tx,

@@ -15,7 +15,7 @@ import { Problem } from "../../lib/problem.ts";
 import { newSecret } from "../../lib/secrets.ts";
 import { fingerprint } from "../../lib/secret-box.ts";
 import { eachMailbox, hasMailbox, isMailAddress, normalEmail } from "../../lib/email.ts";
-import { alertSecretAssociatedData, MAIL_WAKE } from "../../outbox/mail.ts";
+import { alertSecretAssociatedData } from "../../outbox/mail.ts";
 import {
   DEFAULTS,
   type AlertSettings,
@@ -188,6 +188,6 @@ async function change(
     await recordAudit(tx, { at, action, actor: principal, requestContext, details });
     return { ...after, updatedAt: at, secret, isMailed: asked.length > 0 };
   });
-  if (isMailed) deps.schedule.wake([MAIL_WAKE]);
+  if (isMailed) deps.schedule.wakeMailer();
   return changed;
 }

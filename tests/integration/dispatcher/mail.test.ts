@@ -11,13 +11,20 @@ import {
   MAIL_CONNECTIONS,
   type MailTransport,
 } from "../../../dispatcher/mail/transport.ts";
-import { Mailer } from "../../../dispatcher/mail/mailer.ts";
+import { MAIL_SHARD, Mailer } from "../../../dispatcher/mail/mailer.ts";
+import { SWEEP_MS } from "../../../dispatcher/store/sweep.ts";
 import { addMs, systemClock, type Clock } from "../../../src/lib/clock.ts";
 import type { Log } from "../../../src/lib/log.ts";
-import { MAIL_WAKE, queueMails, type NewMail } from "../../../src/outbox/mail.ts";
-import { createTestBox, silentLog } from "../../support/dispatch.ts";
+import { queueMails, type NewMail } from "../../../src/outbox/mail.ts";
+import {
+  createTestBox,
+  createTestSchedule,
+  silentLog,
+  startDispatcher,
+} from "../../support/dispatch.ts";
 import { headerOf, MailServer } from "../../support/network/mail-server.ts";
 import { removeAll } from "../../support/maintenance.ts";
+import { createFakeClock } from "../../support/clock.ts";
 import { createDatabase } from "../../support/postgres.ts";
 import { addTenants, type TestAccount } from "../../support/tenants.ts";
 import { until } from "../../support/network/receiver.ts";
@@ -30,8 +37,7 @@ test("sends a mail once, after the commit and not before", async () => {
   const { mailer } = sender({ server });
   const goOn = Promise.withResolvers<void>();
   const queued = database.db.transaction(async (tx) => {
-    const wake = await queueMails(tx, { box }, [otp], new Date());
-    expect(wake).toEqual(MAIL_WAKE);
+    await queueMails(tx, { box }, [otp], new Date());
     mailer.wake();
     await goOn.promise;
   });
@@ -46,6 +52,81 @@ test("sends a mail once, after the commit and not before", async () => {
   await Bun.sleep(100);
   expect(server.received.map((mail) => mail.to)).toEqual([["ada@reader.example"]]);
   expect(await nextMailAt(database.db)).toBeUndefined();
+});
+
+describe("a dispatcher", () => {
+  test("sends each mail when it is woken, long before its sweep", async () => {
+    const { server, schedule } = await startMailing();
+    const startedMs = performance.now();
+    for (let sent = 1; sent <= 5; sent++) {
+      await queue();
+      await schedule.wakeMailer();
+      await until("the mail", () => server.received.length === sent);
+    }
+    expect(performance.now() - startedMs).toBeLessThan(2 * SWEEP_MS);
+  });
+
+  test("finds a mail by its sweep if the wake was lost", async () => {
+    const { server } = await startMailing();
+    await queue();
+    await until("the mail", () => server.received.length === 1);
+  });
+
+  test("finds a mail by its sweep if an API of version 0.1.0 has sent the wake, and removes the wake", async () => {
+    const { server, schedule, warned } = await startMailing();
+    await queue();
+    await schedule.wake([{ subscriptionId: "mail", shard: MAIL_SHARD }]);
+    await until("the mail", () => server.received.length === 1);
+    const { due } = await schedule.takeDue(MAIL_SHARD, new Date(), 10);
+    expect({ due, warned }).toEqual({ due: [], warned: [] });
+  });
+
+  test("claims a retry when it is due, also between two sweeps, and only if it is in charge", async () => {
+    const clock = createFakeClock();
+    const dueAt = addMs(clock.now(), 1_000);
+    const claims: Date[] = [];
+    const wrap = (store: MailStore): MailStore => ({
+      ...store,
+      nextAt: async () => dueAt,
+      claim: async (at) => (claims.push(at), []),
+    });
+    const { mailer } = sender({ server: { url: "smtp://127.0.0.1" }, clock, wrap, sweepMs: null });
+    const ended = new AbortController();
+    let isInCharge = false;
+    const running = mailer.run(ended.signal, () => isInCharge);
+    const pass = async (ms: number) => {
+      await until("its sleep", () => clock.sleepers > 0);
+      clock.advance(ms);
+      await Bun.sleep(1);
+    };
+    await pass(SWEEP_MS);
+    expect(claims).toEqual([]);
+    isInCharge = true;
+    clock.set(addMs(dueAt, -400 - SWEEP_MS));
+    await pass(SWEEP_MS);
+    await pass(399);
+    expect(claims).toEqual([]);
+    await pass(1);
+    expect(claims).toEqual([dueAt]);
+    ended.abort();
+    await running;
+  });
+
+  /** A dispatcher with a mail server, which holds all shards and has looked for mails once. */
+  async function startMailing() {
+    const server = await mailServer();
+    const redis = await createTestSchedule();
+    const warned: string[] = [];
+    const log = { ...silentLog, warn: (event: string) => void warned.push(event) };
+    const mailTransport = transportTo(server);
+    const { schedule } = redis;
+    const dispatcher = startDispatcher({ db: database.db, box, schedule, mailTransport, log });
+    stops.push(redis.close, redis.flush, () => dispatcher.stop());
+    await queue();
+    await until("its first mail", () => server.received.length === 1);
+    server.received.length = 0;
+    return { server, schedule, warned };
+  }
 });
 
 test("sends nothing of a transaction that is rolled back", async () => {
@@ -548,6 +629,8 @@ interface SenderOptions {
   readonly clock?: Clock;
   readonly log?: Log;
   readonly box?: typeof box;
+  /** The interval of the sweeps; null if there is none. */
+  readonly sweepMs?: null;
 }
 
 interface Sender {
@@ -569,7 +652,7 @@ function sender(options: SenderOptions): Sender {
     transport: transportTo(options.server, options.timeoutMs),
     retryDelaysMs: options.retryDelaysMs ?? [50, 100, 150],
   });
-  const sweep = setInterval(() => mailer.wake(), 10);
+  const sweep = options.sweepMs === null ? undefined : setInterval(() => mailer.wake(), 10);
   const drain = async (ms: number) => {
     clearInterval(sweep);
     mailer.stop();

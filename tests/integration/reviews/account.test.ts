@@ -392,7 +392,10 @@ const tokens = { owner: "", user: "", location: "", sibling: "", stranger: "", p
 beforeAll(async () => {
   const [one, two] = tenants.partners;
   [account] = one.accounts;
-  const schedule = { wake: async (some: readonly Wake[]) => void wakes.push(...some) };
+  const schedule = {
+    wake: (some: readonly Wake[]) => void wakes.push(...some),
+    wakeMailer: () => {},
+  };
   api = await startApi({ db: database.db, clock, schedule });
   tokens.owner = await api.login(account.owner.email);
   tokens.user = await api.login(account.user.email);

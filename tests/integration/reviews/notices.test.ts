@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 
 import { createMailTransport } from "../../../dispatcher/mail/transport.ts";
-import { MAIL_WAKE, openMail, type MailMessage } from "../../../src/outbox/mail.ts";
+import { openMail, type MailMessage } from "../../../src/outbox/mail.ts";
 import type { Schedule } from "../../../src/outbox/schedule.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import {
@@ -37,7 +37,7 @@ describe("the notice to the homeowner", () => {
     expect(mail?.text.trimEnd().endsWith("Brand p1")).toBe(true);
     expect(mail?.html).toContain("color:#112233");
     expect(mail?.html).toContain("Thank you!<br>Come again.");
-    expect(world.wakes).toContain(MAIL_WAKE.subscriptionId);
+    expect(world.wakes).toContain("mail");
   });
 
   test("escapes all text from outside", async () => {
@@ -136,7 +136,7 @@ describe("the mail about a flag", () => {
       to: "under_review",
       native_email: "queued",
     });
-    expect(world.wakes).toContain(MAIL_WAKE.subscriptionId);
+    expect(world.wakes).toContain("mail");
   });
 
   test("is not sent for an unchanged or a rejected status", async () => {
@@ -261,7 +261,7 @@ test("mails queued while the mail server is down arrive later, exactly once", as
   // Skips the minute until the next attempt.
   const now = new Date();
   await db.sql`update mails set due_at = ${now}`;
-  await schedule.wake([MAIL_WAKE]);
+  await schedule.wakeMailer();
   await until("all arrived", () => server.received.length >= addresses.length);
   await until("all settled", async () => {
     const [row] = await db.sql<{ n: number }[]>`

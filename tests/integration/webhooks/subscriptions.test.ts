@@ -514,6 +514,7 @@ beforeAll(async () => {
   const schedule = {
     wake: async (some: readonly Wake[]) =>
       void wakes.push(...some.map(({ subscriptionId }) => subscriptionId)),
+    wakeMailer: () => {},
   };
   api = await startApi({ db: database.db, clock, schedule, config: { batchHourMs: HOUR_MS } });
   const [one, two] = tenants.partners;

@@ -26,7 +26,10 @@ describe("wakes in the background", () => {
     const got: (readonly Wake[])[] = [];
     const lines: string[] = [];
     const waker = new BackgroundWaker(
-      { wake: (wakes) => answers[got.push(wakes) - 1]?.promise ?? Promise.resolve() },
+      {
+        wake: (wakes) => answers[got.push(wakes) - 1]?.promise ?? Promise.resolve(),
+        wakeMailer: () => answers[got.push([]) - 1]?.promise ?? Promise.resolve(),
+      },
       createLog({ role: "api", level: "debug", clock: systemClock }, (line) => lines.push(line)),
     );
     return { waker, got, lines, answer: () => answers.forEach(({ resolve }) => resolve()) };

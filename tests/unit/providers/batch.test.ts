@@ -137,7 +137,7 @@ beforeEach(() => {
   } as unknown as WriterPool;
   const log: Log = { debug() {}, info() {}, warn() {}, error() {} };
   const box = {} as SecretBox;
-  submit = createBatcher({ writerPool, clock, box, log, schedule: { wake: async () => {} } });
+  submit = createBatcher({ writerPool, clock, box, log, schedule: { wake() {}, wakeMailer() {} } });
 });
 
 /** A request with this number of reviews and characters each, for these partners. */

@@ -4,7 +4,7 @@ import { Scheduler } from "../../../../dispatcher/shards/scheduler.ts";
 import type { DispatchStore } from "../../../../dispatcher/store/store.ts";
 import { SWEEP_MS, type SweptSubscription } from "../../../../dispatcher/store/sweep.ts";
 import { addMs } from "../../../../src/lib/clock.ts";
-import type { Schedule, Wake } from "../../../../src/outbox/schedule.ts";
+import type { DueTimes, Wake } from "../../../../src/outbox/schedule.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 
 let ended: AbortController;
@@ -194,7 +194,7 @@ let find: () => { due: string[]; nextAt: Date | undefined };
 
 let inPostgres: SweptSubscription[];
 
-let schedule: Schedule;
+let schedule: DueTimes;
 
 let scheduler: Scheduler;
 
@@ -206,7 +206,6 @@ beforeEach(async () => {
   inPostgres = [];
   find = () => ({ due: [], nextAt: undefined });
   schedule = {
-    wake: async () => {},
     plan: async (wakes) => void planned.push(...wakes),
     async clear(wakes) {
       if (wakes.length > 0) cleared.push(wakes.map(({ subscriptionId }) => subscriptionId));
@@ -240,7 +239,8 @@ async function run(): Promise<void> {
     { clock, log, schedule, store, holdings: { shards: held } },
     (event) => {
       if (event.kind === "shards_swept") swept.push(...event.shards);
-      else woken.push(event.wake.subscriptionId + (event.isSwept ? "*" : ""));
+      else if (event.kind === "woken")
+        woken.push(event.wake.subscriptionId + (event.isSwept ? "*" : ""));
     },
   );
   running = scheduler.run(ended.signal);

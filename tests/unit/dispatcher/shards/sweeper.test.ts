@@ -175,7 +175,6 @@ beforeEach(() => {
       },
       holdings: { shards: held },
       schedule: {
-        wake: async () => {},
         plan: async () => {},
         clear: async () => {},
         takeDue: async () => ({ due: [], nextAt: undefined }),
@@ -183,9 +182,9 @@ beforeEach(() => {
       },
       store: { sweep },
     },
-    (event) =>
-      void told.push(
-        event.kind === "woken" ? event.wake.subscriptionId : `swept ${event.shards.join(" ")}`,
-      ),
+    (event) => {
+      if (event.kind === "woken") told.push(event.wake.subscriptionId);
+      if (event.kind === "shards_swept") told.push(`swept ${event.shards.join(" ")}`);
+    },
   );
 });
