@@ -117,11 +117,10 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
 export const MASTER_KEY_REMEDY =
   "Set MASTER_KEY (or MASTER_KEY_FILE) to the key of this database; while it changes, the old one as MASTER_KEY_PREVIOUS.";
 
-/**
- * Interval in ms at which a process renews its row in `processes`, and the shortest pause between two checks of the
- * encrypted columns.
- */
-const INTERVAL_MS = 5_000;
+/** Interval in ms at which a process renews its row in `processes`. */
+const PUBLISH_MS = 20_000;
+/** The shortest pause in ms between two checks of the encrypted columns. */
+const CHECK_MS = 5_000;
 /**
  * Pause after a check of the encrypted columns, as a multiple of the check's duration, so that checks take 2 % of the
  * time.
@@ -162,11 +161,12 @@ export class MasterKeyWatch {
   /**
    * Ends the process if its master keys do not decrypt the stored values, because a restart cannot help. The ids of
    * the keys are published first, so that this process and a `rotate-master` that runs at the same time cannot miss
-   * each other. The method may be called again after an error.
+   * each other. Rows of ended processes are removed. The method may be called again after an error.
    */
   async begin(): Promise<void> {
     const { db, box } = this.#deps;
     await this.#publish();
+    await db.delete(processes).where(not(isRunning));
     const keyError = await masterKeyError(db, box);
     if (keyError === undefined) return;
     await this.close();
@@ -176,8 +176,8 @@ export class MasterKeyWatch {
 
   /** Renews the row in `processes` and repeats the check until `close`. */
   run(): void {
-    this.#publishing = this.#repeat(0, () => this.#publish());
-    void this.#repeat(CHECK_PAUSES, () => this.#check());
+    this.#publishing = this.#repeat(PUBLISH_MS, 0, () => this.#publish());
+    void this.#repeat(CHECK_MS, CHECK_PAUSES, () => this.#check());
   }
 
   /** Rejects as long as a stored value is encrypted with a key that this process lacks. */
@@ -202,7 +202,6 @@ export class MasterKeyWatch {
       .insert(processes)
       .values({ id: this.#id, role, host: hostname(), pid: process.pid, masterKeys, seenAt: NOW })
       .onConflictDoUpdate({ target: processes.id, set: { seenAt: NOW } });
-    await db.delete(processes).where(not(isRunning));
   }
 
   async #check(): Promise<void> {
@@ -214,11 +213,11 @@ export class MasterKeyWatch {
     this.#keyError = keyError;
   }
 
-  async #repeat(share: number, work: () => Promise<void>): Promise<void> {
+  async #repeat(leastMs: number, share: number, work: () => Promise<void>): Promise<void> {
     const { clock, log } = this.#deps;
     const { signal } = this.#closing;
     for (let tookMs = 0; ;) {
-      await clock.sleep(Math.max(INTERVAL_MS, tookMs * share), signal);
+      await clock.sleep(Math.max(leastMs, tookMs * share), signal);
       if (signal.aborted) return;
       const beganMs = clock.monotonicMs();
       await work().catch((error: unknown) => log.warn("master_key.unwatched", errorFields(error)));

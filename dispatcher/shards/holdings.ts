@@ -1,6 +1,7 @@
 import type { QuarantinedLane } from "../../src/outbox/quarantined-lane.ts";
 import { errorFields } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
+import { SHARDS } from "../../src/outbox/schedule.ts";
 import type { Outage } from "../http/failure.ts";
 import { type Claim, LEASE_RENEW_MS, LEASE_SAFE_MS } from "./lease-queries.ts";
 import type { PostgresClock } from "../../src/lib/postgres-clock.ts";
@@ -73,6 +74,10 @@ export class Holdings {
   readonly #tick = new Waiter();
   readonly #watch = new Waiter();
   #id: string;
+  /**
+   * Whether neither a shard nor another dispatcher can be found, by the last renewal. The reads of both rest meanwhile.
+   */
+  #isSettled = false;
   /** The start of the last renewal by the two clocks of the process. */
   #renewed: { readonly monotonicMs: number; readonly ownMs: number } | undefined;
   #stopping = false;
@@ -126,8 +131,12 @@ export class Holdings {
     const watchMs = () => this.#failureDetector.intervalMs;
     await Promise.all([
       this.#renewal.repeat(often, renewMs, () => this.#renew()),
-      this.#tick.repeat(often, renewMs, () => this.#assign()),
-      this.#watch.repeat(often, watchMs, () => this.#failureDetector.check(this.#id)),
+      this.#tick.repeat(often, renewMs, async () => {
+        if (!this.#isSettled) await this.#assign();
+      }),
+      this.#watch.repeat(often, watchMs, async () => {
+        if (!this.#isSettled) await this.#failureDetector.check(this.#id);
+      }),
     ]);
     if (this.#abandoned) return;
     try {
@@ -167,6 +176,7 @@ export class Holdings {
     this.#leaving.clear();
     this.#closed.clear();
     this.#renewed = undefined;
+    this.#isSettled = false;
     this.#renewal.nudge();
     return true;
   }
@@ -178,16 +188,27 @@ export class Holdings {
       // The insert of the lease changes nothing if an earlier try wrote the row and its response was lost.
       if (this.#renewed === undefined) await leases.join(id);
       const began = { monotonicMs: clock.monotonicMs(), ownMs: clock.ownMs() };
-      const now = await leases.renew(id, this.#use);
-      if (now === undefined) this.#report({ kind: "lease_lost", dispatcherId: id });
-      if (id !== this.#id || now === undefined) return;
-      clock.heard(now, began.monotonicMs);
+      const renewed = await leases.renew(id, this.#use);
+      if (renewed === undefined) this.#report({ kind: "lease_lost", dispatcherId: id });
+      if (id !== this.#id || renewed === undefined) return;
+      clock.heard(renewed.now, began.monotonicMs);
       if (this.#renewed === undefined) this.#tick.nudge();
       this.#renewed = began;
+      this.#settle(renewed.isAlone);
     } catch (error) {
+      this.#settle(false);
       log.warn("lease.renew_failed", errorFields(error));
     }
     this.#report({ kind: "lease_checked" });
+  }
+
+  #settle(isAlone: boolean): void {
+    const wasSettled = this.#isSettled;
+    const holdsAll = this.#shards.size === SHARDS && this.#closed.size + this.#leaving.size === 0;
+    this.#isSettled = isAlone && holdsAll;
+    if (!wasSettled || this.#isSettled) return;
+    this.#tick.nudge();
+    this.#watch.nudge();
   }
 
   /** Claims shards up to the fair share, or releases those above it. */

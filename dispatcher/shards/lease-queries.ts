@@ -77,6 +77,12 @@ const NOW = sql`now()`;
 const MIB = 1_048_576;
 const CLAIM = { id: shards.id, epoch: shards.epoch, unclean: shards.unclean };
 
+/** The time of PostgreSQL at a renewal, and whether the dispatcher is the only one and holds every shard. */
+export interface Renewed {
+  readonly now: Date;
+  readonly isAlone: boolean;
+}
+
 /** The queries of the leases. The simulation implements the same type in memory. */
 export type Leases = ReturnType<typeof createLeases>;
 
@@ -113,14 +119,19 @@ export function createLeases(db: Db, renewals: Db) {
         .onConflictDoNothing();
     },
     /**
-     * Renews the lease and returns the time of PostgreSQL, or undefined if another process has expired the lease.
+     * Renews the lease; returns undefined if another process has expired it.
      * `renewed_at` grows even if the clock of PostgreSQL stands still or steps back, because observers only compare it with
      * the value that they read before. The outage and the quarantined lanes are shown to operators
      * and partners.
      */
-    async renew(id: string, shown?: Shown): Promise<Date | undefined> {
+    async renew(id: string, shown?: Shown): Promise<Renewed | undefined> {
       const outage = shown?.outage();
       const { renewedAt } = dispatchers;
+      const isAlone = sql`
+        (select count(*) from ${dispatchers}) = 1
+          and not exists (select from ${shards} where ${shards.dispatcherId} is distinct from ${id})`.mapWith(
+        Boolean,
+      );
       const [renewed] = await renewals
         .update(dispatchers)
         .set({
@@ -131,8 +142,8 @@ export function createLeases(db: Db, renewals: Db) {
           outageSince: outage?.since ?? null,
         })
         .where(eq(dispatchers.id, id))
-        .returning({ now: NOW.mapWith(renewedAt) });
-      return renewed?.now;
+        .returning({ now: NOW.mapWith(renewedAt), isAlone });
+      return renewed;
     },
     /**
      * Claims free shards up to the fair share. Returns all shards of this dispatcher, and the number of shards above

@@ -1,7 +1,7 @@
 import { addMs } from "../../src/lib/clock.ts";
 import { errorFields } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
-import type { DueTimes, Wake } from "../../src/outbox/schedule.ts";
+import { type DueTimes, SHARDS, type Wake } from "../../src/outbox/schedule.ts";
 import type { DispatchStore } from "../store/store.ts";
 import { GroupRunner, type RunnerDeps } from "../store/group-runner.ts";
 import { SWEEP_MS, type SweptSubscription } from "../store/sweep.ts";
@@ -11,8 +11,8 @@ const TAKE_LIMIT = 256;
 /** The pause in milliseconds before Redis is queried again after a failure. */
 const REDIS_RETRY_MS = 1_000;
 /**
- * The longest sleep of the scheduler in milliseconds. If the clock of PostgreSQL is set forward, planned wakes are
- * due before the sleep ends.
+ * The longest sleep of the scheduler in milliseconds while wakes are planned. If the clock of PostgreSQL is set forward,
+ * they are due before the sleep ends.
  */
 const MAX_SLEEP_MS = 200;
 /** The time in milliseconds that received wakes stay in the sorted sets, so that one command removes many of them. */
@@ -29,8 +29,12 @@ export type ScheduleEvent =
   /** A sweep has reported every due subscription of these shards. */
   | { readonly kind: "shards_swept"; readonly shards: readonly number[] };
 
-/** The most shards of one query, because the whole result of a query is kept in memory. */
+/**
+ * The most shards of one query, because the whole result of a query is kept in memory. If the last sweep of all shards has
+ * found few subscriptions, one query sweeps all of them.
+ */
 const SHARDS_PER_QUERY = 16;
+const FEW = 256;
 /** The number of subscriptions that one quick query reads of each claimed shard, before all others are read. */
 const CLAIMED_FIRST = 16;
 /** The pause in milliseconds before a query is retried that failed because PostgreSQL is out of reach. */
@@ -76,6 +80,8 @@ export class Scheduler {
   #planning: Promise<void>[] = [];
   /** The longest wait of a due entry in milliseconds since the last sweep of all shards ended. */
   #longestMs = 0;
+  /** The number of subscriptions that the last sweep of all shards has found, at first unknown. */
+  #found = Infinity;
   /** The longest wait of a due entry in milliseconds that the last sweep of all shards found. */
   lagMs = 0;
 
@@ -163,7 +169,7 @@ export class Scheduler {
     const { clock, holdings } = this.#deps;
     while (!ended.aborted) {
       const now = clock.now();
-      let next = addMs(now, MAX_SLEEP_MS);
+      let next = addMs(now, this.#nextAt.size > 0 ? MAX_SLEEP_MS : SWEEP_MS);
       const due: number[] = [];
       for (const [shard, at] of this.#nextAt) {
         if (!holdings.shards.has(shard)) this.#nextAt.delete(shard);
@@ -196,7 +202,9 @@ export class Scheduler {
     ended.addEventListener("abort", () => this.#runner.clear());
     const often = { clock: this.#deps.clock, ended };
     const sweepAll = async () => {
-      await this.#sweepShards(new Set(this.#deps.holdings.shards.keys()), ended);
+      const perQuery = this.#found < FEW ? SHARDS : SHARDS_PER_QUERY;
+      this.#found = 0;
+      await this.#sweepShards(new Set(this.#deps.holdings.shards.keys()), { perQuery, ended });
       this.lagMs = this.#longestMs;
       this.#longestMs = 0;
     };
@@ -205,15 +213,18 @@ export class Scheduler {
       often.clock.sleep(SWEEP_MS, ended).then(() => this.#sweep.repeat(often, restMs, sweepAll)),
       this.#claim.repeat(often, restMs, async () => {
         await this.#sweepFirst([...this.#claimed]);
-        await this.#sweepShards(this.#claimed, ended);
+        await this.#sweepShards(this.#claimed, { perQuery: SHARDS_PER_QUERY, ended });
       }),
     ]);
   }
 
   /** Sweeps these shards and removes each of them from the set. */
-  async #sweepShards(left: Set<number>, ended: AbortSignal): Promise<void> {
+  async #sweepShards(
+    left: Set<number>,
+    { perQuery, ended }: { readonly perQuery: number; readonly ended: AbortSignal },
+  ): Promise<void> {
     while (left.size > 0 && !ended.aborted) {
-      const some = [...left].slice(0, SHARDS_PER_QUERY);
+      const some = [...left].slice(0, perQuery);
       for (const shard of some) left.delete(shard);
       await this.#runner.run(some);
     }
@@ -244,6 +255,7 @@ export class Scheduler {
   #reportFound(found: readonly SweptSubscription[]): void {
     const now = this.#deps.clock.now();
     const later: (Wake & { at: Date })[] = [];
+    this.#found += found.length;
     for (const { subscriptionId, shard, dueInMs, waitedMs } of found) {
       this.#longestMs = Math.max(this.#longestMs, waitedMs ?? 0);
       const wake = { subscriptionId, shard };

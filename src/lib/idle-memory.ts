@@ -2,6 +2,8 @@ import type { Clock } from "./clock.ts";
 
 const IDLE_CHECK_MS = 2_000;
 const BUSY_CHECK_MS = 100;
+/** The interval in milliseconds at which a process that is not busy checks whether it has become so. */
+const CALM_CHECK_MS = 500;
 /**
  * The memory in bytes of a busy process in ordinary work. Below this, a busy process is left to the engine's own
  * collections.
@@ -59,7 +61,7 @@ export async function collectWhenCrowded(
 ): Promise<void> {
   let lowest = Number.POSITIVE_INFINITY;
   while (!stop.aborted) {
-    await clock.sleep(BUSY_CHECK_MS, stop);
+    await clock.sleep(isCrowded() ? BUSY_CHECK_MS : CALM_CHECK_MS, stop);
     if (stop.aborted || !isCrowded()) continue;
     const resident = memory.residentBytes();
     // Freed memory goes back a moment after the collection, so the lowest reading since then counts.

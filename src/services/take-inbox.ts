@@ -24,8 +24,8 @@ interface InboxDeps extends TakingDeps {
   readonly countInbox: CountInbox;
 }
 
-/** The pause in milliseconds before the inbox is read again once it is empty. */
-const PAUSE_MS = 500;
+/** The pause in milliseconds before the inbox is read again once it is empty; an action is taken within a second. */
+const PAUSE_MS = 800;
 
 /** Takes actions of the inbox over until the process stops. Several processes share the work by partner. */
 export async function followInbox(deps: InboxDeps, stop: AbortSignal): Promise<void> {

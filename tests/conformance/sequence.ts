@@ -182,7 +182,8 @@ export class Sequence {
   }
 
   async #renew(dispatcher: string, isWatchful: boolean): Promise<void> {
-    const now = await this.#stores.renew(dispatcher);
+    const renewed = await this.#stores.renew(dispatcher);
+    const now = renewed?.now ?? null;
     if (isWatchful)
       for (const other of await this.#stores.heartbeats())
         if ((now ?? 0) - other.renewedMs >= LEASE_TTL_MS) await this.#stores.expire(other);

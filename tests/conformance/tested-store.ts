@@ -276,7 +276,8 @@ export class NamedStore {
   }
 
   async renew(dispatcher: string) {
-    return this.#ms((await this.on.settle(this.on.leases.renew(dispatcher))) ?? null);
+    const renewed = await this.on.settle(this.on.leases.renew(dispatcher));
+    return renewed === undefined ? null : { ...renewed, now: this.#ms(renewed.now) };
   }
 
   async assign(dispatcher: string) {

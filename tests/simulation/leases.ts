@@ -33,7 +33,8 @@ export function createLeases(deps: StoreDeps, process: Process): Leases {
         const row = tables.dispatchers.get(id);
         if (row === undefined) return undefined;
         row.renewedMs = Math.max(world.postgresMs, row.renewedMs + 1);
-        return new Date(world.postgresMs);
+        const isAlone = tables.dispatchers.size === 1 && tables.owners.every((one) => one === id);
+        return { now: new Date(world.postgresMs), isAlone };
       }),
     async assign(id) {
       const [living, owned] = await Promise.all([

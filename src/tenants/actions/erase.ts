@@ -10,7 +10,7 @@ import { openMail } from "../../outbox/mail.ts";
 import type { Counts, Selector } from "../erasure-model.ts";
 import { isChanged, type Personal, withoutActor, withoutReviewer } from "../erasure-rules.ts";
 import * as queries from "../queries/erase.ts";
-import { lockNextErasure, saveErasure } from "../queries/erasures.ts";
+import { isErasureOpen, lockNextErasure, saveErasure } from "../queries/erasures.ts";
 import { erasureAssociatedData } from "./erasures.ts";
 
 interface EraseDeps {
@@ -42,6 +42,8 @@ export async function eraseChunk(
   deps: EraseDeps,
 ): Promise<{ readonly rows: number; readonly next: string | undefined }> {
   const { db, box, log } = deps;
+  // Without a transaction, because there is nearly never an erasure.
+  if (!(await isErasureOpen(db))) return { rows: 0, next: undefined };
   return db.transaction(async (tx) => {
     const erasure = await lockNextErasure(tx);
     if (erasure?.sealedSelector == null) return { rows: 0, next: undefined };

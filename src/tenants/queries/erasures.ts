@@ -68,6 +68,12 @@ export async function unknownReviews(
   return ids.filter((one) => !known.has(one));
 }
 
+/** Whether an erasure is not done. */
+export async function isErasureOpen(db: DbOrTx): Promise<boolean> {
+  const isOpen = sql`${state} <> 'done'`;
+  return (await db.select({ id }).from(erasures).where(isOpen).limit(1)).length > 0;
+}
+
 /** Locks the first erasure that is not done until the commit, so that only one process works at it. */
 export async function lockNextErasure(tx: Tx) {
   const { sealedSelector, reached } = erasures;

@@ -65,7 +65,7 @@ test("expiring a lease waits for a commit of the dead dispatcher, and delays no 
     const waiting = await db.sql`select from pg_locks where not granted`;
     return waiting.length > 0;
   });
-  expect(await leases.renew("living")).toBeInstanceOf(Date);
+  expect(await leases.renew("living")).toBeDefined();
   expect((await leases.assign("living")).owned.size).toBe(0);
   expect(isExpired).toBe(false);
   commit();
@@ -103,11 +103,26 @@ test("a claim is answered again if its response was lost, with shards still mark
   expect([...owned.values()].every((claim) => claim.unclean)).toBe(true);
 });
 
+test("a renewal tells whether the dispatcher is the only one and holds every shard", async () => {
+  const isAlone = async () => (await leases.renew("one"))?.isAlone;
+  await leases.join("one");
+  expect(await isAlone()).toBe(false);
+  await leases.assign("one");
+  expect(await isAlone()).toBe(true);
+  await leases.join("two");
+  expect(await isAlone()).toBe(false);
+  await leases.assign("two");
+  await leases.leave("two", new Map());
+  expect(await isAlone()).toBe(true);
+  await db.sql`update shards set dispatcher_id = null where id = 7`;
+  expect(await isAlone()).toBe(false);
+});
+
 test("a renewal answers PostgreSQL's time, or undefined after the lease has expired", async () => {
   await leases.join("one");
   const [row] = await db.sql<{ now: Date }[]>`select now()`;
-  const now = await leases.renew("one");
-  expect(Math.abs((now?.getTime() ?? 0) - (row?.now.getTime() ?? 0))).toBeLessThan(60_000);
+  const renewed = await leases.renew("one");
+  expect(Math.abs((renewed?.now.getTime() ?? 0) - (row?.now.getTime() ?? 0))).toBeLessThan(60_000);
   await leases.expire(await heartbeatOf("one"));
   expect(await leases.renew("one")).toBeUndefined();
 });

@@ -8,7 +8,28 @@ import {
 } from "../../../../dispatcher/shards/lease-queries.ts";
 import { addMs, type Clock } from "../../../../src/lib/clock.ts";
 import { PostgresClock } from "../../../../src/lib/postgres-clock.ts";
+import { SHARDS } from "../../../../src/outbox/schedule.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
+
+test("a dispatcher that is alone with all shards reads neither shards nor heartbeats, until another one joins", async () => {
+  isAlone = true;
+  await pass(2);
+  expect(all("assign").length).toBeGreaterThan(2);
+  for (let shard = 0; shard < SHARDS; shard++) owned.set(shard, claim());
+  await pass(2);
+  asked = [];
+  await pass(5);
+  expect(asked).toEqual([]);
+  isAlone = false;
+  await pass(1);
+  expect(asked.map(([call]) => call).toSorted()).toEqual(["assign", "heartbeats"]);
+  isAlone = true;
+  await pass(2);
+  asked = [];
+  answering.renew = Promise.reject(new Error("connect ECONNREFUSED"));
+  await pass(2);
+  expect(all("assign").length).toBeGreaterThan(0);
+});
 
 describe("shards that are ours from now on", () => {
   test("are reported once, with the unclean ones among them", async () => {
@@ -281,6 +302,9 @@ let owned: Map<number, Claim>;
 
 let surplus: number;
 
+/** Whether this dispatcher is the only one and holds every shard, by its last renewal. */
+let isAlone: boolean;
+
 /** The ids of expired leases. */
 let fenced: Set<string>;
 
@@ -313,13 +337,13 @@ beforeEach(async () => {
   owned = new Map(FIVE.map((shard) => [shard, claim()]));
   [aheadMs, surplus, checks, fenced] = [0, 0, 0, new Set()];
   [busy, lingering, inDoubt] = [new Set(FIVE), new Set(), new Set()];
-  [asked, told, logged, answering] = [[], [], [], {}];
+  [asked, told, logged, answering, isAlone] = [[], [], [], {}, false];
   let ids = 0;
   const leases: Leases = {
     join: async (id) => void asked.push(["join", id]),
     async renew(id) {
       await answering.renew;
-      return fenced.has(id) ? undefined : clock.now();
+      return fenced.has(id) ? undefined : { now: clock.now(), isAlone };
     },
     async assign(id) {
       asked.push(["assign", id]);
@@ -327,7 +351,7 @@ beforeEach(async () => {
       await answering.assign;
       return answer;
     },
-    heartbeats: async () => [],
+    heartbeats: async () => (asked.push(["heartbeats"]), []),
     expire: async () => undefined,
     async release(id, claims) {
       asked.push(["release", id, ...claims]);

@@ -201,7 +201,7 @@ beforeEach(async () => {
     },
     async renew() {
       if (isRenewing !== undefined) await isRenewing;
-      return clock.now();
+      return { now: clock.now(), isAlone: false };
     },
     async assign() {
       assignments += 1;
