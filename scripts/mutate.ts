@@ -26,14 +26,12 @@ const AREAS: Readonly<Record<string, Area>> = {
   rules: {
     mutate: [
       "dispatcher/{alerts,mail}/decide.ts",
-      "src/{auth,oauth,providers,reviews,sso,webhooks}/decide.ts",
+      "src/{auth,oauth,sso,webhooks}/decide.ts",
       "src/auth/{authority,guard}.ts",
     ],
     tests: [
       "tests/unit/auth",
       "tests/unit/oauth",
-      "tests/unit/providers",
-      "tests/unit/reviews",
       "tests/unit/sso",
       "tests/unit/webhooks",
       "tests/unit/dispatcher/alerts",
@@ -90,12 +88,19 @@ const AREAS: Readonly<Record<string, Area>> = {
       "tests/integration/reviews/providers.test.ts",
     ],
   },
-  providers: {
-    mutate: ["src/providers/{actions,batch,decide-batch,input}.ts"],
-    tests: ["tests/unit/providers"],
+  intake: {
+    mutate: [
+      "src/intake/{account-actions,account-rules,admit,change,decide,group-commit,inbox,new-reviews,notices}.ts",
+      "src/intake/{provider-actions,provider-input,service-actions,service-input,state,write}.ts",
+    ],
+    tests: ["tests/unit/intake"],
     flows: [
-      "tests/integration/reviews/providers.test.ts",
+      "tests/integration/reviews/account.test.ts",
+      "tests/integration/reviews/every-path.test.ts",
       "tests/integration/reviews/grouped-intake.test.ts",
+      "tests/integration/reviews/notices.test.ts",
+      "tests/integration/reviews/providers.test.ts",
+      "tests/integration/services",
     ],
   },
 };

@@ -15,7 +15,7 @@ import {
   type ReviewEventValue,
   siteStateOf,
 } from "../src/outbox/event.ts";
-import { reasonOf } from "../src/providers/model.ts";
+import { reasonOf } from "../src/intake/provider-model.ts";
 import type { Metadata } from "../src/reviews/events.ts";
 
 /** A delivery, and whether a receiver may trust it. */

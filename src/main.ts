@@ -10,7 +10,7 @@ import { dropNewConnections } from "./lib/last-connections.ts";
 import { listenOrExit, stopSignal } from "./lib/lifecycle.ts";
 import { errorFields } from "./lib/log.ts";
 import { createPasswords } from "./lib/password.ts";
-import { followInbox } from "./services/take-inbox.ts";
+import { followInbox } from "./intake/inbox.ts";
 import { openSpans } from "./lib/spans.ts";
 import { RequestTraces } from "./outbox/request-traces.ts";
 import { createWriterPool } from "./outbox/writer-pool.ts";
@@ -92,7 +92,7 @@ const app = createApp({
   stopping: closing.signal,
   ...counters,
 });
-void followInbox({ db, clock, writerPool, schedule, log, countInbox }, stop);
+void followInbox({ db, clock, writerPool, box, schedule, log, countInbox }, stop);
 operations.serve();
 // `reusePort` is off, because a second process on the same port would silently take a part of the connections.
 listenOrExit("PORT", config, () =>

@@ -15,7 +15,7 @@ import { bytesOf } from "./wire.ts";
 const MIB = 2 ** 20;
 const LARGEST = MIB - 4_096;
 const SAMPLE_MS = 10;
-/** The most characters of a review (src/providers/model.ts). */
+/** The most characters of a review (src/intake/provider-model.ts). */
 const REVIEW_CHARS = 20_000;
 /** The most characters of a text of an action (src/http/body.ts). */
 const ACTION_CHARS = 256 * 1_024;

@@ -6,7 +6,7 @@ import { BASE_PATH } from "../../src/http/access.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { newSecret } from "../../src/lib/secrets.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { providerSecretContext } from "../../src/providers/model.ts";
+import { providerSecretContext } from "../../src/intake/provider-model.ts";
 
 interface Partner {
   readonly partnerId: number;

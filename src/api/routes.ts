@@ -10,11 +10,11 @@ import { createAuthenticator } from "../auth/actions/authenticate.ts";
 import { createCodeMac } from "../auth/code-mac.ts";
 import { authRoutes } from "../auth/routes.ts";
 import { checks } from "../http/checks.ts";
+import { intakeRoutes } from "../intake/routes.ts";
 import { EventStreams } from "../http/event-stream.ts";
 import { oauthRoutes } from "../oauth/routes.ts";
 import { partnerRoutes } from "../tenants/routes/team.ts";
 import { portalRoutes } from "../portal/routes.ts";
-import { providerRoutes } from "../providers/routes.ts";
 import { reviewRoutes } from "../reviews/routes.ts";
 import { IdentityProviders } from "../sso/identity-providers.ts";
 import { serviceRoutes } from "../services/routes.ts";
@@ -75,7 +75,7 @@ export function apiRoutes(api: ApiDeps) {
     webhookRoutes(deps),
     alertRoutes(deps),
     portalRoutes(deps),
-    providerRoutes(deps),
+    intakeRoutes(deps),
     reviewRoutes(deps),
     serviceRoutes(deps),
   );

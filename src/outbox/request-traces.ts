@@ -63,34 +63,37 @@ export class RequestTraces {
   }
 
   writerPool(writerPool: WriterPool): WriterPool {
-    const traced = async <T>(work: (tx: Tx) => Promise<T>, run: WriterPool["group"]) => {
+    const traced = async <T>(commit: (recorded: Recorded) => Promise<T>) => {
       const end = this.#spans.begin();
-      let recorded: Recorded = new Map();
-      const result = await run((tx) => {
-        // A transaction that was rolled back because of a deadlock runs again, so the events that it recorded before
-        // are discarded.
-        recorded = new Map();
-        return work(this.#watch(tx, recorded));
-      });
+      const recorded: Recorded = new Map();
+      const result = await commit(recorded);
       for (const [eventId, trace] of recorded) {
         end({ eventId, name: "commit" });
         trace.eventIds.push(eventId);
       }
       return result;
     };
+    const watched =
+      <T>(work: (tx: Tx) => Promise<T>, recorded: Recorded) =>
+      (tx: Tx) => {
+        // A transaction that was rolled back because of a deadlock runs again, so the events that it recorded before
+        // are discarded.
+        recorded.clear();
+        return work(Object.assign(tx, { runLast: this.#watch(tx.runLast, recorded) }));
+      };
     return {
       ...writerPool,
       transaction: (partnerIds, work, options) =>
-        traced(work, (watched) => writerPool.transaction(partnerIds, watched, options)),
-      group: (work) => traced(work, writerPool.group),
+        traced((to) => writerPool.transaction(partnerIds, watched(work, to), options)),
+      group: (work) => traced((to) => writerPool.group(watched(work, to))),
+      run: (statement, given) => traced((to) => this.#watch(writerPool.run, to)(statement, given)),
     };
   }
 
-  /** Records the events that a transaction appends, and the subscriptions that it will wake. */
-  #watch(tx: Tx, recorded: Recorded): Tx {
-    const { runLast } = tx;
-    const watched: Run = async (statement, given) => {
-      const rows = await runLast(statement, given);
+  /** Records the events that a statement appends, and the subscriptions that it will wake. */
+  #watch(run: Run, recorded: Recorded): Run {
+    return async (statement, given) => {
+      const rows = await run(statement, given);
       if (!statement.name.startsWith(APPEND)) return rows;
       for (const { eventId, occurredAt } of appendedBy(given)) {
         const trace = this.#byInstant.get(occurredAt) ?? this.#current.getStore();
@@ -99,7 +102,6 @@ export class RequestTraces {
       for (const row of rows) this.#byWake.set(row, recorded);
       return rows;
     };
-    return Object.assign(tx, { runLast: watched });
   }
 
   waker(schedule: Pick<Schedule, keyof Waker>): Pick<Schedule, keyof Waker> {

@@ -118,6 +118,8 @@ export function createWriterPool(
      */
     group: <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
       db.transaction(work, { readsFirst: true }),
+    /** Runs a statement that waits for no sequence and is a transaction by itself, like that of `group`. */
+    run: db.run,
     /** Whether a transaction recently timed out while it waited for the sequence of one of these partners. */
     isBlocked: (partnerIds: readonly number[]) => partnerIds.some(isBlocked),
   };

@@ -99,11 +99,6 @@ export function isOpen({ flagStatus }: Pick<ReviewState, "flagStatus">): boolean
   return flagStatus === "open" || flagStatus === "under_review";
 }
 
-/** Decides about the removal of a review. Reports of providers, which know fewer columns, call it as well. */
-export function decideRemoval({ removedAt }: Pick<ReviewState, "removedAt">, at: Date) {
-  return removedAt === null ? { removedAt: at } : "unchanged";
-}
-
 const nothing = () => ({});
 const respond = (
   _review: ReviewState,
@@ -122,10 +117,11 @@ const EFFECTS: {
     act: Act,
   ) => (ReviewChanges & NoOther) | "unchanged";
 } = {
-  // The reports of providers write the text of the review themselves (`src/providers/decide.ts`).
+  // The reports of providers write the text of the review themselves (`src/intake/decide.ts`).
   review_received: () => ({ removedAt: null }),
   review_updated: (_, { restored }) => (restored ? { removedAt: null } : {}),
-  review_removed: (review, _, { at }) => decideRemoval(review, at),
+  review_removed: ({ removedAt }, _, { at }) =>
+    removedAt === null ? { removedAt: at } : "unchanged",
   profanity_detected: nothing,
   review_flagged: (review, { reason }) =>
     isOpen(review) ? "unchanged" : { flagStatus: "open", flagReason: reason },

@@ -3,25 +3,18 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import { inPerson, platformService, superAdmin, withStepUp } from "../auth/guard.ts";
-import { recordTenantRead } from "../auth/actions/tenant-reads.ts";
 import { apiTokenKey, isApiTokenKey } from "../auth/actions/api-tokens.ts";
 import { BASE_PATH } from "../http/access.ts";
 import type { Checks } from "../http/checks.ts";
 import { errorResponse } from "../http/errors.ts";
-import { foundOf, listOf, listSchema, pageOf, pageQuery } from "../http/list.ts";
+import { listOf, listSchema, pageOf, pageQuery } from "../http/list.ts";
 import { loads } from "../http/request-state.ts";
 import type { RuleInput } from "../http/rules.ts";
 import { shown, shownAs } from "../http/shown.ts";
 import * as tokens from "../auth/actions/service-tokens.ts";
 import * as actions from "./actions.ts";
 import {
-  ActionsAnswer,
-  ActionsBody,
   IntrospectAnswer,
-  InboxObject,
-  inboxQuery,
-  type InboxRow,
-  InboxStatus,
   IntrospectBody,
   ServiceBody,
   ServiceChanges,
@@ -31,29 +24,19 @@ import {
   ServiceTokenObject,
   ServiceTokenWithSecret,
 } from "./model.ts";
-import { NO_FIELDS } from "../http/fields.ts";
-import { BODY_LIMIT } from "../providers/model.ts";
-import { inboxOf, inboxStatus, servicesOf } from "./queries.ts";
+import { servicesOf } from "./queries.ts";
 import type { Config } from "../lib/config.ts";
 import type { Log } from "../lib/log.ts";
-import { actionErrors, type TakingDeps } from "./take-actions.ts";
-import { createTaker } from "./take-together.ts";
 
-interface ServiceRouteDeps extends actions.ServiceDeps, TakingDeps {
+interface ServiceRouteDeps extends actions.ServiceDeps {
   readonly config: Pick<Config, "sessionLimits" | "operatorsRequireSecondFactor">;
   readonly log: Log;
   readonly checks: Checks;
 }
 
-/** Serves the administration of services, and the routes for services (contract 10.7 and 9.7). */
+/** Serves the administration of services, and the check of tokens to them (contract 10.7 and 9.7). */
 export function serviceRoutes(deps: ServiceRouteDeps) {
-  return join(
-    listRoutes(deps),
-    singleRoutes(deps),
-    tokenRoutes(deps),
-    inboxRoutes(deps),
-    platformRoutes(deps),
-  );
+  return join(listRoutes(deps), singleRoutes(deps), tokenRoutes(deps), introspectionRoutes(deps));
 }
 
 const reading = superAdmin();
@@ -220,99 +203,10 @@ function tokenRoutes(deps: ServiceRouteDeps) {
     );
 }
 
-const positionOf = ({ position }: InboxRow) => String(position);
-
-/** Serves the inbox to operators: its rejected actions and its lag (contract 9.8). */
-function inboxRoutes(deps: ServiceRouteDeps) {
-  return new Elysia({ prefix: `${BASE_PATH}/admin/inbox`, tags: ["Administration"] })
-    .use(deps.checks)
-    .get(
-      "",
-      async ({ principal, requestContext, query }) => {
-        const page = pageOf(query);
-        const found = await inboxOf(deps.db, query.state ?? "rejected", page);
-        // An action names no partner, and a rejected one perhaps nothing that exists.
-        const read = { partnerId: null, kind: "inbox" } as const;
-        await recordTenantRead(deps, { principal, requestContext }, read);
-        return foundOf(found, page, { key: positionOf, show: shownAs(InboxObject) });
-      },
-      {
-        access: reading,
-        query: inboxQuery,
-        response: { 200: listSchema(InboxObject) },
-        detail: {
-          operationId: "listInbox",
-          summary: "List actions of the inbox, oldest first",
-          description: "The rejected ones, or with `state` the waiting ones.",
-        },
-      },
-    )
-    .get("/status", async () => shown(InboxStatus, await inboxStatus(deps.db)), {
-      access: reading,
-      response: { 200: InboxStatus },
-      detail: {
-        operationId: "getInboxStatus",
-        summary: "Show how far the inbox is behind",
-        description: "Counts of its actions, and the time of the first waiting one.",
-      },
-    })
-    .post(
-      "/:id/retry",
-      async ({ principal, requestContext, params, status }) => {
-        await actions.retryInboxAction(deps, { principal, requestContext }, params.id);
-        return status(204, undefined);
-      },
-      {
-        access: changing,
-        body: NO_FIELDS,
-        response: { 204: Type.Void() },
-        detail: {
-          operationId: "retryInboxAction",
-          summary: "Take a rejected action over again",
-          description: "It takes its old place; 404 if it is not rejected.",
-        },
-      },
-    )
-    .delete(
-      "/:id",
-      async ({ principal, requestContext, params, status }) => {
-        await actions.dropInboxAction(deps, { principal, requestContext }, params.id);
-        return status(204, undefined);
-      },
-      {
-        access: changing,
-        response: { 204: Type.Void() },
-        detail: {
-          operationId: "dropInboxAction",
-          summary: "Drop an action of the inbox",
-          description: "A rejected one, or a waiting one, which is then not taken over.",
-        },
-      },
-    );
-}
-
-function platformRoutes(deps: ServiceRouteDeps) {
-  const take = createTaker(deps);
+/** Serves the check of a token to services (contract 9.7). */
+function introspectionRoutes(deps: ServiceRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/platform`, tags: ["Platform"] })
     .use(deps.checks)
-    .post(
-      "/actions",
-      ({ principal, requestContext, body }) =>
-        take({ principal, requestContext, actions: body.actions }),
-      {
-        access: platformService("actions:write"),
-        body: ActionsBody,
-        largeBody: BODY_LIMIT,
-        rules: ({ body }: RuleInput<typeof ActionsBody>) => actionErrors(deps, body.actions),
-        response: { 200: ActionsAnswer },
-        detail: {
-          operationId: "recordActions",
-          summary: "Record actions on reviews and connections",
-          description:
-            "All or none. Each that changes something is written to the history and queued for webhooks like an action at this API.",
-        },
-      },
-    )
     .post(
       "/introspect",
       ({ body, requestContext }) => tokens.introspect(deps, body.token, requestContext),

@@ -5,7 +5,7 @@ import type { planObject } from "../auth/model.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
 import { type RowOf, shown } from "../http/shown.ts";
 import { instantAnswer, orNull, rowId, secretText } from "../http/text.ts";
-import { PROVIDER_SLUG } from "../providers/model.ts";
+import { PROVIDER_SLUG } from "../intake/provider-model.ts";
 import {
   changedExternalId,
   closed,

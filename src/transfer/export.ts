@@ -4,7 +4,7 @@ import { recordAudit } from "../auth/queries/audit.ts";
 import { type Clock, isoInstant } from "../lib/clock.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import { webhookSecretAssociatedData } from "../master-key.ts";
-import { providerSecretContext } from "../providers/model.ts";
+import { providerSecretContext } from "../intake/provider-model.ts";
 import type { Kind } from "./format.ts";
 import * as queries from "./queries/export.ts";
 

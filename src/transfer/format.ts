@@ -5,7 +5,7 @@ import { literals, scopeValue } from "../http/principal.ts";
 import { instantText, orNull, rowId, storableText, ulidText } from "../http/text.ts";
 import { CLIENT_ID_PATTERN, CLIENT_NAME, GRANT_TYPES } from "../oauth/model.ts";
 import { SUBSCRIBABLE_EVENTS } from "../outbox/event.ts";
-import { PROVIDER_SLUG, ReportedReview } from "../providers/model.ts";
+import { PROVIDER_SLUG, ReportedReview } from "../intake/provider-model.ts";
 import { FLAG_STATUSES } from "../reviews/events.ts";
 import { FlagBody, NoteBody, ResponseBody } from "../reviews/model.ts";
 import { displayName, externalId, PartnerBody, UserBody } from "../tenants/model.ts";

@@ -7,7 +7,7 @@ import { examine } from "../http/fields.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Config } from "../lib/config.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
-import { createProfanityFinder } from "../providers/profanity.ts";
+import { createProfanityFinder } from "../intake/profanity.ts";
 import { fault, type Fault, type Outcome } from "./directory.ts";
 import { type Kind, KINDS, LINES, type LineOf } from "./format.ts";
 import { type Chunk, type FileLine, FileLines } from "./lines.ts";

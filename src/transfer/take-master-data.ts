@@ -3,7 +3,7 @@ import { parseInstant } from "../lib/clock.ts";
 import type { Config } from "../lib/config.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import { newSecret } from "../lib/secrets.ts";
-import { providerSecretContext } from "../providers/model.ts";
+import { providerSecretContext } from "../intake/provider-model.ts";
 import { DEFAULT_COLOR } from "../tenants/model.ts";
 import { byKey, Directory, fault, type Fault, type Outcome, unknown } from "./directory.ts";
 import type { LineOf } from "./format.ts";

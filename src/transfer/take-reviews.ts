@@ -1,17 +1,16 @@
 import { createHash } from "node:crypto";
 import { encodeTime } from "ulid";
 
-import { metadataOf, namesReview } from "../services/model.ts";
-import { sizeErrors } from "../services/sizes.ts";
+import { metadataOf, namesReview } from "../intake/service-model.ts";
+import { sizeErrors } from "../intake/sizes.ts";
 import { examine } from "../http/fields.ts";
 import { parseInstant } from "../lib/clock.ts";
 import { siteStateOf, type RecordedAction } from "../outbox/event.ts";
 import { holdSequences, recordActions } from "../outbox/queries.ts";
-import { siteFacts } from "../providers/record.ts";
-import { withAxis } from "../providers/decide.ts";
-import type { ProfanityFinder } from "../providers/profanity.ts";
+import { siteFacts, withAxis } from "../intake/decide.ts";
+import type { ProfanityFinder } from "../intake/profanity.ts";
 import { reviewFacts } from "../reviews/model.ts";
-import { updateReviews } from "../reviews/queries/reviews.ts";
+import { updateReviews } from "../intake/queries/write.ts";
 import { byKey, Directory, fault, type Fault, type Outcome, unknown } from "./directory.ts";
 import type { LineOf } from "./format.ts";
 import * as queries from "./queries/import.ts";
@@ -129,7 +128,8 @@ async function changeReviews<L extends { readonly review_id: number | string }>(
   lines: readonly L[],
   decide: (review: queries.ReviewRow, line: L) => ReviewChange | "present" | Fault,
 ): Promise<Outcome[]> {
-  const reviews = byKey(await queries.reviewsBy(tx, distinct(lines.map((one) => one.review_id))));
+  const keys = distinct(lines.map((one) => one.review_id));
+  const reviews = byKey(await queries.lockReviewsBy(tx, keys));
   const changed = new Map<number, queries.ReviewRow>();
   const outcomes = lines.map((line): Outcome => {
     const found = reviews.get(line.review_id);
@@ -140,7 +140,8 @@ async function changeReviews<L extends { readonly review_id: number | string }>(
     changed.set(review.id, { ...review, ...change });
     return "created";
   });
-  await updateReviews(tx, [...changed.values()]);
+  const written = [...changed.values()].map((one) => ({ ...one, content: null }));
+  await updateReviews(tx, written);
   return outcomes;
 }
 

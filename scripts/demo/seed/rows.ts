@@ -1,4 +1,4 @@
-import { providerSecretContext } from "../../../src/providers/model.ts";
+import { providerSecretContext } from "../../../src/intake/provider-model.ts";
 import { hashSecret } from "../../../src/lib/secrets.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";
 import type { Role } from "../../../src/http/principal.ts";

@@ -13,7 +13,7 @@ import type { Config } from "../../lib/config.ts";
 import { COMMAND_CLIENT } from "../../cli/oauth.ts";
 import { newSecret } from "../../lib/secrets.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
-import { providerSecretContext } from "../../providers/model.ts";
+import { providerSecretContext } from "../../intake/provider-model.ts";
 import { makeCommandClient } from "./command-client.ts";
 import { UsageError, type MissingRecords, type DesiredState } from "./desired-state.ts";
 

@@ -14,19 +14,17 @@ import {
   sql,
   type SQL,
 } from "drizzle-orm";
-import { type PgColumn, QueryBuilder } from "drizzle-orm/pg-core";
+import { QueryBuilder } from "drizzle-orm/pg-core";
 
-import type { DbOrTx, Tx } from "../../../db/client.ts";
+import type { DbOrTx } from "../../../db/client.ts";
 import { anyOf, idAfter, idBefore, instantAfter, nthId, someHas } from "../../../db/conditions.ts";
 import { readFitting } from "../../../db/measure.ts";
 import { stores, users, userStores } from "../../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
-import { list, rows as tableOf, statement, type ValuesOf } from "../../../db/statement.ts";
 import { endingEarly, type Found, type Page } from "../../http/list.ts";
 import type { Axis } from "../../outbox/event.ts";
 import { isConnectionEvent } from "../../outbox/queries.ts";
-import type { ReviewChanges } from "../events.ts";
 import { fieldsShown } from "../../http/shown.ts";
 import {
   changeKeyOf,
@@ -63,27 +61,6 @@ function selectReviews(db: DbOrTx) {
 export async function reviewById(db: DbOrTx, id: number): Promise<Review | undefined> {
   const [row] = await selectReviews(db).where(eq(reviews.id, id));
   return row;
-}
-
-/** Locks the review until the commit, so that actions on the review run one after the other. */
-export async function lockReview(tx: Tx, id: number): Promise<Review | undefined> {
-  const [row] = await lockReviews(tx, [id]);
-  return row;
-}
-
-/**
- * Locks reviews like `lockReview`, in the order of their ids, so that two transactions cannot deadlock. With
- * `skipLocked` it leaves out the reviews that another transaction has locked.
- */
-export function lockReviews(
-  tx: Tx,
-  ids: readonly number[],
-  { skipLocked = false } = {},
-): Promise<Review[]> {
-  return selectReviews(tx)
-    .where(anyOf(reviews.id, ids))
-    .orderBy(asc(reviews.id))
-    .for("no key update", { of: reviews, ...(skipLocked && { skipLocked }) });
 }
 
 /** The columns of a review that may be large. */
@@ -199,58 +176,6 @@ export async function historyOf(db: DbOrTx, reviewId: number): Promise<HistoryEn
     .limit(HISTORY_ROWS);
   const large = [actor, metadata];
   return (await readFitting(db, listed, { large, order: sql`id desc` })).rows.toReversed();
-}
-
-export async function updateReview(
-  tx: Tx,
-  id: number,
-  changes: ReviewChanges,
-  now: Date,
-): Promise<void> {
-  await tx
-    .update(reviews)
-    .set({ ...changes, updatedAt: now })
-    .where(eq(reviews.id, id));
-}
-
-const CHANGED = {
-  removedAt: reviews.removedAt,
-  responseBody: reviews.responseBody,
-  responseUserId: reviews.responseUserId,
-  respondedAt: reviews.respondedAt,
-  flagStatus: reviews.flagStatus,
-  flagReason: reviews.flagReason,
-  assignedUserId: reviews.assignedUserId,
-  updatedAt: reviews.updatedAt,
-} satisfies Record<keyof ReviewChanges | "updatedAt", PgColumn>;
-
-const ACTED_ON = { id: reviews.id, ...CHANGED };
-
-const actions = statement({
-  name: "reviews.updateMany",
-  // Raw SQL, because the statement updates up to 1,000 rows from a parameter that is a table.
-  params: { given: tableOf(ACTED_ON), ids: list(reviews.id) },
-  text: ({ given, ids }) => sql`
-    update reviews r
-       set ${assigned(CHANGED)}
-      from ${given}
-     where r.id = given.id and r.id = any((select ${ids}::integer[])::integer[])`,
-});
-
-/** Assigns to columns the values that `given` has under their names in code. */
-function assigned(columns: Readonly<Record<string, PgColumn>>): SQL {
-  const each = Object.entries(columns).map(
-    ([name, column]) => sql`${sql.identifier(column.name)} = given.${sql.identifier(name)}`,
-  );
-  return sql.join(each, sql`, `);
-}
-
-/** Updates the columns that actions of accounts write, of several reviews (`ReviewChanges`). */
-export async function updateReviews(
-  tx: Tx,
-  given: readonly ValuesOf<typeof ACTED_ON>[],
-): Promise<void> {
-  if (given.length > 0) await tx.run(actions, { given, ids: given.map(({ id }) => id) });
 }
 
 /** Selects when an axis of a store's review site last connected or disconnected. */

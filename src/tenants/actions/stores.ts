@@ -8,7 +8,7 @@ import { invalid } from "../../lib/problem.ts";
 import { addMs } from "../../lib/clock.ts";
 import { fingerprint } from "../../lib/secret-box.ts";
 import { newSecret } from "../../lib/secrets.ts";
-import { providerSecretContext } from "../../providers/model.ts";
+import { providerSecretContext } from "../../intake/provider-model.ts";
 import type {
   NewPlan,
   NewProvider,

@@ -143,10 +143,20 @@ export async function connectionsBy(tx: DbOrTx, keys: Keys, storeIds: readonly n
 }
 export type Connection = Awaited<ReturnType<typeof connectionsBy>>[number];
 
+const selectReviews = (tx: DbOrTx, where: SQL) =>
+  tx.select(getTableColumns(reviews)).from(reviews).where(where);
+
 /** Reads reviews by their keys. */
 export const reviewsBy = (tx: DbOrTx, keys: Keys) =>
+  found(named(reviews.id, reviews.externalId, keys), (where) => selectReviews(tx, where));
+
+/**
+ * Reads reviews by their keys, and locks them until the commit. `updateReviews` writes all columns, so that it would undo
+ * a report or an erasure that is committed between the read and the update.
+ */
+export const lockReviewsBy = (tx: Tx, keys: Keys) =>
   found(named(reviews.id, reviews.externalId, keys), (where) =>
-    tx.select(getTableColumns(reviews)).from(reviews).where(where),
+    selectReviews(tx, where).orderBy(reviews.id).for("no key update"),
   );
 export type ReviewRow = typeof reviews.$inferSelect;
 

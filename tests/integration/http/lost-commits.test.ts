@@ -119,7 +119,7 @@ describe("events of a provider and actions of a service", () => {
   });
 
   test("are unavailable while every answer is lost", async () => {
-    const answer = await losing(100, () => take([actionOf(newIds(1)[0] ?? "", "note_added")]));
+    const answer = await losing(Infinity, () => take([actionOf(newIds(1)[0] ?? "", "note_added")]));
     expect([answer.status, answer.body["code"]]).toEqual([503, "unavailable"]);
     expect(answer.headers.get("retry-after")).not.toBeNull();
   });
@@ -136,6 +136,18 @@ test.each([
   );
   expect([answer.status, answer.body["code"], rows]).toEqual([503, "outcome_unknown", 1]);
   expect(answer.headers.get("retry-after")).toBeNull();
+});
+
+test("an action of a person that is refused is refused although the answer to its commit was lost", async () => {
+  const flag = () =>
+    api.call("POST", `/account/reviews/${reviewId}/flag`, {
+      token: world.tokens.account,
+      body: { reason: "Another store" },
+    });
+  // The review may be flagged already.
+  await flag();
+  const { answer, rows } = await countingHistory(() => losing(1, flag));
+  expect([answer.status, answer.body["code"], rows]).toEqual([409, "flag_open", 0]);
 });
 
 test("a GET tells that its outcome is unknown if it has an effect, and is unavailable otherwise", async () => {

@@ -9,8 +9,8 @@ import { createApp } from "../../../src/app.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import type { CountInbox } from "../../../src/http/metrics.ts";
 import { type RecordedAction, SUBSCRIBABLE_EVENTS } from "../../../src/outbox/event.ts";
-import { EVENT_SCHEMAS } from "../../../src/providers/model.ts";
-import { takeInbox } from "../../../src/services/take-inbox.ts";
+import { EVENT_SCHEMAS } from "../../../src/intake/provider-model.ts";
+import { takeInbox } from "../../../src/intake/inbox.ts";
 import { importFile } from "../../../src/transfer/import.ts";
 import { ROOT } from "../../../scripts/install/install.ts";
 import { silentLog } from "../../support/dispatch.ts";
@@ -187,7 +187,7 @@ const REPORTS: Readonly<Record<Event, ((subject: Subject, said: Said) => object)
     }),
   review_removed: ({ siteId, externalId }) =>
     providerEvent("review.removed", siteId, { review: { external_review_id: externalId } }),
-  // Found in the text of a report (tests/unit/providers/decide.test.ts).
+  // Found in the text of a report (tests/unit/intake/decide.test.ts).
   profanity_detected: null,
   review_flagged: null,
   flag_status_changed: null,
@@ -277,12 +277,12 @@ const insert = (action: object) => world.database.db.sql`
 
 const counted: Record<string, number> = {};
 async function takeOver(): Promise<void> {
-  const { db, clock, schedule, writerPool } = world.api.deps;
+  const { db, clock, box, schedule, writerPool } = world.api.deps;
   const countInbox: CountInbox = (results) => {
     for (const [result, more] of Object.entries(results))
       counted[result] = (counted[result] ?? 0) + more;
   };
-  await takeInbox({ db, clock, writerPool, schedule, log: silentLog, countInbox });
+  await takeInbox({ db, clock, box, writerPool, schedule, log: silentLog, countInbox });
 }
 
 const inbox: Path = async (subject, said) => {
@@ -296,9 +296,7 @@ const inbox: Path = async (subject, said) => {
 
 /** The paths by the file that records their events. An import only makes subjects in a state. */
 const PATHS: Readonly<Record<string, Readonly<Record<string, Path>>>> = {
-  "src/providers/batch.ts": { provider },
-  "src/reviews/actions/reviews.ts": { accounts },
-  "src/services/apply-actions.ts": { actions, inbox },
+  "src/intake/write.ts": { provider, accounts, actions, inbox },
   "src/transfer/take-reviews.ts": {},
 };
 const ALL = Object.values(PATHS).flatMap((paths) => Object.entries(paths));
@@ -316,9 +314,8 @@ describe("the table has", () => {
     const written =
       /(update|insert)\((reviews|storeReviewSites)\)|(update|into) (reviews|store_review_sites)\b/;
     expect(sourcesWith(written)).toEqual([
-      "src/providers/queries/insert-reviews.ts",
-      "src/providers/queries/write.ts",
-      "src/reviews/queries/reviews.ts",
+      "src/intake/queries/new-reviews.ts",
+      "src/intake/queries/write.ts",
       "src/tenants/queries/erase.ts",
       "src/tenants/queries/stores.ts",
     ]);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
-import { insertNew } from "../../../src/providers/queries/write.ts";
+import { insertNew } from "../../../src/intake/queries/write.ts";
 import { startApi, type TestApi } from "../../support/api.ts";
 import {
   addProvider,
@@ -124,8 +124,8 @@ describe("transactions that write the same rows in opposite orders", () => {
     const ended = await inBothOrders((ids) =>
       database.db.transaction((tx) => {
         const reviewedAt = new Date();
-        const more = { ...facts, reviewedAt, removedAt: null, erasedAt: null };
-        const reviews = ids.map((one) => ({ id: ++id, siteId, externalReviewId: one, ...more }));
+        const more = { ...facts, storeReviewSiteId: siteId, reviewedAt, removedAt: null };
+        const reviews = ids.map((one) => ({ id: ++id, externalReviewId: one, ...more }));
         return insertNew(tx, { claims: [], created: reviews, now: reviewedAt });
       }),
     );

@@ -98,6 +98,18 @@ describe("a note", () => {
     });
   });
 
+  test("moves the review to the end of the list by its last change", async () => {
+    const updated = async () => {
+      const [row] = await database.db.sql<{ at: Date }[]>`
+        select updated_at as at from reviews where id = ${id}`;
+      return row?.at.toISOString();
+    };
+    await database.db.sql`update reviews set updated_at = '2020-01-01Z' where id = ${id}`;
+    const { body } = await note("Call her.");
+    expect(await updated()).not.toBe("2020-01-01T00:00:00.000Z");
+    expect(new Date(String(body["updated_at"])).toISOString()).toBe(String(await updated()));
+  });
+
   test("has 1 to 10,000 characters and no NUL", async () => {
     expect((await note("x".repeat(10_000))).status).toBe(200);
     for (const body of ["", "x".repeat(10_001), "\u0000", 7, null, undefined])

@@ -7,10 +7,10 @@ import { connect } from "../../../db/client.ts";
 import { type Limits, LIMITS } from "../../../db/limits.ts";
 import { MAX_TEXT_BYTES } from "../../../src/http/body.ts";
 import { METADATA } from "../../../src/reviews/events.ts";
-import { nextOfInbox } from "../../../src/services/queries.ts";
-import { MAX_ACTION_BYTES, sizeErrors } from "../../../src/services/sizes.ts";
+import { nextOfInbox } from "../../../src/intake/queries/inbox.ts";
+import { MAX_ACTION_BYTES, sizeErrors } from "../../../src/intake/sizes.ts";
 import { createWriterPool } from "../../../src/outbox/writer-pool.ts";
-import { takeInbox } from "../../../src/services/take-inbox.ts";
+import { takeInbox } from "../../../src/intake/inbox.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { silentLog } from "../../support/dispatch.ts";
 import { connectStore, created, queuedFor, report, reviewIdOf } from "../../support/factory.ts";
@@ -509,7 +509,7 @@ async function take(
   limits: Limits = LIMITS.writerPool,
   tries?: Map<number, number>,
 ): Promise<boolean> {
-  const { db, clock, schedule } = world.api.deps;
+  const { db, clock, box, schedule } = world.api.deps;
   const writerDb = connect(world.database.url, {
     max: 2,
     name: "writer",
@@ -518,7 +518,7 @@ async function take(
   const writerPool = createWriterPool(writerDb, clock, { connections: 2, share: 2, waitMs: 6_000 });
   try {
     return await takeInbox(
-      { db, clock, writerPool, schedule, log: silentLog, countInbox: () => {} },
+      { db, clock, box, writerPool, schedule, log: silentLog, countInbox: () => {} },
       tries,
     );
   } finally {

@@ -9,6 +9,7 @@ import { MAX_TEXT_BYTES } from "../../../src/http/body.ts";
 import { history as historyOf } from "../../../src/transfer/queries/export.ts";
 import { startApi } from "../../support/api.ts";
 import { fixture } from "../../support/fixture.ts";
+import { until } from "../../support/network/receiver.ts";
 import {
   countsOf,
   emailOf,
@@ -450,6 +451,34 @@ describe("an announced import", () => {
     expect([...rows]).toEqual([{ sequence: null }]);
     expect(await sql`select from batch_entries`).toHaveLength(2);
   });
+});
+
+test("an import of a response keeps what is committed to its review meanwhile, such as an erasure", async () => {
+  const response = {
+    kind: "response",
+    review_id: FIRST_ID + 1,
+    body: "Thank you.",
+    responded_at: "2025-01-01T00:00:00.000+00:00",
+  };
+  const file = await write("meanwhile", [response]);
+  const { sql } = database.db;
+  await sql`update reviews set reviewer = 'Ada', reviewer_email = 'ada@mail.test' where id = ${FIRST_ID + 1}`;
+  let running: ReturnType<typeof run> | undefined;
+  await database.connect().transaction(async (tx) => {
+    await tx.sql`update reviews set rate = 1, reviewer = null, reviewer_email = null where id = ${FIRST_ID + 1}`;
+    running = run("import", [file]);
+    await until("the import waits for the review", async () => {
+      const rows = await sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      return rows.length > 0;
+    });
+  });
+  expect((await running)?.status).toBe(0);
+  const rows = await sql`
+    select rate, reviewer, reviewer_email, response_body from reviews where id = ${FIRST_ID + 1}`;
+  expect([...rows]).toEqual([
+    { rate: 1, reviewer: null, reviewer_email: null, response_body: "Thank you." },
+  ]);
 });
 
 test("an import that cannot reserve its ids in several short tries ends, and blocks no other writer", async () => {

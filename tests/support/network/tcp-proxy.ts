@@ -22,6 +22,8 @@ export interface TcpProxy {
    * connection is reset in place of the answer.
    */
   losesCommit: () => boolean;
+  /** The number of PostgreSQL messages that still pass to clients. The next one resets its connection, and all later ones pass. */
+  messagesLeft: number;
   /** Holds back all data for this time. */
   hang(ms: number): Promise<void>;
   /** Delays each chunk of data, for this time. */
@@ -45,6 +47,8 @@ interface Pair {
   readonly upstream: Socket;
   isFrozen: boolean;
   freezesBeforeSync: boolean;
+  /** The begin of a message that has not arrived as a whole. */
+  begun: Buffer;
 }
 
 /** Starts a proxy. `delayMs` delays the first bytes that a client sends. */
@@ -57,7 +61,8 @@ export async function startTcpProxy(
   const server = createServer((client) => {
     proxy.accepted += 1;
     const upstream = connect({ host, port: proxy.target });
-    const pair = { client, upstream, isFrozen: proxy.deaf, freezesBeforeSync: false };
+    const flags = { isFrozen: proxy.deaf, freezesBeforeSync: false };
+    const pair: Pair = { client, upstream, ...flags, begun: Buffer.alloc(0) };
     pairs.add(pair);
     if (delayMs > 0) {
       client.pause();
@@ -77,6 +82,7 @@ export async function startTcpProxy(
         after(() => {
           const isCommit = to === client && COMMITTED.test(chunk.toString("latin1"));
           if (isCommit && proxy.losesCommit()) resetPair(pair);
+          else if (to === client && proxy.messagesLeft < Infinity) passMessages(proxy, pair, chunk);
           else pass(pair, to, chunk);
         }),
       );
@@ -95,6 +101,7 @@ export async function startTcpProxy(
     target: port,
     deaf: false,
     losesCommit: () => false,
+    messagesLeft: Infinity,
     in(url: string) {
       const through = new URL(url);
       through.hostname = "127.0.0.1";
@@ -137,6 +144,27 @@ function pass(pair: Pair, to: Socket, chunk: Buffer): void {
     pair.freezesBeforeSync && to === pair.upstream && chunk.subarray(-SYNC.length).equals(SYNC);
   to.write(ends ? chunk.subarray(0, -SYNC.length) : chunk);
   if (ends) pair.isFrozen = true;
+}
+
+/** The bytes of the type of a PostgreSQL message and of its length, which counts itself but not the type. */
+const TYPE_BYTES = 1;
+const LENGTH_BYTES = 4;
+
+function passMessages(proxy: TcpProxy, pair: Pair, chunk: Buffer): void {
+  let rest = Buffer.concat([pair.begun, chunk]);
+  while (rest.length >= TYPE_BYTES + LENGTH_BYTES) {
+    const end = TYPE_BYTES + rest.readInt32BE(TYPE_BYTES);
+    if (rest.length < end) break;
+    if (proxy.messagesLeft === 0) {
+      proxy.messagesLeft = Infinity;
+      resetPair(pair);
+      return;
+    }
+    proxy.messagesLeft--;
+    pair.client.write(rest.subarray(0, end));
+    rest = rest.subarray(end);
+  }
+  pair.begun = rest;
 }
 
 /** Starts a proxy before the store of a URL. */

@@ -13,11 +13,17 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import type { Log } from "../../../src/lib/log.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import type { RecordedAction } from "../../../src/outbox/event.ts";
-import { holdSequences, holdSequencesOrFail, recordActions } from "../../../src/outbox/queries.ts";
-import { createSiteFinder, credentialsOf } from "../../../src/providers/queries/finders.ts";
-import { insertReviews } from "../../../src/providers/queries/insert-reviews.ts";
-import { lookUp, waitForRows } from "../../../src/providers/queries/look-up.ts";
-import { insertNew, updateReviews } from "../../../src/providers/queries/write.ts";
+import { holdFreeSequences, holdSequences, recordActions } from "../../../src/outbox/queries.ts";
+import { createSiteFinder, credentialsOf } from "../../../src/intake/queries/finders.ts";
+import { insertReviews } from "../../../src/intake/queries/new-reviews.ts";
+import {
+  claimedActions,
+  lookUpReports,
+  lookUpSubjects,
+  waitForRows,
+} from "../../../src/intake/queries/look-up.ts";
+import { peopleOf } from "../../../src/intake/queries/people.ts";
+import { insertNew, updateReviews } from "../../../src/intake/queries/write.ts";
 import { SHARDS } from "../../../src/outbox/schedule.ts";
 import {
   BY_REVIEW,
@@ -249,21 +255,51 @@ function group(count: number, bound: number): PlanCase {
       db.transaction(async (tx) => {
         const now = new Date();
         await credentialsOf(tx, ["site"]);
-        await waitForRows(tx, asked);
+        await waitForRows(tx, { given: asked, siteIds: [], reviewIds: [] });
         await holdSequences(tx, [HOT.partnerId], false);
         await holdSequences(tx, [HOT.partnerId], true);
-        const known = await lookUp(tx, asked);
+        const known = await lookUpReports(tx, asked);
         const created = known.flatMap(({ newId: id, siteId, externalReviewId }) =>
-          id === null ? [] : { ...FACTS, id, siteId, externalReviewId, reviewedAt: now },
+          id === null
+            ? []
+            : { ...FACTS, id, storeReviewSiteId: siteId, externalReviewId, reviewedAt: now },
         );
         await insertNew(tx, { claims: asked, created, now });
-        const changed = known.flatMap(({ review }) => (review ? { ...review, rate: 5 } : []));
-        await updateReviews(tx, changed, now);
+        const changed = known.flatMap(({ review }) =>
+          review ? { ...review, rate: 5, updatedAt: now } : [],
+        );
+        await updateReviews(tx, changed);
       }),
   };
 }
 
 const LARGE = Array.from({ length: 500 }, (_, n) => n + 1);
+
+/** Statements for a batch of this many actions on reviews that exist. */
+function subjects(count: number, bound: number): PlanCase {
+  const reviewIds = LARGE.slice(0, count);
+  const named = { reviewIds, siteIds: [1] };
+  return {
+    name: `batch of ${count} actions`,
+    bound,
+    run: (db) =>
+      db.transaction(async (tx) => {
+        await waitForRows(tx, { given: [], ...named });
+        await holdFreeSequences(tx, { partners: [], ...named });
+        const asked = reviewIds.map((reviewId) => ({ reviewId, siteId: null }));
+        const found = await lookUpSubjects(tx, [...asked, { reviewId: null, siteId: 1 }]);
+        await claimedActions(
+          tx,
+          reviewIds.map((id) => ({ serviceId: 1, id: `action-${id}` })),
+        );
+        await peopleOf(tx, { userIds: [1], ...named });
+        const changed = found.flatMap(({ review }) =>
+          review === undefined ? [] : [{ ...review, rate: 5, updatedAt: new Date() }],
+        );
+        await updateReviews(tx, changed);
+      }),
+  };
+}
 
 /** A separate case, because a scan of connections would be invisible among the writes. */
 function connections(): PlanCase {
@@ -281,8 +317,8 @@ function connections(): PlanCase {
     bound: LARGE.length * 24,
     run: (db) =>
       db.transaction(async (tx) => {
-        await waitForRows(tx, asked);
-        await lookUp(tx, asked);
+        await waitForRows(tx, { given: asked, siteIds: [], reviewIds: [] });
+        await lookUpReports(tx, asked);
       }),
   };
 }
@@ -299,17 +335,16 @@ function newReviews(count: number, bound: number): PlanCase {
       const { sealedSecret } = site;
       await db.transaction(async (tx) => {
         const now = new Date();
-        await holdSequencesOrFail(tx, [HOT.partnerId]);
         const numbers = Array.from({ length: count }, (_, n) => n + 1);
         await insertReviews(
-          tx,
+          tx.run,
           {
             requests: [{ slug: "site", sealedSecret, isTimed: true }],
             claims: numbers.map((n) => ({ ...connection, id: `new-${n}`, siteId: 1 })),
             created: numbers.map((id) => ({
               ...FACTS,
               id,
-              siteId: 1,
+              storeReviewSiteId: 1,
               externalReviewId: `brand-new-${id}`,
               reviewedAt: now,
             })),
@@ -328,6 +363,8 @@ function groups(): PlanCase[] {
     group(1, 160),
     group(64, 64 * 80),
     group(500, 500 * 80),
+    subjects(64, 64 * 80),
+    subjects(500, 500 * 80),
     newReviews(1, 160),
     newReviews(64, 64 * 80),
     connections(),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
 import { CATALOG } from "../../../src/outbox/event.ts";
-import { ERROR_REASONS } from "../../../src/providers/model.ts";
+import { ERROR_REASONS } from "../../../src/intake/provider-model.ts";
 import {
   transitionsOf,
   reviewQuery,

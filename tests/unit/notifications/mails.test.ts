@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
-import { flagStatusMail, homeownerNotice } from "../../../src/reviews/actions/notices.ts";
-import type { Subject } from "../../../src/reviews/queries/notices.ts";
+import { flagStatusMail, homeownerNotice } from "../../../src/intake/notices.ts";
+import type { Subject } from "../../../src/intake/queries/notices.ts";
 
 describe("the notice to the homeowner", () => {
   test("has the same content in both parts, with the tenant's name and colour", () => {

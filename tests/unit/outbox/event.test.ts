@@ -44,7 +44,7 @@ test("every event has a unique description of one sentence", () => {
 });
 
 test.each([
-  ["a rule", ["src/reviews/decide.ts", "src/providers/decide.ts"]],
+  ["a rule", ["account-rules", "decide", "provider-input"].map((one) => `src/intake/${one}.ts`)],
   ["bun run catalog", ["scripts/catalog.ts"]],
   ["a flow through HTTP", [...new Bun.Glob("tests/integration/reviews/*.ts").scanSync(ROOT)]],
 ])("%s causes every event except the test", (_, files) => {

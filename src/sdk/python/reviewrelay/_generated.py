@@ -1065,6 +1065,11 @@ class Embedding(TypedDict):
     """Origins that may frame the portal."""
 
 
+class ResponseInput(TypedDict):
+    body: str
+    """Text of the response or note."""
+
+
 class ReviewResponse(TypedDict):
     body: str
     """Text of the response or note."""
@@ -1118,6 +1123,26 @@ class Review(TypedDict):
     """Time of the last change."""
 
 
+class FlagInput(TypedDict):
+    reason: str
+    """Reason given by the user."""
+
+
+class FlagStatus(TypedDict):
+    status: Literal["under_review", "accepted", "rejected", "withdrawn"]
+    """Status of the flag."""
+
+
+class Assignment(TypedDict):
+    user_id: int
+    """Id of the user."""
+
+
+class NoteInput(TypedDict):
+    body: str
+    """Text of the response or note."""
+
+
 class ReviewPage(Page):
     data: list[Review]
     """Rows of the page."""
@@ -1150,31 +1175,6 @@ class ReviewWithHistoryHistory(TypedDict):
 class ReviewWithHistory(Review):
     history: list[ReviewWithHistoryHistory]
     """Recorded actions, oldest first."""
-
-
-class ResponseInput(TypedDict):
-    body: str
-    """Text of the response or note."""
-
-
-class FlagInput(TypedDict):
-    reason: str
-    """Reason given by the user."""
-
-
-class FlagStatus(TypedDict):
-    status: Literal["under_review", "accepted", "rejected", "withdrawn"]
-    """Status of the flag."""
-
-
-class Assignment(TypedDict):
-    user_id: int
-    """Id of the user."""
-
-
-class NoteInput(TypedDict):
-    body: str
-    """Text of the response or note."""
 
 
 class Axis(TypedDict):
@@ -1823,14 +1823,6 @@ class Operations(Requests):
         """Set the origins that may frame the portal. Origins are https, or http on localhost. A change of them asks for a fresh session."""
         return self._send("PATCH", "/api/v1/partner/embedding", body=body)
 
-    def list_reviews(self, *, limit: int | None = None, cursor: str | None = None, external_review_id: str | None = None, q: str | None = None, store_id: int | None = None, rate: int | None = None, source_platform: str | None = None, assigned_user_id: int | None = None, responded: Literal["true", "false"] | None = None, flag_status: Literal["open", "under_review", "accepted", "rejected", "withdrawn"] | None = None) -> Pages[Review]:
-        """List reviews. Newest first, from the stores of the user. `q` searches review, reviewer and response."""
-        return self._pages("/api/v1/account/reviews", query={"limit": limit, "cursor": cursor, "external_review_id": external_review_id, "q": q, "store_id": store_id, "rate": rate, "source_platform": source_platform, "assigned_user_id": assigned_user_id, "responded": responded, "flag_status": flag_status})
-
-    def get_review(self, id: str | int) -> ReviewWithHistory:
-        """Get a review with its history. The history is oldest first."""
-        return self._send("GET", f"/api/v1/account/reviews/{segment(id)}")
-
     def respond(self, id: str | int, body: ResponseInput) -> Review:
         """Submit or change the response to a review. The first call submits the response, a later one changes it; the review site posts it."""
         return self._send("POST", f"/api/v1/account/reviews/{segment(id)}/response", body=body)
@@ -1854,6 +1846,14 @@ class Operations(Requests):
     def add_note(self, id: str | int, body: NoteInput) -> Review:
         """Add an internal note to a review. The note is part of the review's history, and of nothing that the reviewer sees."""
         return self._send("POST", f"/api/v1/account/reviews/{segment(id)}/notes", body=body)
+
+    def list_reviews(self, *, limit: int | None = None, cursor: str | None = None, external_review_id: str | None = None, q: str | None = None, store_id: int | None = None, rate: int | None = None, source_platform: str | None = None, assigned_user_id: int | None = None, responded: Literal["true", "false"] | None = None, flag_status: Literal["open", "under_review", "accepted", "rejected", "withdrawn"] | None = None) -> Pages[Review]:
+        """List reviews. Newest first, from the stores of the user. `q` searches review, reviewer and response."""
+        return self._pages("/api/v1/account/reviews", query={"limit": limit, "cursor": cursor, "external_review_id": external_review_id, "q": q, "store_id": store_id, "rate": rate, "source_platform": source_platform, "assigned_user_id": assigned_user_id, "responded": responded, "flag_status": flag_status})
+
+    def get_review(self, id: str | int) -> ReviewWithHistory:
+        """Get a review with its history. The history is oldest first."""
+        return self._send("GET", f"/api/v1/account/reviews/{segment(id)}")
 
     def list_review_sites(self, *, limit: int | None = None, cursor: str | None = None) -> Pages[StoreReviewSite]:
         """List the stores' review sites and the state of their connections. Covers the stores of the user."""

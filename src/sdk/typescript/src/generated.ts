@@ -1025,6 +1025,11 @@ export type Embedding = {
   origins: string[];
 };
 
+export type ResponseInput = {
+  /** Text of the response or note. */
+  body: string;
+};
+
 export type ReviewResponse = {
   /** Text of the response or note. */
   body: string;
@@ -1078,6 +1083,26 @@ export type Review = {
   updated_at: string;
 };
 
+export type FlagInput = {
+  /** Reason given by the user. */
+  reason: string;
+};
+
+export type FlagStatus = {
+  /** Status of the flag. */
+  status: "under_review" | "accepted" | "rejected" | "withdrawn";
+};
+
+export type Assignment = {
+  /** Id of the user. */
+  user_id: number;
+};
+
+export type NoteInput = {
+  /** Text of the response or note. */
+  body: string;
+};
+
 export type ReviewPage = Page & {
   /** Rows of the page. */
   data: Review[];
@@ -1108,31 +1133,6 @@ export type ReviewWithHistory = Review & {
     /** Time of occurrence. */
     occurred_at: string;
   }[];
-};
-
-export type ResponseInput = {
-  /** Text of the response or note. */
-  body: string;
-};
-
-export type FlagInput = {
-  /** Reason given by the user. */
-  reason: string;
-};
-
-export type FlagStatus = {
-  /** Status of the flag. */
-  status: "under_review" | "accepted" | "rejected" | "withdrawn";
-};
-
-export type Assignment = {
-  /** Id of the user. */
-  user_id: number;
-};
-
-export type NoteInput = {
-  /** Text of the response or note. */
-  body: string;
 };
 
 /** `pull` collects reviews, `post` posts responses. */
@@ -1943,6 +1943,36 @@ export abstract class Operations {
     return this.send({ method: "PATCH", path: `/api/v1/partner/embedding`, body, options });
   }
 
+  /** Submit or change the response to a review. The first call submits the response, a later one changes it; the review site posts it. */
+  respond(id: string | number, body: ResponseInput, options: RequestOptions = {}): Promise<Review> {
+    return this.send({ method: "POST", path: `/api/v1/account/reviews/${encodeURIComponent(id)}/response`, body, options });
+  }
+
+  /** Delete the response to a review. A response that the review site has already posted is not withdrawn there. */
+  deleteResponse(id: string | number, options: RequestOptions = {}): Promise<Review> {
+    return this.send({ method: "DELETE", path: `/api/v1/account/reviews/${encodeURIComponent(id)}/response`, options });
+  }
+
+  /** Flag a review for a check. A review has one open flag. */
+  flagReview(id: string | number, body: FlagInput, options: RequestOptions = {}): Promise<Review> {
+    return this.send({ method: "POST", path: `/api/v1/account/reviews/${encodeURIComponent(id)}/flag`, body, options });
+  }
+
+  /** Move the flag of a review to another status. All but `under_review` close it; the present status again has no effect. */
+  moveFlag(id: string | number, body: FlagStatus, options: RequestOptions = {}): Promise<Review> {
+    return this.send({ method: "POST", path: `/api/v1/account/reviews/${encodeURIComponent(id)}/flag-status`, body, options });
+  }
+
+  /** Assign a review to a user. The user must be active and see the review's store. Assigning it to the present assignee changes nothing. */
+  assignReview(id: string | number, body: Assignment, options: RequestOptions = {}): Promise<Review> {
+    return this.send({ method: "POST", path: `/api/v1/account/reviews/${encodeURIComponent(id)}/assign`, body, options });
+  }
+
+  /** Add an internal note to a review. The note is part of the review's history, and of nothing that the reviewer sees. */
+  addNote(id: string | number, body: NoteInput, options: RequestOptions = {}): Promise<Review> {
+    return this.send({ method: "POST", path: `/api/v1/account/reviews/${encodeURIComponent(id)}/notes`, body, options });
+  }
+
   /** List reviews. Newest first, from the stores of the user. `q` searches review, reviewer and response. */
   listReviews(query: {
     /** Rows per page; 50 by default. */
@@ -1972,36 +2002,6 @@ export abstract class Operations {
   /** Get a review with its history. The history is oldest first. */
   getReview(id: string | number, options: RequestOptions = {}): Promise<ReviewWithHistory> {
     return this.send({ method: "GET", path: `/api/v1/account/reviews/${encodeURIComponent(id)}`, options });
-  }
-
-  /** Submit or change the response to a review. The first call submits the response, a later one changes it; the review site posts it. */
-  respond(id: string | number, body: ResponseInput, options: RequestOptions = {}): Promise<Review> {
-    return this.send({ method: "POST", path: `/api/v1/account/reviews/${encodeURIComponent(id)}/response`, body, options });
-  }
-
-  /** Delete the response to a review. A response that the review site has already posted is not withdrawn there. */
-  deleteResponse(id: string | number, options: RequestOptions = {}): Promise<Review> {
-    return this.send({ method: "DELETE", path: `/api/v1/account/reviews/${encodeURIComponent(id)}/response`, options });
-  }
-
-  /** Flag a review for a check. A review has one open flag. */
-  flagReview(id: string | number, body: FlagInput, options: RequestOptions = {}): Promise<Review> {
-    return this.send({ method: "POST", path: `/api/v1/account/reviews/${encodeURIComponent(id)}/flag`, body, options });
-  }
-
-  /** Move the flag of a review to another status. All but `under_review` close it; the present status again has no effect. */
-  moveFlag(id: string | number, body: FlagStatus, options: RequestOptions = {}): Promise<Review> {
-    return this.send({ method: "POST", path: `/api/v1/account/reviews/${encodeURIComponent(id)}/flag-status`, body, options });
-  }
-
-  /** Assign a review to a user. The user must be active and see the review's store. Assigning it to the present assignee changes nothing. */
-  assignReview(id: string | number, body: Assignment, options: RequestOptions = {}): Promise<Review> {
-    return this.send({ method: "POST", path: `/api/v1/account/reviews/${encodeURIComponent(id)}/assign`, body, options });
-  }
-
-  /** Add an internal note to a review. The note is part of the review's history, and of nothing that the reviewer sees. */
-  addNote(id: string | number, body: NoteInput, options: RequestOptions = {}): Promise<Review> {
-    return this.send({ method: "POST", path: `/api/v1/account/reviews/${encodeURIComponent(id)}/notes`, body, options });
   }
 
   /** List the stores' review sites and the state of their connections. Covers the stores of the user. */

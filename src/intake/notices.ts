@@ -1,0 +1,111 @@
+import type { Tx } from "../../db/client.ts";
+import { brandedMail } from "../lib/branded-mail.ts";
+import type { SecretBox } from "../lib/secret-box.ts";
+import { isMailAddress } from "../lib/email.ts";
+import { type NewMail, queueMails } from "../outbox/mail.ts";
+import type { NativeEmail } from "../reviews/events.ts";
+import * as queries from "./queries/notices.ts";
+
+/** A mail to queue in the transaction of the event that leads to it. */
+export type Notice = HomeownerNotice | FlagNotice;
+
+/** The mail to the reviewer about a posted response. */
+interface HomeownerNotice {
+  readonly kind: "homeowner";
+  readonly reviewId: number;
+  readonly to: string;
+}
+
+/** The mail to the owner of the account about a flag that moved. */
+export interface FlagNotice {
+  readonly kind: "flag";
+  readonly reviewId: number;
+  readonly owner: queries.Owner;
+  readonly status: string;
+}
+
+/** Returns the partners for whose companies we send no mails of our own (contract 9.5). */
+export async function suppressingPartners(
+  tx: Tx,
+  partnerIds: readonly number[],
+): Promise<ReadonlySet<number>> {
+  return partnerIds.length === 0 ? new Set() : queries.suppressingPartners(tx, partnerIds);
+}
+
+/** Queues mails about reviews. The caller wakes the mailer after the commit. */
+export async function queueNotices(
+  tx: Tx,
+  deps: { readonly box: SecretBox },
+  notices: readonly Notice[],
+  now: Date,
+): Promise<void> {
+  if (notices.length === 0) return;
+  const found = await queries.subjectsOf(tx, [...new Set(notices.map((one) => one.reviewId))]);
+  const subjects = new Map(found.map((one) => [one.reviewId, one]));
+  const mails = notices.flatMap((one) => {
+    const subject = subjects.get(one.reviewId);
+    if (subject === undefined) return [];
+    return one.kind === "flag"
+      ? [flagStatusMail(one.owner, subject, one.status)]
+      : [homeownerNotice(one.to, subject)];
+  });
+  await queueMails(tx, deps, mails, now);
+}
+
+/** The addressee of the mail about a moved flag, or the reason why no mail is sent. */
+type FlagPlan =
+  | { readonly nativeEmail: "queued"; readonly owner: queries.Owner }
+  | { readonly nativeEmail: Exclude<NativeEmail, "queued"> };
+
+/** Reads whether a moved flag leads to a mail, and to whom. */
+export async function planFlagNotice(
+  tx: Tx,
+  { partnerId, accountId }: { readonly partnerId: number; readonly accountId: number },
+): Promise<FlagPlan> {
+  const [suppressing, owner] = await Promise.all([
+    queries.suppressingPartners(tx, [partnerId]),
+    queries.ownerOf(tx, accountId),
+  ]);
+  if (suppressing.has(partnerId)) return { nativeEmail: "suppressed" };
+  if (owner === undefined || !isMailAddress(owner.email)) return { nativeEmail: "no_address" };
+  return { nativeEmail: "queued", owner };
+}
+
+/** Composes the mail that informs the reviewer that the business has responded on the review site (contract 9.5). */
+export function homeownerNotice(to: string, about: queries.Subject): NewMail {
+  const { storeName, accountName, siteName, reviewer, responseBody } = about;
+  const content = {
+    subject: `${storeName} responded to your review`,
+    greeting: reviewer === null ? "Hello," : `Hello ${reviewer},`,
+    paragraphs: [
+      `${storeName} (${accountName}) has responded to the review that you wrote on ${siteName}.`,
+      ...(responseBody === null ? [`You can read the response on ${siteName}.`] : []),
+    ],
+    quote: responseBody,
+  };
+  const { reviewId } = about;
+  return { to, ...brandedMail(content, about), kind: "homeowner_notice", reviewId };
+}
+
+const FLAG_TEXT: Readonly<Record<string, string>> = {
+  under_review: "is under review",
+  accepted: "was accepted",
+  rejected: "was rejected",
+  withdrawn: "was withdrawn",
+};
+
+/** Composes the mail that informs the account owner that a flag has a new status (contract 9.5). */
+export function flagStatusMail(owner: queries.Owner, about: queries.Subject, to: string): NewMail {
+  const { storeName, siteName, rate, reviewer } = about;
+  const what = FLAG_TEXT[to] ?? `is now ${to}`;
+  const content = {
+    subject: `The flag on a review of ${storeName} ${what}`,
+    greeting: `Hello ${owner.name},`,
+    paragraphs: [
+      `The flag on the review by ${reviewer ?? "an anonymous reviewer"} (${rate} of 5 on ${siteName}) of ${storeName} ${what}.`,
+      `The number of the review is ${about.reviewId}.`,
+    ],
+  };
+  const { reviewId } = about;
+  return { to: owner.email, ...brandedMail(content, about), kind: "flag_status_changed", reviewId };
+}
