@@ -125,8 +125,11 @@ const EFFECTS: {
   profanity_detected: nothing,
   review_flagged: (review, { reason }) =>
     isOpen(review) ? "unchanged" : { flagStatus: "open", flagReason: reason },
+  // A service may move a flag of whose opening it has not told (contract 9.7). The reason is then not known.
   flag_status_changed: ({ flagStatus }, { to }) =>
-    flagStatus === to ? "unchanged" : { flagStatus: to },
+    flagStatus === to
+      ? "unchanged"
+      : { flagStatus: to, ...(flagStatus === null && { flagReason: "" }) },
   review_assigned: ({ assignedUserId }, { user_id: userId }) =>
     assignedUserId === userId ? "unchanged" : { assignedUserId: userId },
   note_added: nothing,

@@ -191,7 +191,7 @@ async function* reviews(tx: Tx, scope: queries.Scope): Lines {
     );
   for await (const some of queries.reviews(tx, scope, "flagged"))
     yield some.map((one) =>
-      line("flag", { review_id: one.id, status: one.flagStatus, reason: one.flagReason }),
+      line("flag", { review_id: one.id, status: one.flagStatus, reason: one.flagReason || null }),
     );
 }
 

@@ -110,7 +110,8 @@ export async function takeResponses({ tx }: Taking, lines: readonly LineOf<"resp
 }
 
 export function takeFlags({ tx }: Taking, lines: readonly LineOf<"flag">[]) {
-  return changeReviews(tx, lines, (review, { status, reason = null }) =>
+  // A flag always has a reason; an empty one is not known, as after an erasure.
+  return changeReviews(tx, lines, (review, { status, reason = "" }) =>
     review.flagStatus === null ? { flagStatus: status, flagReason: reason } : "present",
   );
 }

@@ -354,6 +354,20 @@ describe("actions", () => {
       expect((await record(writer, [wrong])).status).toBe(422);
   });
 
+  test("that move a flag of whose opening nobody has told are recorded, and set the flag without a reason", async () => {
+    await report(world.api, world.provider, [created(world.siteId, "unflagged")]);
+    const unflagged = await reviewIdOf(world.database.db, "unflagged");
+    const metadata = { from: "open", to: "accepted", native_email: "suppressed" };
+    const moved = () => action("flag_status_changed", { review_id: unflagged, metadata });
+    const before = await historyLength();
+    expect((await record(writer, [moved()])).body).toMatchObject({ accepted: 1, unchanged: 0 });
+    expect((await record(writer, [moved()])).body).toMatchObject({ accepted: 1, unchanged: 1 });
+    expect(await historyLength()).toBe(before + 1);
+    const rows = await world.database.db.sql`
+      select flag_status, flag_reason from reviews where id = ${unflagged}`;
+    expect([...rows]).toEqual([{ flag_status: "accepted", flag_reason: "" }]);
+  });
+
   test.each([
     [500, 200],
     [501, 422],

@@ -453,6 +453,17 @@ describe("an announced import", () => {
   });
 });
 
+test("a flag without a reason is imported, and exported as it was", async () => {
+  const flag = { kind: "flag", review_id: FIRST_ID + 3, status: "open" };
+  const { status, said } = await run("import", [await write("unreasoned", [flag])]);
+  expect([status, countsIn(said)]).toEqual([0, { flag: [1, 0, 0] }]);
+  const file = join(directory, "unreasoned-export.ndjson");
+  expect((await run("export", [file])).status).toBe(0);
+  expect((await linesOf(file)).filter((one) => one["review_id"] === FIRST_ID + 3)).toContainEqual(
+    flag,
+  );
+});
+
 test("an import of a response keeps what is committed to its review meanwhile, such as an erasure", async () => {
   const response = {
     kind: "response",

@@ -153,7 +153,7 @@ const EFFECTS: Readonly<
   ],
   flag_status_changed: [
     { from: "open", to: "accepted", native_email: "queued" },
-    { flagStatus: "accepted" },
+    { flagStatus: "accepted", flagReason: "" },
     [{ flagStatus: "accepted" }],
   ],
   review_assigned: [{ user_id: 8 }, { assignedUserId: 8 }, [{ assignedUserId: 8 }]],
