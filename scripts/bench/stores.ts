@@ -4,6 +4,8 @@ import { chmodSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { Redis } from "ioredis";
+
 import { connect, type RawDb } from "../../db/client.ts";
 import { startStores, type Stores } from "../demo/stores/keep.ts";
 import { installPostgres, postgresMajor } from "../demo/stores/postgres-versions.ts";
@@ -20,6 +22,8 @@ export interface BenchStores {
   readonly kind: string;
   readonly postmaster: number | undefined;
   readonly redisCpu: () => number;
+  /** Returns how many commands Redis has processed, this one included. */
+  readonly redisCommands: () => Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -64,16 +68,23 @@ async function reach(
   const [row] = await db.sql<{ version: string; pid: number }[]>`
     select current_setting('server_version') as version, pg_backend_pid() as pid`;
   const native = processesIn(join(folder, "redis"))[0];
+  const redisUrl = given.redis || (embedded.redisUrl ?? "");
+  const redis = new Redis(redisUrl);
   return {
     databaseUrl: url.href,
-    redisUrl: given.redis || (embedded.redisUrl ?? ""),
+    redisUrl,
     redisPrefix: `${own}:`,
     folder,
     db,
     kind: `PostgreSQL ${row?.version.split(" ")[0]} ${given.database ? "as given" : "embedded"}, Redis ${given.redis ? "as given" : "embedded"}`,
     postmaster: postmasterOf(row?.pid),
     redisCpu: () => cpuMsOf(given.redis ? undefined : (native ?? embedded.pid)),
+    async redisCommands() {
+      const stats = await redis.info("stats");
+      return Number(/total_commands_processed:(\d+)/.exec(stats)?.[1]);
+    },
     async stop() {
+      redis.disconnect();
       await db.close();
       if (given.database) await admin.sql.unsafe(`drop database "${own}" with (force)`);
       await admin.close();

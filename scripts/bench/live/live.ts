@@ -4,7 +4,7 @@ import { bareLoops, meanOf } from "./bare.ts";
 import { partD } from "./hanging.ts";
 import { insertPast } from "./history.ts";
 import { readOptions, USAGE, type Options } from "./options.ts";
-import { partE, partF } from "./reads.ts";
+import { partE, partF, partI } from "./reads.ts";
 import { report, type LiveResult } from "./report.ts";
 import { withLiveRig, type LiveRig } from "./rig.ts";
 import { soak } from "./soak.ts";
@@ -47,7 +47,7 @@ async function run(rig: LiveRig): Promise<LiveResult> {
   return result;
 }
 
-const PARTS = { a: partA, h: partH, b: partB, c: partC, d: partD, e: partE, f: partF };
+const PARTS = { a: partA, h: partH, b: partB, c: partC, d: partD, e: partE, f: partF, i: partI };
 
 const options = readOptions(process.argv.slice(2));
 if (options === undefined) console.log(USAGE);

@@ -7,7 +7,8 @@ import { durationMs, numberOf, wrongUsage } from "../options.ts";
 
 export const USAGE = `bun run bench live: the running product as processes of their own, on real stores, driven from outside.
   --only a,b     the parts to run (all): a one event a request, h the same of two hot partners, b open loop, c 500 events a request,
-                 d half of the receivers hang, e 200 live watchers, f reads with many pending
+                 d half of the receivers hang, e 200 live watchers, f reads with many pending,
+                 i a minute without work
   --rows N       history and attempts that are there before (1000000), written contiguously
   --pending N    entries pending in part f (1000000)
   --attempts N   recent attempts of that subscription in part f (250000); 10000000 takes some minutes
@@ -21,7 +22,7 @@ export const USAGE = `bun run bench live: the running product as processes of th
   --soak 10m     instead of the parts: events at --rate a second (200) to receivers of which a tenth fails at times`;
 
 /** The parts in order; those that leave data behind run last. */
-const PARTS = ["a", "h", "c", "b", "e", "d", "f"] as const;
+const PARTS = ["a", "h", "c", "b", "i", "e", "d", "f"] as const;
 type Part = (typeof PARTS)[number];
 
 export interface Options {

@@ -1,10 +1,10 @@
-// Parts e and f: live watchers, and the cost of reads with many pending entries.
+// Parts e, f and i: live watchers, the cost of reads with many pending entries, and of no work.
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { quantile, round } from "../figures.ts";
 import { asLoader, insertInto, insertRecent, insertReviews } from "./history.ts";
 import type { LiveRig } from "./rig.ts";
 import { addTenants, addUsers, type Tenant } from "../tenants.ts";
-import { callsOf, readUsage, resetStatements, topStatements } from "./usage.ts";
+import { callsOf, costOfEach, readUsage, resetStatements, topStatements } from "./usage.ts";
 import { bytesOf, Wire } from "../wire.ts";
 
 const WATCHERS = 200;
@@ -13,6 +13,28 @@ const STREAMS_PER_USER = 5;
 const SETTLE_MS = 4_000;
 /** A multiple of the polling interval: at most five queries in five seconds. */
 const WATCH_MS = 20_000;
+
+const IDLE_MS = 60_000;
+/** The time after which effects of the parts before have ended. */
+const CALM_MS = 10_000;
+
+export type Idle = Awaited<ReturnType<typeof partI>>;
+
+/** Measures the cost of each second of a minute without work. */
+export async function partI(rig: LiveRig) {
+  rig.say("(i) a minute without work");
+  // Otherwise the server does in this minute what the parts before have left to it.
+  await rig.stores.db.sql`vacuum (analyze)`;
+  await rig.stores.db.sql`checkpoint`;
+  await rest(rig, CALM_MS);
+  await resetStatements(rig);
+  const before = await readUsage(rig);
+  const startedAt = performance.now();
+  await rest(rig, IDLE_MS);
+  const after = await readUsage(rig);
+  const seconds = (performance.now() - startedAt) / 1_000;
+  return { perEvent: costOfEach(before, after, seconds), top: await topStatements(rig, seconds) };
+}
 
 export type Watched = Awaited<ReturnType<typeof watch>>;
 

@@ -2,7 +2,7 @@
 import { round } from "../figures.ts";
 import type { Bare } from "./bare.ts";
 import type { partD } from "./hanging.ts";
-import type { partF, Watched } from "./reads.ts";
+import type { Idle, partF, Watched } from "./reads.ts";
 import type { soak } from "./soak.ts";
 import type { Loaded } from "./throughput.ts";
 import type { TopStatement } from "./usage.ts";
@@ -23,11 +23,12 @@ export interface LiveResult {
   d?: Awaited<ReturnType<typeof partD>>;
   e?: Watched[];
   f?: Awaited<ReturnType<typeof partF>>;
+  i?: Idle;
   soak?: Awaited<ReturnType<typeof soak>>;
 }
 
 export function report(result: LiveResult): void {
-  const { bare, a, h, b = [], c, d, e = [], f = [], soak } = result;
+  const { bare, a, h, b = [], c, d, e = [], f = [], i, soak } = result;
   console.log(`\n${result.commit}, ${result.stores}, ${result.rows} rows of history and attempts`);
   if (bare !== undefined) console.table([bare]);
   const loads = [a, h, c, ...b].flatMap((one) => one ?? []);
@@ -47,6 +48,12 @@ export function report(result: LiveResult): void {
     tops("What watchers ask, by watched subscription and second", e[0]?.top.slice(0, SHOWN) ?? []);
   }
   if (f.length > 0) console.table(f);
+  if (i !== undefined) {
+    const { top, ...rest } = i;
+    console.log("A second without work: CPU in µs, and counts");
+    console.table([costs({ name: "idle", ...rest })]);
+    tops("What is asked in a second without work", top);
+  }
   if (soak !== undefined) {
     console.table(soak.minutes);
     console.table(soak.slopes);
@@ -61,6 +68,8 @@ function rates(one: Loaded, bare: Bare | undefined) {
     inversions: one.inversions,
     missing: one.missing,
     refused: one.refused,
+    "accept p50": one.accept.p50Ms,
+    "accept p99": one.accept.p99Ms,
     "publish p50": one.publishToReceipt.p50Ms,
     "publish p99": one.publishToReceipt.p99Ms,
     "commit p50": one.answerToReceipt.p50Ms,
@@ -73,7 +82,7 @@ function rates(one: Loaded, bare: Bare | undefined) {
   };
 }
 
-function costs({ name, perEvent }: Loaded) {
+function costs({ name, perEvent }: Pick<Loaded, "name" | "perEvent">) {
   const { cpuUs, productUs, ...rest } = perEvent;
   return { load: name, product: productUs, ...cpuUs, ...rest };
 }

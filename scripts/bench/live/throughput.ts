@@ -5,7 +5,7 @@ import { asFastAs, atRate, type Offered } from "../offer.ts";
 import { prepare, type Requests } from "../requests.ts";
 import type { LiveRig } from "./rig.ts";
 import type { Tenant } from "../tenants.ts";
-import { perEvent, readUsage, resetStatements, topStatements } from "./usage.ts";
+import { costOfEach, readUsage, resetStatements, topStatements } from "./usage.ts";
 
 interface Load {
   readonly name: string;
@@ -49,9 +49,14 @@ async function measure(rig: LiveRig, load: Load) {
         : received.missing - offered.refused * load.perRequest,
     repeated: received.repeated,
     inversions: received.inversions + (await sequenceInversions(rig, arrivals, offered.startedAt)),
+    accept: latencies(
+      [...offered.answeredAt.subarray(0, offered.count)].map(
+        (at, n) => at - (offered.sentAt[n] ?? at),
+      ),
+    ),
     publishToReceipt: latencies(received.fromPublishMs),
     answerToReceipt: latencies(received.fromAnswerMs),
-    perEvent: perEvent(before, after, events),
+    perEvent: costOfEach(before, after, events),
     top,
   };
   const { p50Ms, p99Ms } = row.publishToReceipt;

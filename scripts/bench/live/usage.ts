@@ -35,6 +35,7 @@ export async function readUsage({ stores, counted: isCounted, api, dispatcher, s
     walBytes: row?.walBytes ?? Number.NaN,
     statements: counted?.statements ?? Number.NaN,
     commits: row?.commits ?? Number.NaN,
+    redisCommands: await stores.redisCommands(),
   };
 }
 
@@ -48,7 +49,8 @@ async function countedOf(db: RawDb): Promise<{ blocks: number; statements: numbe
   return row ?? { blocks: Number.NaN, statements: Number.NaN };
 }
 
-export function perEvent(before: Usage, after: Usage, events: number) {
+/** Returns the cost of one event of a load, or of one second of a rest. */
+export function costOfEach(before: Usage, after: Usage, events: number) {
   const each = (of: (usage: Usage) => number, digits = 1) =>
     round((of(after) - of(before)) / events, digits);
   const us = (name: ProcessName) => each((usage) => usage.cpu[name] * 1_000, 0);
@@ -61,6 +63,7 @@ export function perEvent(before: Usage, after: Usage, events: number) {
     walBytes: each((usage) => usage.walBytes, 0),
     statements: each((usage) => usage.statements, 2),
     commits: each((usage) => usage.commits, 2),
+    commands: each((usage) => usage.redisCommands, 2),
   };
 }
 
