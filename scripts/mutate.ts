@@ -115,7 +115,7 @@ const BLOCK = 10;
 const USAGE = `bun run mutate [area …] [--sample N]
   Areas: ${Object.keys(AREAS).join(", ")}; without one, all.
   With --sample, only every Nth block of ${BLOCK} lines is mutated.
-  In "shards", "store", "outbox" and "providers" a mutant that the unit tests miss runs against the stores, for some seconds.`;
+  In areas with flows, such as "intake", a mutant that the unit tests miss runs against the stores, for some seconds.`;
 
 const FOLDER = ".cache/mutate";
 
