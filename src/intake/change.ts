@@ -133,8 +133,16 @@ export type Decision =
 /** The result of one request. Its changes are written only if it was accepted. */
 export type RequestResult =
   | Decision
-  /** The batch could not be written. `lost` is what it decided, if the answer to its commit was lost. */
-  | { readonly kind: "deferred"; readonly reason: "write"; readonly lost?: Decision };
+  /**
+   * The batch could not be written. `lost` is what it decided, if the answer to its commit was lost. If it decided without a
+   * look-up, `eventId` is an event that exists only if the commit took effect.
+   */
+  | {
+      readonly kind: "deferred";
+      readonly reason: "write";
+      readonly lost?: Decision;
+      readonly eventId?: string | undefined;
+    };
 
 /**
  * Returns the partners that own what these requests name, each once and in their order. Those of services are not among them:

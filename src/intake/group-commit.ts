@@ -10,6 +10,7 @@ import type { WriterPool } from "../outbox/writer-pool.ts";
 import { decideRequests, isInvalid } from "./admit.ts";
 import { type Decision, type IntakeRequest, partnersOf, type RequestResult } from "./change.ts";
 import { createNewReviewsWriter } from "./new-reviews.ts";
+import { isRecorded } from "./queries/new-reviews.ts";
 import { type Locks, partnersNamed, readState } from "./state.ts";
 import { Collision, wakeAfter, writeAll } from "./write.ts";
 
@@ -160,6 +161,8 @@ export function createIntake(deps: IntakeDeps): Intake {
     if (result.reason === "sequence") result = await queues.submit(partners, request);
     const untilMs = deps.clock.monotonicMs() + AGAIN_MS;
     const lost: Decision[] = [];
+    const eventId =
+      result.kind === "deferred" && result.reason === "write" ? result.eventId : undefined;
     while (!isSettled(result)) {
       if (result.reason === "write" && result.lost !== undefined) lost.push(result.lost);
       if (request.sender === "account" && lost.some(isWritten))
@@ -176,7 +179,11 @@ export function createIntake(deps: IntakeDeps): Intake {
     // A try finds new ids only if none before it was committed, so the last one with new ids tells the counts.
     const wrote = lost.findLast((one) => one.kind === "accepted" && one.accepted > 0);
     const isKnown = result.kind === "accepted" && result.accepted === 0;
-    return isKnown && wrote?.kind === "accepted" ? wrote : result;
+    if (!isKnown || wrote?.kind !== "accepted") return result;
+    // Without a look-up, the first try counted ids as new that may have been known.
+    const isWrote =
+      wrote !== lost[0] || eventId === undefined || (await isRecorded(deps.db, eventId));
+    return isWrote ? wrote : result;
   };
 }
 

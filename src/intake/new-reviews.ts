@@ -132,7 +132,8 @@ async function writeNew(
   } catch (error) {
     if (isOutcomeUnknown(error)) {
       deps.log.warn("intake.outcome_unknown", { requests: requests.length, ...errorFields(error) });
-      return decided.map((lost) => ({ kind: "deferred", reason: "write", lost }));
+      const eventId = given.actions[0]?.eventId;
+      return decided.map((lost) => ({ kind: "deferred", reason: "write", lost, eventId }));
     }
     if (isStoreFailure(error) && !isDeadlock(error) && !isLockTimeout(error)) throw error;
     return undefined;

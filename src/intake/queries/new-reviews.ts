@@ -1,7 +1,9 @@
-import { sql } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 
+import type { DbOrTx } from "../../../db/client.ts";
 import type { Run } from "../../../db/session.ts";
 import { providerEvents, reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
+import { reviewHistory } from "../../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { instant, list, rows, statement, value, type ValuesOf } from "../../../db/statement.ts";
 import type { RecordedAction } from "../../outbox/event.ts";
@@ -113,4 +115,14 @@ interface NewReviews {
  */
 export function insertReviews(run: Run, { actions, ...given }: NewReviews, now: Date) {
   return run(insertion, { ...given, given: actions.map(toInput), now });
+}
+
+/** Whether an event was recorded. */
+export async function isRecorded(db: DbOrTx, eventId: string): Promise<boolean> {
+  const { id } = reviewHistory;
+  const rows = await db
+    .select({ id })
+    .from(reviewHistory)
+    .where(eq(reviewHistory.eventId, eventId));
+  return rows.length > 0;
 }

@@ -95,6 +95,23 @@ test.each([...paths])("$name is taken once wherever the answer is cut", async (p
   }
 });
 
+test("a repeated report is counted as a duplicate wherever the answer is cut", async () => {
+  const submit = (id: string) =>
+    send(api, world.provider, { events: [{ ...created(world.siteId, id), id }] });
+  await submit("repeated");
+  let isCut = true;
+  for (let messages = 0; isCut; messages++) {
+    // A batch is written without a look-up again some batches after a conflict.
+    for (let n = 0; n < 20; n++) await submit(`before ${messages} ${n}`);
+    await cutAt(messages);
+    const { status, body } = await submit("repeated");
+    isCut = proxy.messagesLeft === Infinity;
+    proxy.messagesLeft = Infinity;
+    if (status === 200) expect([messages, body]).toEqual([messages, known]);
+    else expect([messages, status, body["code"]]).toEqual([messages, 503, "unavailable"]);
+  }
+});
+
 test("the action of a person is taken once or not, as the answer says, wherever the answer is cut", async () => {
   const reviewId = await reviewIdOf(world.database.db, "known");
   const codes = new Set<unknown>();
