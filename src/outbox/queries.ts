@@ -221,6 +221,13 @@ export const appendInput = (now: SQL, before: SQL): SQL => sql`
     )
     select id as "subscriptionId", shard from numbered`;
 
+/**
+ * Reads the sequence of a row `w` of `wanted` under its lock. That of a subscription that is newer than the locks of the
+ * transaction is not locked yet, and the snapshot of the statement may be older than its last number.
+ */
+const BEFORE = sql`lateral (
+           select subscription_id as id, last_logged from outbox_sequences where subscription_id = w.id for no key update)`;
+
 const append = statement({
   name: APPEND,
   // Raw SQL, because `appendInput` is.
@@ -229,7 +236,7 @@ const append = statement({
   text: ({ given, partners, now }) => sql`
     with input as materialized (
       select * from ${given}
-    ), ${slotsOf(partners, now)}, ${appendInput(now, sql`(select subscription_id as id, last_logged from outbox_sequences)`)}`,
+    ), ${slotsOf(partners, now)}, ${appendInput(now, BEFORE)}`,
 });
 
 /** Converts an action to the columns of `ACTION`. */

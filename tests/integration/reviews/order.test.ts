@@ -22,6 +22,8 @@ import {
   reviewAction,
 } from "../../support/outbox.ts";
 import { createDatabase } from "../../support/postgres.ts";
+import { until } from "../../support/network/receiver.ts";
+import { holdSequences } from "../../../src/outbox/queries.ts";
 import { addTenants, type TestAccount } from "../../support/tenants.ts";
 import { fixture } from "../../support/fixture.ts";
 
@@ -67,6 +69,39 @@ describe("two overlapping transactions", () => {
     ]);
     const rows = await historyOfSite(db, tenant.storeReviewSiteId);
     expect(rows.map(({ eventId }) => eventId)).toEqual([first.eventId, second.eventId]);
+  });
+
+  test("count no number as one outside of the log if the subscription is newer than both", async () => {
+    const { db } = database;
+    const tenant = await insertTenant(db);
+    const box = createSecretBox({ current: new Uint8Array(32) });
+    const options = { partnerId: tenant.partnerId, url: "http://127.0.0.1:3699/" };
+    const held = Promise.withResolvers<void>();
+    const inserted = Promise.withResolvers<void>();
+    const late = db.transaction(async (tx) => {
+      await holdSequences(tx, [tenant.partnerId], false);
+      held.resolve();
+      await inserted.promise;
+      await recordFirst(tx, [reviewAction(tenant)]);
+    });
+    await held.promise;
+    await insertSubscription({ db, box }, options);
+    await db.transaction(async (tx) => {
+      await recordFirst(tx, [reviewAction(tenant)]);
+      inserted.resolve();
+      await until("the other waits", async () => {
+        const rows = await db.sql`
+          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+        return rows.length > 0;
+      });
+    });
+    await late;
+    const rows = await db.sql<{ sequence: number; gap: number | null }[]>`
+      select sequence, gap from review_history where partner_id = ${tenant.partnerId} order by id`;
+    expect(rows.map(({ sequence, gap }) => [sequence, gap])).toEqual([
+      [1, null],
+      [2, null],
+    ]);
   });
 
   test("leave no gap if one of them rolls back", async () => {
