@@ -108,7 +108,9 @@ function checkFlagged(
   const { sequence, attempt, round, possiblyRepeated } = record;
   // Loads of the new ordering do not show how many entries come before one in a lane of the former ordering.
   const isReordered = world.nowMs - watch.reorderedMs < REORDER_EXCUSE_MS;
-  if (possiblyRepeated && !watch.mayRepeat.has(sequence) && !isReordered)
+  // Their marks last until the entries are recorded.
+  const isMarkedByOrder = isReordered || watch.reorderedMs > watch.expiredMs;
+  if (possiblyRepeated && !watch.mayRepeat.has(sequence) && !isMarkedByOrder)
     say("possible repeats flagged", "as a possible repeat, which it cannot be");
   const which = `${sequence}/${round}/${attempt}`;
   if (possiblyRepeated) watch.flagged.add(which);
