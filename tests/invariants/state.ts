@@ -26,7 +26,8 @@ interface Span {
 }
 
 type Change =
-  | { readonly kind: "attempt"; readonly row: AttemptRow; readonly atMs: number }
+  /** The records of one commit that ended their entries, in the order of their ids. */
+  | { readonly kind: "attempts"; readonly rows: readonly AttemptRow[]; readonly atMs: number }
   | { readonly kind: "audit"; readonly row: AuditRow; readonly atMs: number };
 
 /**
@@ -37,14 +38,17 @@ function replay(
   one: Subscription,
   facts: Pick<Facts, "attempts" | "audit" | "operations">,
 ): { readonly possible: readonly State[]; readonly disabled: readonly Span[] } {
+  const ended = facts.attempts.filter((row) => row.ended && row.subscriptionId === one.id);
   const changes: Change[] = [
-    ...facts.attempts
-      .filter((row) => row.ended && row.subscriptionId === one.id)
-      .map((row) => ({ kind: "attempt" as const, row, atMs: row.committedMs })),
     ...facts.audit
       .filter((row) => row.subscriptionId === one.id)
       .map((row) => ({ kind: "audit" as const, row, atMs: row.committedMs })),
-  ].toSorted((a, b) => a.atMs - b.atMs || orderOf(a).localeCompare(orderOf(b)));
+    ...[...Map.groupBy(ended, ({ committedMs }) => committedMs)].map(([atMs, rows]) => ({
+      kind: "attempts" as const,
+      rows: rows.toSorted((a, b) => a.id.localeCompare(b.id)),
+      atMs,
+    })),
+  ].toSorted((a, b) => a.atMs - b.atMs);
   const enables = facts.operations.filter(
     ({ subscriptionId, kind }) => subscriptionId === one.id && kind === "enable",
   );
@@ -52,7 +56,7 @@ function replay(
   let possible: State[] = [{ state: "active", failures: 0 }];
   let fromMs = 0;
   for (const change of changes) {
-    const next = withReset(possible, enables, { fromMs, untilMs: change.atMs }).map((state) =>
+    const next = withReset(possible, enables, { fromMs, untilMs: change.atMs }).flatMap((state) =>
       after(state, change),
     );
     fromMs = change.atMs;
@@ -71,9 +75,23 @@ function replay(
   };
 }
 
-/** One commit writes the records of a subscription in the order of their ids. */
-function orderOf(change: Change): string {
-  return change.kind === "attempt" ? change.row.id : "";
+type Outcome = AttemptRow["outcome"];
+
+/**
+ * Returns the orders in which one commit may have counted its records: the answers came in the order of the ids if all entries
+ * are of one lane. Lanes send beside each other, and ids are from the beginning of a POST, so that any number of failures may
+ * have come after the last success of several lanes.
+ */
+function ordersOf(rows: readonly AttemptRow[]): readonly (readonly Outcome[])[] {
+  const isOneLane = rows.every(({ sequence }, i) => sequence > (rows[i - 1]?.sequence ?? 0));
+  const outcomes = rows.map(({ outcome }) => outcome);
+  const failed = outcomes.filter((outcome) => outcome !== "delivered");
+  if (isOneLane || failed.length === outcomes.length) return [outcomes];
+  return [...failed, undefined].map((_, later) => [
+    ...failed.slice(later),
+    "delivered",
+    ...failed.slice(0, later),
+  ]);
 }
 
 function withReset(
@@ -89,13 +107,16 @@ function withReset(
   return isAsked && active ? [...possible, { state: "active", failures: 0 }] : possible;
 }
 
-function after(state: State, change: Change): State {
-  if (change.kind === "audit") {
-    if (change.row.action === "WEBHOOK_ENABLED") return { state: "active", failures: 0 };
-    return change.row.action === "WEBHOOK_DELETED" ? { ...state, state: "deleted" } : state;
-  }
+function after(state: State, change: Change): readonly State[] {
+  if (change.kind === "attempts")
+    return ordersOf(change.rows).map((outcomes) => outcomes.reduce(afterOutcome, state));
+  if (change.row.action === "WEBHOOK_ENABLED") return [{ state: "active", failures: 0 }];
+  return [change.row.action === "WEBHOOK_DELETED" ? { ...state, state: "deleted" } : state];
+}
+
+function afterOutcome(state: State, outcome: Outcome): State {
   if (state.state !== "active") return state;
-  if (change.row.outcome === "delivered") return { state: "active", failures: 0 };
+  if (outcome === "delivered") return { state: "active", failures: 0 };
   const failures = state.failures + 1;
   return failures >= DISABLED_AT ? { state: "disabled", failures } : { state: "active", failures };
 }

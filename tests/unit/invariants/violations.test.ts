@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 
 import type { Facts, Operation } from "../../invariants/facts.ts";
 import { placePosts } from "../../invariants/match.ts";
+import { countersFollowRecords } from "../../invariants/state.ts";
 import { findViolations } from "../../invariants/violations.ts";
 import {
   accepted,
@@ -400,6 +401,22 @@ test("a process may end unexpectedly only if it reports an unreachable store", (
   ]);
   const lastWords = ["DATABASE_URL cannot be reached: connect ECONNREFUSED."];
   expect(rulesOf({ exits: [{ ...exit, lastWords }] })).toEqual([]);
+});
+
+test.each([
+  { lanes: "one lane", sequences: [1, 2, 3], failures: [1] },
+  { lanes: "several lanes", sequences: [2, 1, 3], failures: [0, 1, 2] },
+])("a commit of $lanes leaves these counts of failures: $failures", ({ sequences, failures }) => {
+  const outcomes = ["failed", "delivered", "failed"] as const;
+  const attempts = outcomes.map((outcome, i) => {
+    const place = sequences[i] ?? 0;
+    return { ...record(place, post(place)), id: `A${i}`, outcome, committedMs: at(4) };
+  });
+  const possible = [0, 1, 2, 3].filter((count) => {
+    const subscriptions = [{ ...subscription, failures: count }];
+    return countersFollowRecords(facts({ attempts, subscriptions })).length === 0;
+  });
+  expect(possible).toEqual([...failures]);
 });
 
 test.each(VIOLATIONS)('reports "%s": %s', (rule, _what, changes) => {
