@@ -119,10 +119,5 @@ export function insertReviews(run: Run, { actions, ...given }: NewReviews, now: 
 
 /** Whether an event was recorded. */
 export async function isRecorded(db: DbOrTx, eventId: string): Promise<boolean> {
-  const { id } = reviewHistory;
-  const rows = await db
-    .select({ id })
-    .from(reviewHistory)
-    .where(eq(reviewHistory.eventId, eventId));
-  return rows.length > 0;
+  return (await db.$count(reviewHistory, eq(reviewHistory.eventId, eventId))) > 0;
 }
