@@ -8,7 +8,7 @@ import { EVENT_JSON } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { nullable, rows, statement, table, value, type ValuesOf } from "../../db/statement.ts";
 import type { LoadRequest } from "../actor/event.ts";
-import { MAX_TESTS } from "../actor/state.ts";
+import { FIRST_LOAD, MAX_TESTS } from "../actor/state.ts";
 import { BETWEEN_RECORDS } from "./attempt-queries.ts";
 import { nextByReview, nextOf, readEntry, type ReadEntry, WINDOW } from "./loaded-entries.ts";
 
@@ -340,9 +340,10 @@ export type LoadedRows = NonNullable<Loads[number]>;
  * a result come from one snapshot, so that no skipped entry is combined with later settings. A previous secret is returned
  * only during its grace period.
  *
- * Usually the log alone has the entries of a subscription. `load.logged` reads it and decides whether that is so.
- * Otherwise the statement of the subscription's ordering reads everything. It also reads requests that leave out reviews,
- * and one whose subscription has got the other ordering meanwhile is read again by the other statement.
+ * Usually the log alone has the entries of a subscription. `load.logged` reads it and decides whether that is so; it is for the
+ * few entries of a first load, because it takes more time for each entry. Otherwise the statement of the subscription's
+ * ordering reads everything. A request whose subscription has got the other ordering meanwhile is read again by the other
+ * statement.
  *
  * Look-ups by a key are behind `offset 0`, because the planner without statistics turns a plain join into a hash over
  * the whole table.
@@ -360,12 +361,12 @@ export async function loadActive(db: DbOrTx, requests: readonly LoadRequest[]) {
       if (present !== undefined && present !== ordering) left.set(request, present);
     });
   };
-  const { plain = [], excepting = [] } = Object.groupBy(requests, ({ exceptReviews }) =>
-    exceptReviews.length === 0 ? "plain" : "excepting",
+  const { first = [], later = [] } = Object.groupBy(requests, ({ exceptReviews, limit }) =>
+    exceptReviews.length === 0 && limit <= FIRST_LOAD ? "first" : "later",
   );
-  for (const request of excepting) left.set(request, request.ordering ?? "subscription");
-  const logged = plain.length === 0 ? [] : await loadFromLog(db, plain);
-  plain.forEach((request, i) => {
+  for (const request of later) left.set(request, request.ordering ?? "subscription");
+  const logged = first.length === 0 ? [] : await loadFromLog(db, first);
+  first.forEach((request, i) => {
     const found = logged[i];
     if (found?.isComplete === false) left.set(request, found.subscription.ordering);
     else results.set(request, found);
