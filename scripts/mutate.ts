@@ -91,7 +91,7 @@ const AREAS: Readonly<Record<string, Area>> = {
   intake: {
     mutate: [
       "src/intake/{account-actions,account-rules,admit,change,decide,group-commit,inbox,new-reviews,notices}.ts",
-      "src/intake/{provider-actions,provider-input,service-actions,service-input,state,write}.ts",
+      "src/intake/{provider-actions,provider-input,service-input,state,write}.ts",
     ],
     tests: ["tests/unit/intake"],
     flows: [

@@ -20,8 +20,8 @@ import { usersNamed } from "./service-input.ts";
 /** The locks that a transaction takes before it decides. */
 export interface Locks {
   /**
-   * The partners whose sequences are locked. If nothing is waited for, those of services need not be among them: they are
-   * found by the reviews and connections.
+   * The partners whose sequences are locked. A transaction that waits for no lock also locks those of the reviews and
+   * connections that it finds, so that a service's request need not name them here.
    */
   readonly partners: readonly number[];
   /** What it waits for. It skips all other locked rows and defers the requests that need them. */

@@ -125,7 +125,7 @@ const EFFECTS: {
   profanity_detected: nothing,
   review_flagged: (review, { reason }) =>
     isOpen(review) ? "unchanged" : { flagStatus: "open", flagReason: reason },
-  // A service may move a flag of whose opening it has not told (contract 9.7). The reason is then not known.
+  // A service may report the new status of a flag without having reported the flag (contract 9.7): its reason is unknown.
   flag_status_changed: ({ flagStatus }, { to }) =>
     flagStatus === to
       ? "unchanged"
