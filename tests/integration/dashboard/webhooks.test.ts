@@ -82,7 +82,7 @@ describe.skipIf(lacks("chromium"))("a new subscription", () => {
     await button(page, "Create subscription").waitFor();
     await tabTo("Create subscription");
     await keyboard.press("Enter");
-    await page.getByText("Store the secret").waitFor();
+    await button(page, "Send a test event").waitFor();
     await tabTo("Send a test event");
     await keyboard.press("Enter");
     await page.getByText("Delivered", { exact: true }).waitFor();
@@ -90,6 +90,20 @@ describe.skipIf(lacks("chromium"))("a new subscription", () => {
     expect(body["data"]).toMatchObject([
       { delivery_kind: "batch", batch_interval_hours: 1, label: "127.0.0.1" },
     ]);
+  });
+
+  test("keeps a test event that is sent as early as possible while the page loads slowly", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    const { page } = await world.open("/webhooks");
+    const sent = page.waitForRequest(/\/test$/);
+    await page.route(`**/partner/webhooks/${id}`, async (route) => {
+      await Promise.race([sent, Bun.sleep(500)]);
+      await route.continue();
+    });
+    await page.goto(new URL(`/dashboard/webhooks/new?id=${id}`, page.url()).href);
+    await button(page, "Send a test event").click();
+    await page.getByText(receiver.url, { exact: true }).waitFor();
+    await page.getByText("Delivered", { exact: true }).waitFor({ timeout: 10_000 });
   });
 
   test("shows errors of the URL at its field: certain ones at once, others from the server", async () => {

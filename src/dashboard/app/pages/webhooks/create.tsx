@@ -118,9 +118,13 @@ function VerifyStep({ id }: { readonly id: string }) {
         <Text size="sm" mb="sm">
           A <code>webhook.test</code> is signed, sent, retried and recorded like every event.
         </Text>
-        {data !== undefined && <UrlForm subscription={data} />}
-        {/* The `key` removes the result of a test of the former URL. */}
-        <TestEvent id={id} key={data?.webhook_url} />
+        {data !== undefined && (
+          <>
+            <UrlForm subscription={data} />
+            {/* The `key` removes the result of a test of the former URL. */}
+            <TestEvent id={id} key={data.webhook_url} />
+          </>
+        )}
       </Panel>
       <Group justify="flex-end">
         <Button component={Link} href={`/webhooks/${id}`} variant="default">
