@@ -236,6 +236,8 @@ test.each(["directly", "beyond a proxy that reads on"])(
       const upstream = connectTo(server, "127.0.0.1");
       client.pipe(upstream).pipe(client);
       for (const one of [client, upstream]) one.on("error", () => one.destroy());
+      // A pipe does not pass on that its end was destroyed, and the stream would keep its place for 30 s.
+      client.on("close", () => upstream.destroy());
     });
     const port = where === "directly" ? server : await listen(proxy);
     const five = await Promise.all(Array.from({ length: 5 }, () => halfOpen(port, id)));
