@@ -515,7 +515,11 @@ async function fillUser(): Promise<number> {
   // In tests there is no network, so the addresses are set here.
   await db.sql`update audit_log set ip = '203.0.113.77' where actor_id = ${userId}`;
   await db.sql`update authentication_events set ip = '203.0.113.77' where user_id = ${userId}`;
-  await db.sql`update token_uses set ip = '203.0.113.77'`;
+  // The use of a token is recorded after the answer.
+  await until("the use of the token is recorded", async () => {
+    const { count } = await db.sql`update token_uses set ip = '203.0.113.77'`;
+    return count > 0;
+  });
   await db.sql`
     insert into audit_log (at, action, actor_id, company_id, details)
     values (now(), 'IMPERSONATION_STARTED', ${userId}, ${world.tenants.partners[0].accounts[0].id},
