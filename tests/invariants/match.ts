@@ -26,9 +26,10 @@ export function matchPosts(facts: Pick<Facts, "attempts" | "posts" | "subscripti
     const behind = later.get(`${keyed(record)} ${record.signature}`) ?? [];
     behind.shift();
     const own = fitting.slice(0, Math.max(1, fitting.length - behind.length));
-    // Repeats of a minimal body share one signature; the record belongs to the last request before its commit.
+    // Repeats of a minimal body share one signature; the record belongs to the last request before its commit. There may
+    // be none: a request that timed out need not have arrived, and a later round of the event repeats its number.
     const before = own.filter(({ atMs }) => atMs <= record.committedMs + CLOCKS_MS);
-    const taken = (before.length > 0 ? before : own).slice(record.resent ? -2 : -1);
+    const taken = before.slice(record.resent ? -2 : -1);
     postsOf.set(record, taken);
     for (const post of taken) recordOf.set(post, record);
   }

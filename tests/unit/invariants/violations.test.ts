@@ -110,6 +110,30 @@ test("an event that is recovered immediately has one request per entry", () => {
   expect([first, next, recovered].map((one) => placed.get(one))).toEqual([2, 3, 4]);
 });
 
+test("an attempt that never arrived is not taken for the one of a later round with the same body", () => {
+  const body = "minimal";
+  const [second, again] = [
+    post(3, { body, attempt: 2, atMs: at(3) + 1_000 }),
+    post(3, { body, atMs: at(3) + 3_000 }),
+  ];
+  const missed = record(3, post(3, { body }), {
+    outcome: "retry",
+    statusCode: null,
+    errorCode: "connect",
+  });
+  const found = rulesOf({
+    posts: [...POSTS.slice(0, 2), second, again],
+    attempts: [
+      ...RECORDS.slice(0, 2),
+      missed,
+      record(3, second),
+      record(4, again, { eventId: "E3", round: 2 }),
+    ],
+  });
+  expect(found).not.toContain("delays are kept");
+  expect(found).not.toContain("no record without a POST");
+});
+
 test("an unrecorded request before a recovery is not repeated by the recovered one", () => {
   const lost = post(3);
   const told = post(3, { atMs: at(3) + 400 });
