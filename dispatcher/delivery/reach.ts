@@ -100,7 +100,9 @@ class Evidence {
   }
 
   worked(host: string, atMs: number): void {
-    this.#provedMs = atMs;
+    // A remembered answer is older than an outage that began since, and proves nothing about it.
+    if (this.#sinceMs !== undefined && atMs < this.#sinceMs) return;
+    this.#provedMs = Math.max(this.#provedMs, atMs);
     if (this.#sinceMs !== undefined) this.#outageEndedMs = atMs;
     this.#sinceMs = undefined;
     if (this.#suspects.size > 0) this.#acquit();
@@ -156,10 +158,10 @@ export class Reach {
 
   /** Notes an attempt. Returns the part of our own that failed; undefined if the attempt counts. */
   note(result: PostResult, attempted: Attempted, now: Date): OwnPart | undefined {
-    for (const part of result.works ?? [])
-      this.#evidence[part].worked(attempted.host, attempted.endedMs);
+    const seen = whenSeen(result, attempted);
+    for (const part of result.works ?? []) this.#evidence[part].worked(seen.host, seen.endedMs);
     const part = "fault" in result ? result.fault : undefined;
-    if (part === undefined || !this.#evidence[part].failed(attempted)) return undefined;
+    if (part === undefined || !this.#evidence[part].failed(seen)) return undefined;
     const since = this.#outage?.since ?? now;
     this.#outage = { part, since };
     this.#failedMs = attempted.endedMs;
@@ -189,4 +191,15 @@ export class Reach {
     this.#outage = undefined;
     return true;
   }
+}
+
+/**
+ * Dates what an attempt has shown. A look-up whose failure the resolver remembers says how DNS was then, and nothing about
+ * the time of the attempt.
+ */
+function whenSeen(result: PostResult, attempted: Attempted): Attempted {
+  const lookedUpMs = "rememberedMs" in result ? result.rememberedMs : undefined;
+  return lookedUpMs === undefined
+    ? attempted
+    : { ...attempted, startedMs: lookedUpMs, endedMs: lookedUpMs };
 }

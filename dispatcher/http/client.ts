@@ -45,13 +45,18 @@ type Ended =
       readonly headers: Readonly<Record<string, string>>;
       readonly body: BodyRecord;
     }
-  /** `tlsReason` is set with `tls` only. `fault`: the part that may have failed instead of the receiver; undefined if the failure is the receiver's. */
+  /**
+   * `tlsReason` is set with `tls` only. `fault`: the part that may have failed instead of the receiver; undefined if the
+   * failure is the receiver's. `rememberedMs`: the monotonic time in ms of the earlier look-up that failed; undefined if
+   * this request made its own.
+   */
   | {
       readonly kind: "failed";
       readonly errorCode: FailureCode;
       readonly detail: string;
       readonly tlsReason?: TlsReason | undefined;
       readonly fault?: OwnPart | undefined;
+      readonly rememberedMs?: number | undefined;
     }
   /**
    * The request was not sent: our proxy is not available or refuses, or this machine lacks a file descriptor, port or
@@ -243,12 +248,17 @@ class Exchange implements ConnectionUser, Expiring {
   }
 
   /** Fails before the connection. The part may have failed, unless this request has shown that it works. */
-  async #failed(errorCode: FailureCode, detail: string, part: OwnPart): Promise<void> {
+  async #failed(
+    errorCode: FailureCode,
+    detail: string,
+    part: OwnPart,
+    rememberedMs?: number,
+  ): Promise<void> {
     const routes = await Promise.all(this.#refusing.map(hasRoute));
     if (routes.includes(true)) this.#reached();
     const isTheirs = this.#sent > 0 || this.#works.includes(part);
     const fault = isTheirs ? undefined : part;
-    this.#settle({ kind: "failed", errorCode, detail, fault });
+    this.#settle({ kind: "failed", errorCode, detail, fault, rememberedMs });
   }
 
   #blame(): void {
@@ -301,10 +311,11 @@ class Exchange implements ConnectionUser, Expiring {
       .catch((error: unknown) => this.#fail("connect", String(error)));
   }
 
-  #unresolved({ reason: detail, isAnswered }: Resolution & { kind: "unresolved" }): void {
+  #unresolved(resolution: Resolution & { kind: "unresolved" }): void {
+    const { reason: detail, isAnswered, rememberedMs } = resolution;
     if (lacksDescriptors()) return this.#settle({ kind: "unsent", detail, fault: "machine" });
     if (isAnswered) this.#works.push("names");
-    void this.#failed("dns", detail, "names");
+    void this.#failed("dns", detail, "names", rememberedMs);
   }
 
   /** Tries the next address, with a time limit, so that a dead address does not use up the time of the others. */

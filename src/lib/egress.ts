@@ -58,8 +58,11 @@ export type UrlCheck = { kind: "target"; target: WebhookTarget } | UrlRefusal;
 export type Resolution =
   | { kind: "resolved"; addresses: readonly string[] }
   | { kind: "refused"; reason: string }
-  /** `isAnswered`: DNS answered that the name has no address. Otherwise DNS gave no answer. */
-  | { kind: "unresolved"; reason: string; isAnswered: boolean };
+  /**
+   * `isAnswered`: DNS answered that the name has no address. Otherwise DNS gave no answer. `rememberedMs`: the monotonic
+   * time in ms of the earlier look-up from which the resolver remembers this.
+   */
+  | { kind: "unresolved"; reason: string; isAnswered: boolean; rememberedMs?: number | undefined };
 
 /**
  * Ranges of addresses without a public receiver: IANA special-purpose registries (RFC 6890), and addresses that cloud
@@ -170,8 +173,9 @@ export async function resolveChecked(
       addresses = await beforeAbort(lookup(host, options), options.signal);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      const isAnswered = error instanceof LookupError && error.isAnswer;
-      return { kind: "unresolved", reason, isAnswered };
+      if (!(error instanceof LookupError)) return { kind: "unresolved", reason, isAnswered: false };
+      const { isAnswer: isAnswered, rememberedMs } = error;
+      return { kind: "unresolved", reason, isAnswered, rememberedMs };
     }
   }
   for (const address of addresses) {

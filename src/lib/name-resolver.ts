@@ -145,6 +145,7 @@ export class NameResolver {
   #begin(host: string): Flight {
     const conf = this.#conf();
     const channel = this.#takeChannel(conf);
+    const beganMs = this.#settings.monotonicMs();
     const cancel = () => channel.cancel();
     const deadline = startDeadline(this.#settings.answerMs, { expire: cancel });
     const flight: Flight = { callers: 0, cancel, answer: ask(channel, host, conf) };
@@ -154,7 +155,8 @@ export class NameResolver {
       this.#giveBack(channel, conf);
       if (!this.#isCurrent(host, flight)) return;
       this.#flights.delete(host);
-      if (failure instanceof LookupError && failure.isAboutName) this.#remember(host, failure);
+      if (failure instanceof LookupError && failure.isAboutName)
+        this.#remember(host, failure.code, beganMs);
     };
     flight.answer.then(() => end(), end);
     return flight;
@@ -179,7 +181,8 @@ export class NameResolver {
     return this.#failures.get(host)?.error;
   }
 
-  #remember(host: string, error: LookupError): void {
+  #remember(host: string, code: string, beganMs: number): void {
+    const error = new LookupError(host, code, beganMs);
     this.#failures.delete(host);
     this.#failures.set(host, { error, endsMs: this.#settings.monotonicMs() + FAILED_FOR_MS });
   }
@@ -198,11 +201,16 @@ export class LookupError extends Error {
   readonly isAboutName: boolean;
   /** Whether DNS answered that the name has no address. */
   readonly isAnswer: boolean;
+  readonly code: string;
+  /** The monotonic time in ms at which an earlier look-up began that this failure is remembered from; undefined if new. */
+  readonly rememberedMs: number | undefined;
 
-  constructor(host: string, code: string) {
+  constructor(host: string, code: string, rememberedMs?: number) {
     const isSilent = SILENT.has(code);
     if (isSilent) super(`no answer from DNS for ${host} in time`);
     else super(ABSENT.has(code) ? `${host} has no address` : `DNS fails for ${host}: ${code}`);
+    this.code = code;
+    this.rememberedMs = rememberedMs;
     this.isAnswer = ABSENT.has(code);
     this.isAboutName = isSilent || this.isAnswer || code === SERVER_FAILURE;
   }

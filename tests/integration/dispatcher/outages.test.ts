@@ -114,6 +114,25 @@ describe("while our own part fails for everything", () => {
   );
 
   test.skipIf(lacks("mounts"))(
+    "no attempt counts that fails by a failure of DNS which is remembered from before it worked again",
+    async () => {
+      let isDown = true;
+      const dns = await names(() => (isDown ? "failure" : { addresses: ["127.0.0.1"] }));
+      const port = new URL(await healthyUrl()).port;
+      const urls = range(30, (n) => `http://shop${n}.test:${port}/`);
+      const { ids } = await deliverTo(urls, { lookup: dns.lookup });
+      await until("the outage", async () => (await shownOutage()) === "names");
+      const counted = (await countsOf(ids)).retry;
+      isDown = false;
+      const fresh = await subscribe(`http://fresh.test:${port}/`);
+      await emit([fresh]);
+      await until("the proof", async () => (await countsOf([fresh.id])).delivered === 1);
+      await until("every delivery", async () => (await countsOf(ids)).delivered === 30);
+      expect((await countsOf(ids)).retry).toBe(counted);
+    },
+  );
+
+  test.skipIf(lacks("mounts"))(
     "no attempt counts while DNS fails, beside a receiver whose address stands in the hosts file",
     async () => {
       const dns = await names(() => "failure", "127.0.0.1 inside.test\n");

@@ -76,6 +76,16 @@ describe("a look-up", () => {
     expect(await second).toBe("8.8.8.8");
   });
 
+  test("whose failure is remembered says when it began", async () => {
+    const { resolver, answer, pass } = stage();
+    pass(5);
+    const first = resolver.lookup("a.test").catch((error: unknown) => error);
+    pass(7);
+    await answer("a.test", "ESERVFAIL");
+    expect(await first).toMatchObject({ rememberedMs: undefined });
+    expect(resolver.lookup("a.test")).rejects.toMatchObject({ rememberedMs: 5 });
+  });
+
   test("that failed for a local reason is repeated at once", async () => {
     const { look, answer, asked } = stage();
     const first = look("a.test");
@@ -233,6 +243,7 @@ function stage({ answerMs }: { answerMs?: number } = {}) {
     ...(answerMs !== undefined && { answerMs }),
   });
   return {
+    resolver,
     asked,
     counts: () => ({ cancelled, made }),
     pass: (ms: number) => void (nowMs += ms),

@@ -46,6 +46,12 @@ function attempts() {
       const failed = { kind: "failed", errorCode: "connect", detail: "", fault } as const;
       return reach.note({ ...failed, ...measured }, at(n, ms, took), now);
     },
+    /** An attempt that fails by a look-up that was made at `rememberedMs`. */
+    remembers(n: number, ms: number, rememberedMs: number, isAnswered = false) {
+      const dns = { kind: "failed", errorCode: "dns", detail: "", rememberedMs } as const;
+      const evidence = isAnswered ? { works: ["names"] as const } : { fault: "names" as const };
+      return reach.note({ ...dns, ...evidence, ...measured }, at(n, ms), now);
+    },
     works(n: number, ms: number, works: readonly OwnPart[] = ["network"]) {
       const refused = { kind: "failed", errorCode: "connect", detail: "", works } as const;
       return reach.note({ ...refused, ...measured }, at(n, ms), now);
@@ -69,6 +75,24 @@ describe("whose failure it is", () => {
     expect(fails(1, 3_600_000)).toBe("network");
     works(5, 3_600_001);
     expect(fails(1, 3_600_002)).toBeUndefined();
+  });
+
+  test("a failure of DNS that is remembered from an outage is still ours after it has ended", () => {
+    const { fails, works, remembers } = attempts();
+    for (let n = 1; n <= 4; n++) fails(n, 1_000, "names");
+    works(5, 2_000, ["names"]);
+    expect(remembers(4, 2_001, 1_000)).toBe("names");
+    expect(remembers(4, 2_001, 2_000)).toBeUndefined();
+    expect(fails(4, 2_001, "names")).toBeUndefined();
+  });
+
+  test("an answer of DNS that is remembered from before an outage does not end it", () => {
+    const { fails, remembers } = attempts();
+    for (let n = 1; n <= 4; n++) fails(n, 3_000, "names");
+    remembers(5, 3_001, 2_999, true);
+    expect(fails(4, 3_002, "names")).toBe("names");
+    remembers(5, 3_003, 3_001, true);
+    expect(fails(4, 3_004, "names")).toBeUndefined();
   });
 
   test("one destination or one partner alone fails by itself, however often", () => {
