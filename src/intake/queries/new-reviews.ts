@@ -52,6 +52,9 @@ const insertion = statement({
                select id from review_sites
                 where slug = requests.slug and requests."sealedSecret" in (sealed_secret, sealed_previous_secret)
                   and (requests."isTimed" or not requires_timestamp) offset 0) p on true
+    ), kept as materialized (
+      -- Locks no row, but the table against the deletion of a connection (deleteStoreReviewSite) until the commit.
+      select from store_review_sites where false for key share
     ), claimed_ids as materialized (
       select p.id as review_site_id, claims.id, l.id is not null as is_own_site
         from ${claims}
@@ -65,7 +68,7 @@ const insertion = statement({
       -- the actions say, or a sequence is locked. It waits at most 100 ms for a unique index.
       select case when set_config('lock_timeout', '100ms', true) is not null
                        and (select bool_and(is_accepted) from asked)
-                       and (select bool_and(is_own_site) from claimed_ids)
+                       and (select bool_and(is_own_site) from claimed_ids) and not exists (select from kept)
                        and (select bool_and(id is not null) from held) is not false
                   then 1
                   else ('not a batch of new reviews, of ' || (select count(*) from claimed_ids))::integer end as one

@@ -7,6 +7,7 @@ import { newSecret } from "../../../src/lib/secrets.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { createWriterPool, type WriterPool } from "../../../src/outbox/writer-pool.ts";
 import { providerSecretContext } from "../../../src/intake/provider-model.ts";
+import { deleteStoreReviewSite } from "../../../src/tenants/queries/stores.ts";
 import { startApi, testConfig, type Answer, type TestApi } from "../../support/api.ts";
 import { ApiProcess } from "../../support/processes/api-process.ts";
 import {
@@ -371,6 +372,32 @@ test("a connection that changes is locked from its look-up to the commit", async
   });
   expect((await report([change])).body).toEqual(ONE);
   expect(held).toEqual([true]);
+});
+
+test("the first review of a connection waits for the deletion of the connection, and is rejected", async () => {
+  const { db } = database;
+  const deleted = await connectStore(db, account, { provider, store: 1 });
+  const same = { axis: "pull", connected: true };
+  expect((await report([providerEvent("connection.changed", deleted, same)])).body).toEqual(ONE);
+  const [begun, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const deletion = db.transaction(async (tx) => {
+    await deleteStoreReviewSite(tx, deleted);
+    begun.resolve();
+    await release.promise;
+  });
+  await begun.promise;
+  let answer: Answer | undefined;
+  const asked = report([created(deleted, fresh())]).then((one) => (answer = one));
+  await until("the report waits or is answered", async () => {
+    const [waiting] = await db.sql`
+      select from pg_locks where relation = 'store_review_sites'::regclass and not granted`;
+    return waiting !== undefined || answer !== undefined;
+  });
+  release.resolve();
+  await deletion;
+  expect((await asked).status).toBe(422);
+  const orphans = await db.sql`select from reviews where store_review_site_id = ${deleted}`;
+  expect(orphans).toHaveLength(0);
 });
 
 test("a site belongs only to its own provider, even in a batch with a request of that provider", async () => {
