@@ -31,15 +31,13 @@ const RECORDS_PER_COMMIT = 512;
  * a commit of this many.
  */
 const WORTH_A_COMMIT = SEND_AHEAD;
+/**
+ * The records that are worth a commit after a group with this many of one subscription. Its lane sends one half of what it
+ * may send ahead while the other half is committed, and does not stand still at the limit.
+ */
+const WORTH_FOR_BUSY = SEND_AHEAD / 2;
 /** The longest wait for more records, in milliseconds. */
 const GATHER_MS = 8;
-/**
- * A subscription with this many records in one group sends faster than its records are committed. Groups do not wait for
- * more records then: its lane would reach the limit of uncommitted records before a commit begins, and stand still.
- */
-const BUSY_RECORDS = SEND_AHEAD / 2;
-/** The number of groups for which a busy subscription counts as busy. The group after a full one is often small. */
-const BUSY_GROUPS = 2;
 /** The most records of all actors that may wait for their commit, so that a slow database slows sending down. */
 const MAX_BACKLOG = 2_048;
 /**
@@ -64,8 +62,8 @@ export type CommitEvent =
 export class Committer {
   #queue: Pending[] = [];
   #running = false;
-  /** The number of further groups for which some subscription counts as busy. */
-  #busyGroups = 0;
+  /** The number of records for which the next group waits. */
+  #worth = WORTH_A_COMMIT;
   /** Ends the wait for more records when it aborts. */
   #gathering: AbortController | undefined;
   readonly #runner: GroupRunner<Pending, CommitResult>;
@@ -121,7 +119,7 @@ export class Committer {
   commit(dispatcherId: string, record: AttemptRecord, done: Pending["done"]): void {
     this.#queue.push({ dispatcherId, record, done });
     if (!this.#running) void this.#run();
-    else if (this.#queue.length >= WORTH_A_COMMIT) this.#gathering?.abort("enough");
+    else if (this.#queue.length >= this.#worth) this.#gathering?.abort("enough");
   }
 
   /** Forgets all attempt records, which cannot be committed any more because the lease is lost. */
@@ -133,16 +131,16 @@ export class Committer {
   async #run(): Promise<void> {
     this.#running = true;
     while (this.#queue.length > 0) {
-      if (this.#busyGroups === 0) await this.#gather();
+      await this.#gather();
       const group = this.#nextGroup();
-      this.#busyGroups = hasBusy(group) ? BUSY_GROUPS : Math.max(0, this.#busyGroups - 1);
+      this.#worth = hasBusy(group) ? WORTH_FOR_BUSY : WORTH_A_COMMIT;
       await this.#runner.run(group);
     }
     this.#running = false;
   }
 
   async #gather(): Promise<void> {
-    if (this.#queue.length >= WORTH_A_COMMIT) return;
+    if (this.#queue.length >= this.#worth) return;
     this.#gathering = new AbortController();
     await this.#deps.clock.sleep(GATHER_MS, this.#gathering.signal);
     this.#gathering = undefined;
@@ -168,9 +166,9 @@ export class Committer {
 }
 
 function hasBusy(group: readonly Pending[]): boolean {
-  if (group.length < BUSY_RECORDS) return false;
+  if (group.length < WORTH_FOR_BUSY) return false;
   const bySubscription = Map.groupBy(group, ({ record }) => record.subscriptionId);
-  return bySubscription.values().some(({ length }) => length >= BUSY_RECORDS);
+  return bySubscription.values().some(({ length }) => length >= WORTH_FOR_BUSY);
 }
 
 /** The effects of a commit beyond the entries of its attempt records. */
